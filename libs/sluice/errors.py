@@ -1,0 +1,80 @@
+"""The one tree of errors that a user of Sluice can meet.
+
+Each error says what was found and where; its hint says what to do next; its exit code tells a
+scheduler whether a retry can help.
+
+    SluiceError
+    ├── ConfigError          2  the configuration can't be used as it is
+    ├── UsageError           2  a command or a call was given something it can't take
+    ├── MissingDependency    2  Java, jars or a driver that this machine lacks
+    ├── Retryable            3  a transient fault: the same call may succeed later
+    │   └── LostRace         3  another writer was first; nothing of this attempt was kept
+    ├── QualityStop          4  an expectation marked `stop` failed; nothing was committed
+    └── HistoryLost          5  an input's past can't be read any more, an operator has to decide
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a job tells its scheduler."""
+
+    OK = 0
+    DIFFERENCES = 1
+    CONFIGURATION = 2
+    RETRY = 3
+    QUALITY = 4
+    HISTORY = 5
+
+
+class SluiceError(Exception):
+    """What went wrong, and (`hint`) what to do about it."""
+
+    exit_code = ExitCode.CONFIGURATION
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
+
+
+class ConfigError(SluiceError):
+    """Every mistake of a configuration at once, each as `file:line: what`."""
+
+    def __init__(self, mistakes: Sequence[str], *, hint: str = "") -> None:
+        super().__init__("\n".join(mistakes), hint=hint)
+        self.mistakes = tuple(mistakes)
+
+
+class UsageError(SluiceError):
+    """An argument that names nothing, or can't be read."""
+
+
+class MissingDependency(SluiceError):
+    """Something that must be installed first."""
+
+
+class Retryable(SluiceError):
+    """A fault that may have gone by the next attempt."""
+
+    exit_code = ExitCode.RETRY
+
+
+class LostRace(Retryable):
+    """Another writer committed first; this attempt's work was thrown away."""
+
+
+class QualityStop(SluiceError):
+    """The batch breaks an expectation marked `stop`."""
+
+    exit_code = ExitCode.QUALITY
+
+
+class HistoryLost(SluiceError):
+    """The changes between a recorded position and today can't be read."""
+
+    exit_code = ExitCode.HISTORY
