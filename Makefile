@@ -1,0 +1,56 @@
+# Every target does what it needs first: on a fresh machine `make demo` or `make test` is enough.
+# PYTHON chooses the interpreter for setup; ARGS is handed to pytest and to the demos.
+
+PY := .venv/bin/python
+SETUP := .venv/.ready
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-year test check format up down lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(SETUP) ## make .venv from the lock, find Java, fetch Delta's jars (once)
+
+$(SETUP): requirements.lock pyproject.toml tools/setup.sh
+	@tools/setup.sh
+	@echo "==> Java: $$($(PY) -m sluice.runtime.java)"
+	@echo "==> Delta's jars:" && $(PY) -m sluice.runtime.jars
+	@touch $@
+
+demo: $(SETUP) ## a week of shopping through a real Airflow, then a correction (about 3 minutes)
+	@$(PY) tools/demo.py $(ARGS)
+
+demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
+	@$(PY) tools/demo_year.py $(ARGS)
+
+test: $(SETUP) ## run the tests
+	@$(PY) -m pytest $(ARGS)
+
+check: $(SETUP) ## format, lint, types, import contracts, tests
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports
+	@$(PY) -m pytest $(ARGS)
+
+format: $(SETUP) ## format and mend what ruff can
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+up: $(SETUP) ## start Airflow with its UI and leave it running
+	@$(PY) tools/up.py $(ARGS)
+
+down: $(SETUP) ## stop what `make up` started
+	@$(PY) tools/down.py $(ARGS)
+
+lock: $(SETUP) ## resolve requirements.lock anew (make lock ARGS=--upgrade takes the newest)
+	@UV_SYSTEM_CERTS=1 .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	  --all-extras --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  $(ARGS) --output-file requirements.lock pyproject.toml
+
+clean: ## remove everything that setup, tests and runs made
+	@rm -rf .venv .cache lake landing reports .airflow .mypy_cache .pytest_cache .ruff_cache \
+	  .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	@find libs tests tools dags jobs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,1 @@
+"""Incremental views on Delta Lake, kept equal to their queries batch by batch."""

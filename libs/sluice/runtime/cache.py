@@ -1,0 +1,21 @@
+"""Where Sluice keeps what it made or fetched for this machine: jars, a Java launcher.
+
+`SLUICE_CACHE` if set; in a checkout its own `.cache`; else the user's cache folder. Everything in
+it can be deleted at any time.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder; it need not exist yet."""
+    if chosen := environ.get("SLUICE_CACHE"):
+        return Path(chosen).absolute()
+    if (CHECKOUT / "pyproject.toml").is_file() and (CHECKOUT / "libs" / "sluice").is_dir():
+        return CHECKOUT / ".cache"
+    home = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "sluice"

@@ -1,0 +1,151 @@
+"""Delta's two jars: where they are, and fetching them once.
+
+`classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package, and fetches them into
+the cache if they are nowhere. A jar gets its place only after its SHA-256 was checked, so finding
+one costs a look at its size. `python -m sluice.runtime.jars` fetches and prints them.
+
+They are fetched by Ivy, the resolver inside Spark, from the repository that it knows; a settings
+file of Ivy's, named by `SLUICE_IVY_SETTINGS`, sends it to another. Only these two are asked for:
+what they depend on is in Spark already.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from sluice.errors import MissingDependency
+from sluice.runtime.cache import cache_folder
+from sluice.runtime.java import java_home
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One artifact of io.delta, as published."""
+
+    name: str
+    version: str
+    size: int
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}-{self.version}.jar"
+
+
+JARS = (
+    Jar(
+        "delta-spark_4.2_2.13", "4.4.0", 9_515_916,
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+    ),
+    Jar(
+        "delta-storage", "4.4.0", 113_863,
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    ),
+)
+
+MODULE = """<ivy-module version="2.0">
+  <info organisation="sluice" module="jars"/>
+  <dependencies>{dependencies}</dependencies>
+</ivy-module>
+"""
+DEPENDENCY = '<dependency org="io.delta" name="{}" rev="{}" transitive="false" conf="*->master"/>'
+
+
+def classpath(environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """Both jars, for `spark.driver.extraClassPath`; fetched first where they are missing."""
+    for folder in folders(environ):
+        if has_jars(folder):
+            return [folder / jar.file for jar in JARS]
+    if chosen := environ.get("SLUICE_JARS"):
+        raise MissingDependency(
+            f"SLUICE_JARS ({chosen}) lacks {' or '.join(jar.file for jar in JARS)}, whole",
+            hint="put them there, or unset SLUICE_JARS to have them fetched",
+        )
+    return fetch(cache_folder(environ) / "jars", environ)
+
+
+def folders(environ: Mapping[str, str] = os.environ) -> Iterator[Path]:
+    """Where to look, in order; a folder that the user names is the only one."""
+    if chosen := environ.get("SLUICE_JARS"):
+        yield Path(chosen).absolute()
+        return
+    yield cache_folder(environ) / "jars"
+    yield Path(__file__).resolve().parents[1] / "jars"
+
+
+def has_jars(folder: Path) -> bool:
+    """Whether both are there at full size."""
+    try:
+        return all((folder / jar.file).stat().st_size == jar.size for jar in JARS)
+    except OSError:
+        return False
+
+
+def fetch(folder: Path, environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """Both jars in `folder`, downloaded and checked. Safe to run twice, also at the same time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as draft:
+        _resolve(Path(draft), environ)
+        for jar in JARS:
+            check(Path(draft) / jar.file, jar)
+        return [(Path(draft) / jar.file).replace(folder / jar.file) for jar in JARS]
+
+
+def check(file: Path, jar: Jar) -> None:
+    """Refuses a file that is not the artifact that was published."""
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    if digest != jar.sha256:
+        raise MissingDependency(
+            f"the file fetched for {jar.file} is another: SHA-256 {digest}, not {jar.sha256}",
+            hint="ask who runs the repository that it came from; nothing of it was kept",
+        )
+
+
+def _resolve(folder: Path, environ: Mapping[str, str]) -> None:
+    dependencies = "".join(DEPENDENCY.format(jar.name, jar.version) for jar in JARS)
+    module = folder / "ivy.xml"
+    module.write_text(MODULE.format(dependencies=dependencies), "utf-8")
+    settings = environ.get("SLUICE_IVY_SETTINGS")
+    command = [
+        str(java_home(environ) / "bin" / "java"), "-cp", os.pathsep.join(_ivy()), "org.apache.ivy.Main",
+        *(["-settings", settings] if settings else []),
+        "-ivy", str(module), "-cache", str(folder / "ivy"),
+        "-retrieve", f"{folder}/[artifact]-[revision].[ext]",
+    ]  # fmt: skip
+    _run(command)
+
+
+def _run(command: list[str]) -> None:
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        said, failed = run.stdout + run.stderr, run.returncode != 0
+    except subprocess.TimeoutExpired:
+        said, failed = "no answer within 300 s", True
+    if failed:
+        problems = [line.strip() for line in said.splitlines() if "::" not in line and line.strip()]
+        raise MissingDependency(
+            f"Delta's jars are missing and can't be fetched: {' / '.join(problems[-3:])}",
+            hint='with network, run "python -m sluice.runtime.jars"; without, copy '
+            f"{' and '.join(jar.file for jar in JARS)} to a folder and set SLUICE_JARS to it",
+        )
+
+
+def _ivy() -> list[str]:
+    spark = find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        raise MissingDependency("pyspark is not installed", hint='run "make setup"')
+    jars = Path(spark.origin).parent / "jars"
+    return [str(jar) for name in ("ivy-2*", "commons-cli-*") for jar in jars.glob(f"{name}.jar")]
+
+
+if __name__ == "__main__":
+    try:
+        print(*classpath(), sep="\n")
+    except MissingDependency as error:
+        sys.exit(f"error: {error}")
