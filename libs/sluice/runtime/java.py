@@ -124,6 +124,8 @@ def _asked(java: Path, where: str) -> Java | str:
     except (OSError, subprocess.SubprocessError):
         return f"{where} ({java}) does not run"
     properties = dict(re.findall(r"^\s+(java\.home|java\.version) = (.+)$", answer, re.MULTILINE))
+    if len(properties) < 2:
+        return f"{where} ({java}) does not tell its version"
     return Java(where, Path(properties["java.home"]), properties["java.version"])
 
 

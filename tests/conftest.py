@@ -1,0 +1,46 @@
+"""One small Spark for the whole run: two cores, the two jars, nothing that tests don't need."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.runtime.jars import classpath
+from sluice.runtime.java import environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONF = {
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """A Spark with Delta, its warehouse in a folder of its own."""
+    from pyspark.sql import SparkSession
+
+    os.environ.update(environment())
+    folder: Path = tmp_path_factory.mktemp("spark")
+    builder = SparkSession.Builder().master("local[2]").appName("sluice-tests")
+    for name, value in CONF.items():
+        builder = builder.config(name, value)
+    session = (
+        builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, classpath())))
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
