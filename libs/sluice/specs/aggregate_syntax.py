@@ -1,0 +1,150 @@
+"""The text of an aggregate, taken apart: function, argument, DISTINCT, ORDER BY, FILTER and parameters.
+
+`collect_list(item ORDER BY at)` and `first(x ORDER BY at)` are Sluice's spelling: an aggregate whose result depends on the
+order of the rows must name that order.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from sluice.specs import syntax
+from sluice.specs.names import unknown
+
+SYNONYMS = {
+    "mean": "avg",
+    "first_value": "first",
+    "last_value": "last",
+    "array_agg": "collect_list",
+    "any": "bool_or",
+    "some": "bool_or",
+    "every": "bool_and",
+    "percentile_approx": "approx_percentile",
+}
+ORDERED = frozenset({"first", "last", "collect_list"})
+PARAMETERS: dict[str, tuple[int, int]] = {
+    **dict.fromkeys(
+        "count sum min max avg first last collect_list collect_set count_distinct bool_or bool_and".split(),
+        (0, 0),
+    ),
+    "approx_count_distinct": (0, 1),
+    "approx_percentile": (1, 2),
+    "approx_top_k": (0, 2),
+}
+ACCEPTED = sorted({*PARAMETERS, *SYNONYMS})
+PYTHON = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class AggregateParts:
+    """An aggregate's checked trees."""
+
+    function: str
+    argument: exp.Expression | None = None
+    order_by: tuple[exp.Expression, ...] = ()
+    filter: exp.Expression | None = None
+    parameters: tuple[Any, ...] = ()
+
+
+def read_aggregate(text: str) -> AggregateParts:
+    """The parts of an aggregate's text; ValueError says what is wrong with it."""
+    python = PYTHON.fullmatch(text)
+    if python:
+        parts = _read_call(f"python({python[2] or ''})")
+        return replace(parts, function=python[1])
+    parts = _read_call(text)
+    _check_parts(parts, text)
+    return parts
+
+
+def _read_call(text: str) -> AggregateParts:
+    tree = syntax.parse_as(text, None)
+    where = None
+    if isinstance(tree, exp.Filter):
+        where = tree.expression.this
+        syntax.check(where, syntax.SCALAR)
+        tree = tree.this
+    name, arguments = _call(tree, text)
+    return replace(_read_arguments(name, arguments), filter=where)
+
+
+def _call(tree: exp.Expression, text: str) -> tuple[str, list[exp.Expression]]:
+    if isinstance(tree, exp.Any):
+        return "bool_or", [tree.this.unnest()]
+    if isinstance(tree, exp.Anonymous):
+        return SYNONYMS.get(tree.name.lower(), tree.name.lower()), tree.expressions
+    if isinstance(tree, exp.Window):
+        raise ValueError(syntax.WHY_NOT[exp.Window])
+    raise ValueError(
+        f"{syntax.shorten(text)!r} is no aggregate; write e.g. 'sum(x)', aggregates are: {', '.join(ACCEPTED)}"
+    )
+
+
+def _read_arguments(name: str, arguments: list[exp.Expression]) -> AggregateParts:
+    if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+        return AggregateParts(name)
+    if not arguments:
+        return AggregateParts(name)
+    argument, order_by, name = _unwrap(arguments[0], name)
+    syntax.check(argument, syntax.SCALAR)
+    return AggregateParts(name, argument, order_by, parameters=tuple(map(_constant, arguments[1:])))
+
+
+def _unwrap(
+    argument: exp.Expression, name: str
+) -> tuple[exp.Expression, tuple[exp.Expression, ...], str]:
+    order_by: tuple[exp.Expression, ...] = ()
+    if isinstance(argument, exp.Order):
+        order_by, argument = tuple(argument.expressions), argument.this
+    if isinstance(argument, exp.Distinct):
+        return _distinct(argument), order_by, _distinct_name(name)
+    return argument, order_by, name
+
+
+def _distinct(argument: exp.Expression) -> exp.Expression:
+    if len(argument.expressions) != 1:
+        raise ValueError("DISTINCT takes one expression; combine several by struct(a, b)")
+    only: exp.Expression = argument.expressions[0]
+    return only
+
+
+def _distinct_name(name: str) -> str:
+    same = {"count": "count_distinct", "collect_list": "collect_set", "min": "min", "max": "max"}
+    if name not in same:
+        raise ValueError(f"{name}(DISTINCT ...) is not supported; DISTINCT goes with count and collect_list")
+    return same[name]
+
+
+def _constant(node: exp.Expression) -> Any:
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "array":
+        return tuple(map(_constant, node.expressions))
+    if isinstance(node, exp.Neg):
+        return -_constant(node.this)
+    if isinstance(node, exp.Boolean):
+        return node.this
+    if not isinstance(node, exp.Literal):
+        raise ValueError(f"{syntax.render(node)!r}: an aggregate's parameters are constants")
+    return node.name if node.is_string else _number(node.name)
+
+
+def _number(text: str) -> int | float:
+    return int(text) if text.isdigit() else float(text)
+
+
+def _check_parts(parts: AggregateParts, text: str) -> None:
+    if parts.function not in PARAMETERS:
+        raise ValueError(unknown("aggregate", parts.function, ACCEPTED))
+    if parts.argument is None and (parts.function != "count" or "*" not in text):
+        raise ValueError(f"{parts.function} needs an argument")
+    if parts.function in ORDERED and not parts.order_by:
+        raise ValueError(
+            f"{parts.function} depends on the order of the rows; write {parts.function}(x ORDER BY at)"
+        )
+    if parts.order_by and parts.function not in ORDERED:
+        raise ValueError(f"{parts.function} does not depend on an order; drop its ORDER BY")
+    least, most = PARAMETERS[parts.function]
+    if not least <= len(parts.parameters) <= most:
+        wanted = f"{least}" if least == most else f"{least} to {most}"
+        raise ValueError(f"{parts.function} takes {wanted} parameters after its argument")

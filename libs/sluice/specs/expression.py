@@ -1,0 +1,189 @@
+"""Expressions as the user writes them, checked, and as Spark gets them: scalar ones, sort keys and aggregates.
+
+`sql` is regenerated from the checked tree and safe to hand to Spark; `text` is what the user wrote, for messages. Which
+columns exist is not known here: `columns` says which are read, resolution checks them against the input.
+"""
+
+from collections.abc import Container, Mapping
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+from sqlglot import exp
+
+from sluice.specs import syntax
+from sluice.specs.aggregate_syntax import read_aggregate
+from sluice.specs.model import Model
+from sluice.specs.names import Name
+
+
+class Expression(Model):
+    """A scalar expression of a row."""
+
+    text: str
+    sql: str
+    columns: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The checked expression; ValueError says what may not stand in it."""
+        return cls.of(syntax.parse(text), text)
+
+    @classmethod
+    def of(cls, tree: exp.Expression, text: str = "") -> Self:
+        """The expression of a tree that was checked before."""
+        sql = syntax.render(tree)
+        return cls(text=text or sql, sql=sql, columns=frozenset(syntax.columns(tree)))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        text = as_text(data)
+        return data if text is None else cls.parse(text).model_dump()
+
+    @property
+    def plain_column(self) -> str | None:
+        """The column's name, if the expression is just a column."""
+        only = next(iter(self.columns), None)
+        return only if len(self.columns) == 1 and self.sql.replace("`", "") == only else None
+
+    def reads(self, visible: Container[str]) -> frozenset[str]:
+        """Its columns among those visible, a struct's field (`address.city`) as its column."""
+        return frozenset(c if c in visible else c.split(".")[0] for c in self.columns)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class SortKey(Model):
+    """`sales desc nulls last`; Spark's defaults: nulls come first ascending, last descending."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = True
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The checked sort key."""
+        return cls.of(syntax.parse_as(text, exp.Ordered), text)
+
+    @classmethod
+    def of(cls, ordered: exp.Expression, text: str = "") -> Self:
+        """The sort key of an ORDER BY item."""
+        syntax.check(ordered.this, syntax.SCALAR)
+        return cls(
+            expression=Expression.of(ordered.this),
+            descending=bool(ordered.args.get("desc")),
+            nulls_first=bool(ordered.args.get("nulls_first")),
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        text = as_text(data)
+        return data if text is None else cls.parse(text).model_dump()
+
+    @property
+    def sql(self) -> str:
+        """As an ORDER BY item of Spark SQL."""
+        direction = "DESC" if self.descending else "ASC"
+        return f"{self.expression.sql} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+class Aggregate(Model):
+    """`sum(x)`, `first(x ORDER BY at) FILTER (WHERE y > 1)`, or a user's `module:Class`."""
+
+    text: str
+    function: str
+    argument: Expression | None = None
+    order_by: tuple[SortKey, ...] = ()
+    filter: Expression | None = None
+    parameters: tuple[Any, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The checked aggregate."""
+        parts = read_aggregate(text)
+        return cls(
+            text=text,
+            function=parts.function,
+            argument=None if parts.argument is None else Expression.of(parts.argument),
+            order_by=tuple(SortKey.of(key) for key in parts.order_by),
+            filter=None if parts.filter is None else Expression.of(parts.filter),
+            parameters=parts.parameters,
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        text = as_text(data)
+        return data if text is None else cls.parse(text).model_dump()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Every column that it reads."""
+        parts = [self.argument, self.filter, *(key.expression for key in self.order_by)]
+        return frozenset().union(*(part.columns for part in parts if part))
+
+    @property
+    def is_python(self) -> bool:
+        """Whether it is a user's own aggregator."""
+        return ":" in self.function
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Named(Model):
+    """An expression and the column that it becomes: `department`, or `upper(department) as department`."""
+
+    name: Name
+    expression: Expression
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and len(data) == 1 and not data.keys() & {"name", "expression"}:
+            ((name, text),) = data.items()
+            return {"name": name, "expression": text}
+        return cls._split(data) if isinstance(data, str) else data
+
+    @classmethod
+    def _split(cls, text: str) -> dict[str, Any]:
+        tree = syntax.parse_as(text, None)
+        name = tree.alias if isinstance(tree, exp.Alias) else ""
+        inner = tree.this if isinstance(tree, exp.Alias) else tree
+        syntax.check(inner, syntax.SCALAR)
+        if not name and not isinstance(inner, exp.Column):
+            raise ValueError(f"{text!r} needs a name; write '{text} as <name>'")
+        return {"name": name or inner.name, "expression": Expression.of(inner, syntax.render(inner))}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the column of that name, unchanged."""
+        return self.expression.plain_column == self.name
+
+
+def named_expressions(data: Any) -> Any:
+    """What `select:` takes: a mapping, or a list of `column` and `expression as name`."""
+    if not isinstance(data, list | tuple):
+        return data
+    names = [Named.model_validate(item) for item in data]
+    if len({item.name for item in names}) < len(names):
+        raise ValueError("one name is given twice")
+    return {item.name: item.expression for item in names}
+
+
+def as_text(data: Any) -> str | None:
+    """YAML's scalars as expression text; None for what is no scalar."""
+    if isinstance(data, bool):
+        return str(data).lower()
+    if isinstance(data, int | float):
+        return repr(data)
+    return data if isinstance(data, str) else None
+
+
+Select = dict[Name, Expression]
+NoSelect = Field(default=None)

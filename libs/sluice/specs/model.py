@@ -1,0 +1,9 @@
+"""What every declared thing is: a frozen pydantic model that refuses keys that it does not know."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Model(BaseModel):
+    """Immutable, and closed: an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

@@ -1,0 +1,45 @@
+"""Names: which ones a user may give, and which known one a wrong one was probably meant to be."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+RESERVED_PREFIX = "_sluice"
+SHOWN = 40
+
+
+def check_name(name: str) -> str:
+    """The name itself, if a user may give it."""
+    if name.startswith(RESERVED_PREFIX):
+        raise ValueError(f"{name!r}: names starting with {RESERVED_PREFIX} are reserved")
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not a name: use lower case letters, digits and _")
+    return name
+
+
+Name = Annotated[str, AfterValidator(check_name)]
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The known name that `word` resembles most, or ''."""
+    matches = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return matches[0] if matches else ""
+
+
+def unknown(kind: str, word: str, known: Iterable[str], plural: str = "") -> str:
+    """`unknown column 'salse'; did you mean 'sales'? columns are: sales, units`."""
+    known = list(known)
+    match = near(word, known)
+    guess = f"; did you mean {match!r}?" if match else ";"
+    return f"unknown {kind} {word!r}{guess} {plural or kind + 's'} are: {listing(known)}"
+
+
+def listing(names: Iterable[str]) -> str:
+    """`a, b, c`, cut where a reader would stop reading."""
+    names = list(names)
+    more = f", ... ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more if names else "(none)"

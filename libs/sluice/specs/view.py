@@ -1,0 +1,60 @@
+"""What every view declares, and the event time windows that some of them have."""
+
+from typing import Literal, Self
+
+from pydantic import field_validator, model_validator
+
+from sluice.specs.interval import Duration, zone
+from sluice.specs.model import Model
+from sluice.specs.names import Name
+from sluice.specs.quality import Expectation
+
+NEEDS = {"tumbling": ("size",), "hopping": ("size", "advance"), "session": ("gap",)}
+
+
+class Window(Model):
+    """Event time cut into windows, aligned to the epoch in the window's zone."""
+
+    type: Literal["tumbling", "hopping", "session"]
+    time: str
+    size: Duration | None = None
+    advance: Duration | None = None
+    gap: Duration | None = None
+    timezone: str = "UTC"
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone_exists(cls, name: str) -> str:
+        return zone(name).key
+
+    @model_validator(mode="after")
+    def _has_its_lengths(self) -> Self:
+        given = {name for name in ("size", "advance", "gap") if getattr(self, name)}
+        needed = set(NEEDS[self.type])
+        if given != needed:
+            raise ValueError(f"a {self.type} window takes {_and(needed)}, not {_and(given) or 'none'}")
+        return self
+
+
+def _and(names: set[str]) -> str:
+    return " and ".join(f"`{name}`" for name in sorted(names, reverse=True))
+
+
+class View(Model):
+    """A table that is kept equal to a query over others."""
+
+    name: Name
+    pipeline: str
+    kind: str
+    description: str = ""
+    expect: tuple[Expectation, ...] = ()
+    retention: Duration | None = None
+
+    @field_validator("expect")
+    @classmethod
+    def _nothing_is_quarantined(cls, expect: tuple[Expectation, ...]) -> tuple[Expectation, ...]:
+        if any(expectation.on_failure == "quarantine" for expectation in expect):
+            raise ValueError(
+                "a view takes on_failure: stop or warn; quarantine would make it differ from its query"
+            )
+        return expect
