@@ -4,24 +4,20 @@
 into the cache if they are nowhere. A jar gets its place only after its SHA-256 was checked, so
 finding one costs a look at its size. `python -m sluice.runtime.jars` fetches and prints them.
 
-They are fetched by Ivy, the resolver inside Spark, from the repository that it knows; a settings
-file of Ivy's, named by `SLUICE_IVY_SETTINGS`, sends it to another. Only these two are asked for:
-what they depend on is in Spark already.
+Only these two are fetched: what they depend on is in Spark already, in the versions that it runs.
 """
 
 import hashlib
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from sluice.errors import MissingDependency
+from sluice.runtime import ivy
 from sluice.runtime.cache import cache_folder
-from sluice.runtime.java import java_home
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +48,6 @@ JARS = (
         "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     ),
 )
-
-MODULE = """<ivy-module version="2.0">
-  <info organisation="sluice" module="jars"/>
-  <dependencies>{dependencies}</dependencies>
-</ivy-module>
-"""
-DEPENDENCY = '<dependency org="io.delta" name="{}" rev="{}" transitive="false" conf="*->master"/>'
 
 
 def classpath(environ: Mapping[str, str] = os.environ) -> list[Path]:
@@ -95,7 +84,7 @@ def fetch(folder: Path, environ: Mapping[str, str] = os.environ) -> list[Path]:
     """Both jars in `folder`, downloaded and checked. Safe to run twice, also at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as draft:
-        _resolve(Path(draft), environ)
+        _download(Path(draft), environ)
         for jar in JARS:
             check(Path(draft) / jar.file, jar)
         return [(Path(draft) / jar.file).replace(folder / jar.file) for jar in JARS]
@@ -111,42 +100,15 @@ def check(file: Path, jar: Jar) -> None:
         )
 
 
-def _resolve(folder: Path, environ: Mapping[str, str]) -> None:
-    dependencies = "".join(DEPENDENCY.format(jar.name, jar.version) for jar in JARS)
-    module = folder / "ivy.xml"
-    module.write_text(MODULE.format(dependencies=dependencies), "utf-8")
-    settings = environ.get("SLUICE_IVY_SETTINGS")
-    command = [
-        str(java_home(environ) / "bin" / "java"),
-        "-cp", os.pathsep.join(_ivy()), "org.apache.ivy.Main",
-        *(["-settings", settings] if settings else []),
-        "-ivy", str(module), "-cache", str(folder / "ivy"),
-        "-retrieve", f"{folder}/[artifact]-[revision].[ext]",
-    ]  # fmt: skip
-    _run(command)
-
-
-def _run(command: list[str]) -> None:
+def _download(folder: Path, environ: Mapping[str, str]) -> None:
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        said, failed = run.stdout + run.stderr, run.returncode != 0
-    except subprocess.TimeoutExpired:
-        said, failed = "no answer within 300 s", True
-    if failed:
-        problems = [line.strip() for line in said.splitlines() if "::" not in line and line.strip()]
+        ivy.fetch([("io.delta", jar.name, jar.version) for jar in JARS], folder, environ)
+    except ivy.FetchFailed as failure:
         raise MissingDependency(
-            f"Delta's jars are missing and can't be fetched: {' / '.join(problems[-3:])}",
+            f"Delta's jars are missing and can't be fetched: {failure}",
             hint='with network, run "python -m sluice.runtime.jars"; without, copy '
             f"{' and '.join(jar.file for jar in JARS)} to a folder and set SLUICE_JARS to it",
-        )
-
-
-def _ivy() -> list[str]:
-    spark = find_spec("pyspark")
-    if spark is None or spark.origin is None:
-        raise MissingDependency("pyspark is not installed", hint='run "make setup"')
-    jars = Path(spark.origin).parent / "jars"
-    return [str(jar) for name in ("ivy-2*", "commons-cli-*") for jar in jars.glob(f"{name}.jar")]
+        ) from failure
 
 
 if __name__ == "__main__":
