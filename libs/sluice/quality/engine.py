@@ -1,0 +1,126 @@
+"""Great Expectations itself: the checker of configurations, and the judge of what isn't compiled.
+
+The only module that imports it, and only inside functions: the import takes five to eight seconds.
+Nothing is sent and nothing is written: contexts are ephemeral, and its telemetry is off.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from threading import Thread
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from sluice.quality.results import Json, Outcome, config
+from sluice.specs.quality import Expectation
+
+INDEX = "sluice_index"  # in an expectation's meta: GX orders results by column
+
+
+def load() -> Any:
+    """The library, with its telemetry switched off before it can look."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    import great_expectations as gx
+
+    return gx
+
+
+def preload() -> Thread:
+    """Import it in the background, e.g. while a session starts."""
+    thread = Thread(target=load, name="import-great-expectations", daemon=True)
+    thread.start()
+    return thread
+
+
+def validate(rows: DataFrame, expectations: Sequence[Expectation]) -> tuple[Outcome, ...]:
+    """Each expectation's outcome on `rows`, by GX on Spark: several Spark jobs each."""
+    if not expectations:
+        return ()
+    gx = load()
+    suite = gx.ExpectationSuite(
+        "batch", expectations=[_build(e, i) for i, e in enumerate(expectations)]
+    )
+    found = _batch(gx, rows).validate(suite, result_format="SUMMARY").to_json_dict()
+    results = sorted(found["results"], key=lambda r: r["expectation_config"]["meta"].pop(INDEX))
+    return tuple(_outcome(e, r) for e, r in zip(expectations, results, strict=True))
+
+
+def _batch(gx: Any, rows: DataFrame) -> Any:
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    asset = context.data_sources.add_spark("batch", persist=False).add_dataframe_asset("rows")
+    whole = asset.add_batch_definition_whole_dataframe("whole")
+    return whole.get_batch({"dataframe": rows})
+
+
+def _build(expectation: Expectation, index: int) -> Any:
+    from great_expectations.expectations.registry import get_expectation_impl
+
+    arguments = dict(expectation.kwargs)
+    arguments["meta"] = {**arguments.get("meta", {}), INDEX: index}
+    if "row_condition" in arguments:
+        arguments["condition_parser"] = "spark"
+    return get_expectation_impl(expectation.type)(**arguments)
+
+
+def _outcome(expectation: Expectation, result: Json) -> Outcome:
+    """GX's result, with the configuration as the user wrote it."""
+    told = {**result, "expectation_config": config(expectation)}
+    told["exception_info"] = _only_exception(result.get("exception_info") or {})
+    return Outcome(expectation, expectation.label, bool(result["success"]), told)
+
+
+def _only_exception(info: Mapping[str, Any]) -> Json:
+    """GX nests what several failed metrics raised; one is told."""
+    if "raised_exception" in info:
+        return dict(info)
+    return dict(next(iter(info.values()), {"raised_exception": False}))
+
+
+def mistakes(expectation: Expectation) -> list[str]:
+    """What GX itself finds wrong with an expectation's name and arguments."""
+    load()
+    from great_expectations.compatibility.pydantic import ValidationError
+    from great_expectations.expectations import registry
+
+    known = registry.list_registered_expectation_implementations()
+    if expectation.type not in known:
+        return [f"unknown expectation {expectation.type!r}{_instead(expectation.type, known)}"]
+    kind = registry.get_expectation_impl(expectation.type)
+    try:
+        _build(expectation, 0)
+    except ValidationError as error:
+        return [_explain(expectation.type, e, list(kind.__fields__)) for e in error.errors()]
+    except (TypeError, ValueError) as error:
+        return [f"{expectation.type}: {error}"]
+    return _unanswerable(expectation, kind)
+
+
+def _unanswerable(expectation: Expectation, kind: Any) -> list[str]:
+    """Expectations that GX has, but not for Spark."""
+    from great_expectations.expectations import registry
+
+    metric = getattr(kind, "map_metric", None)
+    if metric is None:
+        return []
+    engines = registry._registered_metrics.get(f"{metric}.condition", {}).get("providers", {})  # noqa: SLF001
+    if not engines or "SparkDFExecutionEngine" in engines:
+        return []
+    return [f"{expectation.type} can't be answered on Spark by Great Expectations"]
+
+
+def _explain(kind: str, error: Mapping[str, Any], accepted: Sequence[str]) -> str:
+    field = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "value_error.extra":
+        return f"{kind} has no argument {field!r}{_instead(field, accepted)}"
+    if error["type"] == "value_error.missing":
+        return f"{kind} needs the argument {field!r}"
+    return f"{kind}: {field}: {error['msg']}"
+
+
+def _instead(name: str, accepted: Sequence[str]) -> str:
+    near = get_close_matches(name, accepted, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

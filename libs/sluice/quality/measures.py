@@ -1,0 +1,84 @@
+"""Expectations about one number of the whole batch: a count, a sum, a greatest value.
+
+Each is one SQL aggregate, so all of them ride in the pass that counts the row rules; the number is
+then held against the bounds here, as Great Expectations does it. A number of no rows is null, and
+null meets no bound.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.quality.row_rules import Kwargs, bounds_text, domain
+from sluice.quality.sql import name
+from sluice.specs.quality import Expectation
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An expectation, and the aggregate that it is about."""
+
+    expectation: Expectation
+    says: str
+    domain: str
+
+    def aggregate(self, population: str) -> str:
+        """SQL for the number, taken over the rows of `population` that the expectation is about."""
+        rows = f"FILTER (WHERE {population} AND {self.domain})"
+        column = name(self.expectation.kwargs.get("column", ""))
+        return AGGREGATES[self.expectation.type].format(column=column, rows=rows)
+
+    def accepts(self, observed: Any) -> bool:
+        kwargs = self.expectation.kwargs
+        if "value" in kwargs:
+            return bool(observed == kwargs["value"])
+        return within(observed, kwargs)
+
+
+def compile_measure(expectation: Expectation) -> Measure:
+    """The measure of an expectation whose type is in `AGGREGATES`."""
+    kwargs = expectation.kwargs
+    wanted = f"is {kwargs['value']}" if "value" in kwargs else f"is {bounds_text(kwargs)}"
+    noun = expectation.type.removeprefix("expect_column_").removeprefix("expect_table_")
+    noun = noun.removesuffix("_to_be_between").removesuffix("_to_equal").replace("_", " ")
+    subject = f"{noun} of {kwargs['column']}" if "column" in kwargs else noun
+    return Measure(expectation, f"{subject} {wanted}", domain(kwargs))
+
+
+def within(observed: Any, kwargs: Kwargs) -> bool:
+    """`observed` meets the bounds in `kwargs`; null and NaN meet none."""
+    if observed is None or observed != observed:  # noqa: PLR0124  (NaN)
+        return False
+    low, high = (_alike(kwargs.get(key), observed) for key in ("min_value", "max_value"))
+    above = low is None or (observed > low if kwargs.get("strict_min") else observed >= low)
+    below = high is None or (observed < high if kwargs.get("strict_max") else observed <= high)
+    return bool(above and below)
+
+
+def _alike(bound: Any, observed: Any) -> Any:
+    """A bound as the observed number's kind: dates and times may be written as text."""
+    if isinstance(observed, dt.datetime) and isinstance(bound, str | dt.date):
+        time = dt.datetime.fromisoformat(str(bound))
+        return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
+    if isinstance(observed, dt.date) and isinstance(bound, str):
+        return dt.date.fromisoformat(bound)
+    return bound
+
+
+AGGREGATES: Mapping[str, str] = {
+    "expect_table_row_count_to_be_between": "count(*) {rows}",
+    "expect_table_row_count_to_equal": "count(*) {rows}",
+    "expect_column_min_to_be_between": "min({column}) {rows}",
+    "expect_column_max_to_be_between": "max({column}) {rows}",
+    "expect_column_sum_to_be_between": "try_sum({column}) {rows}",
+    "expect_column_mean_to_be_between": "try_avg({column}) {rows}",
+    "expect_column_stdev_to_be_between": "stddev_samp({column}) {rows}",
+    "expect_column_proportion_of_non_null_values_to_be_between": (
+        "coalesce(try_divide(count({column}) {rows}, count(*) {rows}), 0.0D)"
+    ),
+}
+
+COMPILED: Mapping[str, Callable[[Expectation], Measure]] = dict.fromkeys(
+    AGGREGATES, compile_measure
+)

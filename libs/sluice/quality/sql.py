@@ -1,0 +1,57 @@
+"""Python values and column names as Spark SQL text, so that a rule is one printable expression.
+
+Everything that a user's configuration puts into a rule passes through here: text is escaped, names
+are quoted, and a value of a type that Spark has no literal for is refused.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+LARGEST_INT = 2**31 - 1
+
+
+def name(column: str) -> str:
+    """A column's name, quoted; `a.b` is field `b` of the struct `a`."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in column.split("."))
+
+
+def text(value: str) -> str:
+    """A string literal (backslashes count in Spark's, so a regex survives as it was written)."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def literal(value: object) -> str:
+    """The literal that `functions.lit(value)` would make."""
+    for kind, write in WRITERS.items():
+        if isinstance(value, kind):
+            return write(value)
+    raise TypeError(f"no SQL literal for {value!r} ({type(value).__name__})")
+
+
+def every(conditions: Iterable[str]) -> str:
+    """All of them; of none, true."""
+    return " AND ".join(f"({c})" for c in conditions) or "true"
+
+
+def some(conditions: Iterable[str]) -> str:
+    """At least one of them; of none, false."""
+    return " OR ".join(f"({c})" for c in conditions) or "false"
+
+
+def _whole(value: int) -> str:
+    return str(value) if abs(value) <= LARGEST_INT else f"{value}L"
+
+
+# bool before int, datetime before date: the first kind that a value is an instance of writes it.
+WRITERS: Mapping[type, Callable[[Any], str]] = {
+    type(None): lambda _: "NULL",
+    bool: lambda value: str(value).lower(),
+    int: _whole,
+    float: lambda value: f"CAST({text(repr(value))} AS DOUBLE)",
+    Decimal: lambda value: f"{value:f}BD",
+    str: text,
+    dt.datetime: lambda value: f"TIMESTAMP {text(value.isoformat(sep=' '))}",
+    dt.date: lambda value: f"DATE {text(value.isoformat())}",
+}

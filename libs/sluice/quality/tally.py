@@ -1,0 +1,99 @@
+"""Everything that the compiled rules need to know of a batch, in one pass over it.
+
+The pass gives the counts of each row rule, up to twenty of its unexpected rows (the first ones, as
+JSON, long text cut), each measure's number, and how many rows were read, accepted and set aside.
+Rules that quarantine are held against the rows that could be read; all others against the rows that
+are left when those have gone, because these are the ones that would be committed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from sluice.quality.row_rules import RowRule
+from sluice.quality.sql import name
+from sluice.quality.suite import Suite
+
+REASON = "_sluice_reason"
+REASONS = "_sluice_reasons"
+RAW = "_sluice_raw"
+FILE = "_sluice_file"
+READABLE = f"{REASON} IS NULL"
+ACCEPTED = f"size({REASONS}) = 0"
+SAMPLES = 20
+LONGEST_TEXT = 1000
+HIDDEN = "_sluice_"
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """How one row rule went; `samples` are unexpected rows as JSON."""
+
+    elements: int
+    considered: int
+    unexpected: int
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What the pass found, in the order of the suite's rules and measures."""
+
+    read: int
+    accepted: int
+    rows: tuple[RowCounts, ...]
+    observed: tuple[Any, ...]
+
+
+def tally(split: DataFrame, suite: Suite) -> Tally:
+    """One Spark job over a split batch (see `gate.split`)."""
+    numbered = split.withColumn("_sluice_nth", F.monotonically_increasing_id())
+    row_json = f"struct({', '.join(_shown(split))})"
+    aggregates = [
+        "count(*) AS read",
+        f"count_if({ACCEPTED}) AS accepted",
+        *(a for i, rule in enumerate(suite.rows) for a in _of_rule(i, rule, row_json)),
+        *(f"{m.aggregate(ACCEPTED)} AS observed_{i}" for i, m in enumerate(suite.measures)),
+    ]
+    row = numbered.selectExpr(*aggregates).toArrow().to_pylist()[0]
+    return Tally(
+        row["read"],
+        row["accepted"],
+        tuple(_row_counts(row, i) for i in range(len(suite.rows))),
+        tuple(row[f"observed_{i}"] for i in range(len(suite.measures))),
+    )
+
+
+def visible(rows: DataFrame) -> list[str]:
+    """The columns that are the user's."""
+    return [c for c in rows.columns if not c.startswith(HIDDEN)]
+
+
+def _shown(split: DataFrame) -> Iterator[str]:
+    for column in visible(split):
+        quoted = name(column) if "." not in column else f"`{column}`"
+        is_text = isinstance(split.schema[column].dataType, StringType)
+        yield f"left({quoted}, {LONGEST_TEXT}) AS {quoted}" if is_text else quoted
+
+
+def _of_rule(i: int, rule: RowRule, row: str) -> tuple[str, ...]:
+    population = READABLE if rule.expectation.on_failure == "quarantine" else ACCEPTED
+    violated = f"{population} AND {rule.violated}"
+    first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE {violated})"
+    return (
+        f"count_if({population} AND {rule.domain}) AS elements_{i}",
+        f"count_if({population} AND {rule.considered}) AS considered_{i}",
+        f"count_if({violated}) AS unexpected_{i}",
+        f"transform({first}, r -> to_json(r)) AS samples_{i}",
+    )
+
+
+def _row_counts(row: dict[str, Any], i: int) -> RowCounts:
+    elements, considered, unexpected = (
+        row[f"{kind}_{i}"] for kind in ("elements", "considered", "unexpected")
+    )
+    return RowCounts(elements, considered, unexpected, tuple(row[f"samples_{i}"] or ()))

@@ -1,0 +1,114 @@
+"""Expectations about repeated values: the ones that need the batch grouped.
+
+Grouping is a shuffle where the other rules need none, so these run apart, all of them in one Spark
+job, and only if a table asks for them. A row is unexpected if another row has its value.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluice.quality.row_rules import Kwargs, bounds_text, domain
+from sluice.quality.sql import every, name, some
+from sluice.specs.quality import Expectation
+
+UNIQUE_ROWS = ("expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique")
+DISTINCT_COUNT = "expect_column_unique_value_count_to_be_between"
+DISTINCT_SHARE = "expect_column_proportion_of_unique_values_to_be_between"
+COMPILED = (*UNIQUE_ROWS, DISTINCT_COUNT, DISTINCT_SHARE)
+SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Uniqueness:
+    """An expectation, the columns whose values it groups by, and the rows that it ignores."""
+
+    expectation: Expectation
+    columns: tuple[str, ...]
+    domain: str
+    ignored: str
+    says: str
+
+    @property
+    def is_about_rows(self) -> bool:
+        return self.expectation.type in UNIQUE_ROWS
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """What grouping found: rows seen, rows considered, distinct values, rows that share a value."""
+
+    elements: int
+    considered: int
+    distinct: int
+    repeated: int
+    samples: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        return self.distinct / self.considered if self.considered else 0.0
+
+
+def compile_uniqueness(expectation: Expectation) -> Uniqueness:
+    """The rule of an expectation whose type is in `COMPILED`."""
+    kwargs = expectation.kwargs
+    columns = tuple(kwargs["column_list"]) if "column_list" in kwargs else (kwargs["column"],)
+    return Uniqueness(
+        expectation, columns, domain(kwargs), _ignored(kwargs, columns), _says(expectation, columns)
+    )
+
+
+def _ignored(kwargs: Kwargs, columns: Sequence[str]) -> str:
+    nulls = [f"{name(c)} IS NULL" for c in columns]
+    match kwargs.get("ignore_row_if", "all_values_are_missing"):
+        case "any_value_is_missing":
+            return some(nulls)
+        case "never":
+            return "false"
+    return every(nulls)
+
+
+def _says(expectation: Expectation, columns: Sequence[str]) -> str:
+    named = ", ".join(columns)
+    if expectation.type in UNIQUE_ROWS:
+        return f"{named} {'are together' if len(columns) > 1 else 'is'} unique"
+    kind = "number" if expectation.type == DISTINCT_COUNT else "share"
+    return f"{kind} of distinct {named} is {bounds_text(expectation.kwargs)}"
+
+
+def find_repeats(rows: DataFrame, rules: Sequence[Uniqueness]) -> tuple[Repeats, ...]:
+    """What each rule's grouping of `rows` finds, all in one Spark job."""
+    if not rules:
+        return ()
+    summaries = [_summary(rows, rule).withColumn("nth", F.lit(i)) for i, rule in enumerate(rules)]
+    found = reduce(DataFrame.unionAll, summaries).toArrow().to_pylist()
+    return tuple(_repeats(row) for row in sorted(found, key=lambda row: row["nth"]))
+
+
+def _repeats(row: Mapping[str, Any]) -> Repeats:
+    elements, considered, distinct, repeated = (
+        row[key] or 0 for key in ("elements", "considered", "distinct", "repeated")
+    )
+    return Repeats(elements, considered, distinct, repeated, tuple(row["samples"] or ()))
+
+
+def _summary(rows: DataFrame, rule: Uniqueness) -> DataFrame:
+    """One row: the counts of one rule; null is a value where it isn't ignored."""
+    keys = [F.expr(name(c)).alias(c) for c in rule.columns]
+    judged = rows.filter(rule.domain).select(
+        *keys, F.expr(f"NOT ({rule.ignored})").alias("_judged")
+    )
+    groups = judged.groupBy("_judged", *rule.columns).agg(F.count(F.lit(1)).alias("_rows"))
+    key = f"struct({', '.join(f'`{c}`' for c in rule.columns)})"
+    return groups.selectExpr(
+        "sum(_rows) AS elements",
+        "sum(_rows) FILTER (WHERE _judged) AS considered",
+        "count(*) FILTER (WHERE _judged) AS distinct",
+        "sum(_rows) FILTER (WHERE _judged AND _rows > 1) AS repeated",
+        f"transform(max_by({key}, _rows, {SAMPLES}) FILTER (WHERE _judged AND _rows > 1),"
+        " k -> to_json(k)) AS samples",
+    )
