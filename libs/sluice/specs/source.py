@@ -8,6 +8,7 @@ from sluice.specs.interval import Duration
 from sluice.specs.model import Model
 from sluice.specs.names import Name
 from sluice.specs.quality import Expectation
+from sluice.specs.settings import as_option
 from sluice.specs.types import read_columns
 
 Format = Literal["json", "csv", "parquet", "delta", "kafka"]
@@ -66,18 +67,12 @@ class Declared(Model):
     def _as_spark_options(cls, options: Any) -> Any:
         if not isinstance(options, dict):
             return options
-        return {key: _option(value) for key, value in options.items()}
+        return {key: as_option(value) for key, value in options.items()}
 
     @property
     def types(self) -> dict[str, str]:
         """The declared columns' types by name."""
         return {column.name: column.type for column in self.columns}
-
-
-def _option(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
 
 
 class Source(Declared):

@@ -1,0 +1,120 @@
+"""A YAML file as plain data that still knows the line of everything in it.
+
+YAML 1.2 rules, so that `on`, `yes` and `no` are words. Text may name environment variables: `${VAR:-default}`. Numbers, texts,
+booleans and null become Python's; dates become ISO text.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from sluice.specs.names import unknown
+
+Where = tuple[str | int, ...]
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+MOST_NODES = 200_000
+
+
+class BrokenDocument(ValueError):
+    """Text that is not YAML, or not a mapping: `line` says where."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
+        self.problem = problem
+
+
+@dataclass
+class Document:
+    """The data of one file, the line of each place in it, and what was wrong with its variables."""
+
+    path: str
+    data: dict[str, Any] = field(default_factory=dict)
+    lines: dict[Where, int] = field(default_factory=dict)
+    mistakes: list[tuple[Where, str]] = field(default_factory=list)
+
+    def line(self, where: Where) -> int:
+        """The line of that place, or of the nearest thing around it that exists."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        return self.lines.get(where, 1)
+
+
+def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
+    """The document in that file; BrokenDocument if it is not a YAML mapping."""
+    try:
+        tree = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
+    except MarkedYAMLError as error:
+        raise _broken(error) from None
+    except (YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise BrokenDocument(1, f"can't read this as YAML: {str(error).splitlines()[0]}") from None
+    if tree is not None and not isinstance(tree, CommentedMap):
+        raise BrokenDocument(1, "a mapping of keys to values is wanted")
+    document = Document(shown)
+    document.data = _Reader(document, environ).plain(tree or CommentedMap(), (), 1, ())
+    return document
+
+
+def _broken(error: MarkedYAMLError) -> BrokenDocument:
+    mark = error.problem_mark or error.context_mark
+    problem = str(error.problem or error.context or "broken").splitlines()[0]
+    return BrokenDocument(mark.line + 1 if mark else 1, f"can't read this as YAML: {problem}")
+
+
+@dataclass
+class _Reader:
+    document: Document
+    environ: Mapping[str, str]
+    nodes: int = 0
+
+    def plain(self, node: Any, where: Where, line: int, inside: tuple[int, ...]) -> Any:
+        self.nodes += 1
+        if id(node) in inside or self.nodes > MOST_NODES:
+            raise BrokenDocument(line, "an alias (*name) repeats the document too often")
+        self.document.lines[where] = line
+        if isinstance(node, CommentedMap):
+            return self._mapping(node, where, (*inside, id(node)))
+        if isinstance(node, CommentedSeq):
+            return self._sequence(node, where, (*inside, id(node)))
+        return self._scalar(node, where)
+
+    def _mapping(self, node: CommentedMap, where: Where, inside: tuple[int, ...]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in node.items():
+            line = node.lc.key(key)[0] + 1 if key in node.lc.data else self.document.line(where)
+            result[str(key)] = self.plain(value, (*where, str(key)), line, inside)
+        return result
+
+    def _sequence(self, node: CommentedSeq, where: Where, inside: tuple[int, ...]) -> list[Any]:
+        return [
+            self.plain(value, (*where, i), node.lc.item(i)[0] + 1, inside) for i, value in enumerate(node)
+        ]
+
+    def _scalar(self, node: Any, where: Where) -> Any:
+        if isinstance(node, bool) or node is None:
+            return node
+        if isinstance(node, datetime | date):
+            return node.isoformat()
+        for kind in (int, float, str):
+            if isinstance(node, kind):
+                return self._with_variables(str(node), where) if kind is str else kind(node)
+        self.document.mistakes.append((where, f"{node!r} is not a value that can be used here"))
+        return None
+
+    def _with_variables(self, text: str, where: Where) -> str:
+        return VARIABLE.sub(lambda match: self._variable(match, where), text)
+
+    def _variable(self, match: re.Match[str], where: Where) -> str:
+        name, default = match[1], match[2]
+        if name in self.environ or default is not None:
+            return self.environ.get(name) or default or ""
+        hint = unknown("environment variable", name, self.environ).split(" environment variables are")[0]
+        self.document.mistakes.append((where, f"{hint} or write ${{{name}:-default}}"))
+        return match[0]

@@ -1,0 +1,63 @@
+"""The graph of tables: what each is made from, in the order in which they can be brought up to date."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sluice.errors import UsageError
+from sluice.specs.names import listing, near
+from sluice.specs.table import Kind, Table
+
+__all__ = ["Graph", "Kind", "Table", "UnknownTable"]
+
+
+class UnknownTable(UsageError):
+    """A name that no table of the configuration has."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Every table by its id, inputs before the views over them."""
+
+    tables: Mapping[str, Table] = field(default_factory=dict)
+
+    def table(self, name: str) -> Table:
+        """The table of that id, or of that name where only one pipeline has it."""
+        if name in self.tables:
+            return self.tables[name]
+        named = [table for table in self.tables.values() if table.name == name]
+        if len(named) == 1:
+            return named[0]
+        raise self._ambiguous(name, named) if named else self._unknown(name)
+
+    def pipeline(self, name: str) -> tuple[Table, ...]:
+        """The tables of one pipeline, in order."""
+        return tuple(table for table in self.tables.values() if table.pipeline == name)
+
+    def inputs(self, id: str) -> tuple[Table, ...]:
+        """What that table is made from."""
+        return tuple(self.tables[input_] for input_ in self.tables[id].inputs)
+
+    def consumers(self, id: str) -> tuple[Table, ...]:
+        """The views that read that table."""
+        return tuple(table for table in self.tables.values() if id in table.inputs)
+
+    def ancestors(self, id: str) -> tuple[Table, ...]:
+        """Every table that it is made from, near and far, in order."""
+        found: set[str] = set()
+        waiting = list(self.tables[id].inputs)
+        while waiting:
+            current = waiting.pop()
+            if current not in found:
+                found.add(current)
+                waiting += self.tables[current].inputs
+        return tuple(table for table in self.tables.values() if table.id in found)
+
+    def _unknown(self, name: str) -> UnknownTable:
+        known = [*self.tables, *(table.name for table in self.tables.values())]
+        match = near(name, known)
+        guess = f"did you mean {match!r}? " if match else ""
+        return UnknownTable(f"unknown table {name!r}", hint=f"{guess}tables are: {listing(self.tables)}")
+
+    def _ambiguous(self, name: str, named: list[Table]) -> UnknownTable:
+        ids = ", ".join(table.id for table in named)
+        return UnknownTable(f"{name!r} names several tables: {ids}", hint="write <pipeline>.<table>")

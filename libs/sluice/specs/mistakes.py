@@ -1,0 +1,135 @@
+"""Mistakes, collected as they are found and raised together, each with its file, line and place."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from sluice.errors import ConfigError
+from sluice.specs.document import Document, Where
+from sluice.specs.names import unknown
+
+Validated = TypeVar("Validated", bound=BaseModel)
+INJECTED = frozenset({"name", "pipeline"})
+
+
+@dataclass
+class Mistakes:
+    """Every mistake found so far."""
+
+    found: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def add(self, document: Document, where: Where, message: str) -> None:
+        """Note one, at that place of that document."""
+        place = show(where)
+        text = f"{place}: {message}" if place else message
+        self.add_at(document.path, document.line(where), text)
+
+    def add_at(self, path: str, line: int, text: str) -> None:
+        """Note one, at a line."""
+        if (path, line, text) not in self.found:
+            self.found.append((path, line, text))
+
+    def raise_any(self) -> None:
+        """Raise all of them as one ConfigError, if there are any."""
+        if self.found:
+            raise ConfigError([f"{path}:{line}: {text}" for path, line, text in sorted(self.found)])
+
+    def validated(
+        self, model: type[Validated], data: Any, document: Document, where: Where
+    ) -> Validated | None:
+        """The data as that model; None, and its mistakes noted, if it isn't one."""
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            for problem in error.errors(include_url=False):
+                at, message = explain(problem, model, data)
+                self.add(document, (*where, *at), message)
+            return None
+
+
+@contextmanager
+def noting(mistakes: Mistakes, document: Document, where: Where) -> Iterator[None]:
+    """Turn a ValueError of the block into a mistake at that place."""
+    try:
+        yield
+    except ValueError as error:
+        mistakes.add(document, where, str(error))
+
+
+def show(where: Where) -> str:
+    """`views.invoices.join[0].on`; an index at the end says nothing that the line doesn't."""
+    if where and isinstance(where[-1], int):
+        where = where[:-1]
+    text = ""
+    for part in where:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.lstrip(".")
+
+
+def explain(problem: ErrorDetails, model: type[BaseModel], data: Any) -> tuple[Where, str]:
+    """Where in the data a problem of pydantic's is, and what it is in the user's words."""
+    where = _existing(problem["loc"], data, problem["type"])
+    if problem["type"] == "extra_forbidden":
+        return where, unknown("key", str(where[-1]), accepted_keys(model, where[:-1]))
+    if problem["type"] == "missing":
+        return where[:-1], f"`{where[-1]}` is missing"
+    return where, _words(problem)
+
+
+def _existing(loc: tuple[int | str, ...], data: Any, kind: str) -> Where:
+    """The part of a location that is in the data: pydantic adds names of union members to it."""
+    where: list[str | int] = []
+    for part in loc:
+        if isinstance(data, dict) and part in data:
+            data = data[part]
+        elif isinstance(data, list | tuple) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        elif kind != "missing" or part != loc[-1]:
+            continue
+        where.append(part)
+    return tuple(where)
+
+
+def _words(problem: ErrorDetails) -> str:
+    context = problem.get("ctx", {})
+    found = problem["input"]
+    match problem["type"]:
+        case "value_error":
+            return str(context["error"])
+        case "literal_error":
+            return unknown("value", str(found), context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+        case "tuple_type":
+            return f"a list is wanted, e.g. [{found}]" if isinstance(found, str) else "a list is wanted"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return f"a mapping is wanted, not {found!r}"
+        case "too_short":
+            return "at least one is wanted"
+        case "greater_than_equal":
+            return f"{found} is too small: at least {context['ge']} is wanted"
+    return f"{problem['msg'].removeprefix('Input ')}, not {found!r}"
+
+
+def accepted_keys(model: type[BaseModel], where: Where) -> list[str]:
+    """The keys that a user may give at that place of a model."""
+    for part in where:
+        inner = _inner(model, part)
+        model = inner or model
+    return [f.alias or name for name, f in model.model_fields.items() if name not in INJECTED]
+
+
+def _inner(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:
+    for name, info in model.model_fields.items():
+        if part in (name, info.alias):
+            return next(_models(info.annotation), None)
+    return None
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _models(argument)

@@ -1,0 +1,129 @@
+"""The files of a configuration, read into declarations: each table on its own, so that one mistake hides no other."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import ConfigError
+from sluice.specs.building import Declaration
+from sluice.specs.cogroup import Cogroup
+from sluice.specs.dimension import Dimension, DimensionView
+from sluice.specs.document import BrokenDocument, Document, Where, read
+from sluice.specs.lookup import Lookup
+from sluice.specs.mistakes import Mistakes
+from sluice.specs.model import Model
+from sluice.specs.names import check_name, unknown
+from sluice.specs.source import Source
+from sluice.specs.topk import TopK
+from sluice.specs.window_store import WindowStore
+
+KINDS: dict[str, type[Model]] = {
+    "topk": TopK,
+    "cogroup": Cogroup,
+    "lookup": Lookup,
+    "window_store": WindowStore,
+}
+SECTIONS = ("sources", "dimensions", "views")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One file: its document and, of a pipeline, what it declares."""
+
+    document: Document
+    declared: tuple[Declaration, ...] = ()
+    sections: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """Everything but the tables."""
+        return {key: value for key, value in self.document.data.items() if key not in SECTIONS}
+
+
+def find_files(folder: Path) -> list[Path]:
+    """`sluice.yaml`, then the pipelines' files in the order of their names."""
+    if not folder.is_dir():
+        raise ConfigError([f"{folder}: there is no such folder"], hint="give it by --config")
+    pipelines = sorted((folder / "pipelines").glob("*.y*ml"))
+    if not pipelines:
+        raise ConfigError([f"{folder / 'pipelines'}: there is no pipeline's file (*.yaml)"])
+    return [folder / "sluice.yaml", *pipelines]
+
+
+def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> Reading | None:
+    """The file as a document; None, and noted, if it is broken. A missing one is empty."""
+    shown = path.as_posix()
+    if not path.exists():
+        return Reading(Document(shown))
+    try:
+        document = read(path, shown, environ)
+    except BrokenDocument as error:
+        mistakes.add_at(shown, error.line, error.problem)
+        return None
+    for where, message in document.mistakes:
+        mistakes.add(document, where, message)
+    return Reading(document)
+
+
+def read_tables(reading: Reading, mistakes: Mistakes) -> Reading:
+    """The reading with every table that the file declares."""
+    document = reading.document
+    pipeline = str(document.data.get("pipeline", Path(document.path).stem))
+    declared = list(_tables(document, pipeline, mistakes))
+    sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for declaration in declared:
+        if declaration.spec is not None:
+            sections[str(declaration.where[0])][str(declaration.where[1])] = declaration.spec
+    return replace(reading, declared=tuple(declared), sections=sections)
+
+
+def _tables(document: Document, pipeline: str, mistakes: Mistakes) -> Iterator[Declaration]:
+    seen: dict[str, str] = {}
+    for section in SECTIONS:
+        tables = document.data.get(section) or {}
+        if not isinstance(tables, dict):
+            mistakes.add(document, (section,), "a mapping of names to tables is wanted")
+            continue
+        for name, data in tables.items():
+            where: Where = (section, name)
+            if name in seen:
+                mistakes.add(document, where, f"the name {name!r} is taken by {seen[name]}.{name}")
+                continue
+            seen[name] = section
+            yield _declaration(name, data, document, pipeline, where, mistakes)
+
+
+def _declaration(
+    name: str, data: Any, document: Document, pipeline: str, where: Where, mistakes: Mistakes
+) -> Declaration:
+    id = f"{pipeline}.{name}"
+    model = _model(data, document, where, mistakes)
+    try:
+        check_name(name)
+    except ValueError as error:
+        mistakes.add(document, where, str(error))
+        model = None
+    if model is None:
+        return Declaration(id, None, document, where)
+    for key in sorted({"name", "pipeline"} & data.keys()):
+        mistakes.add(document, (*where, key), unknown("key", key, ()).split(";")[0])
+    spec = mistakes.validated(model, {**data, "name": name, "pipeline": pipeline}, document, where)
+    return Declaration(id, spec, document, where)  # type: ignore[arg-type]
+
+
+def _model(data: Any, document: Document, where: Where, mistakes: Mistakes) -> type[Model] | None:
+    if not isinstance(data, dict):
+        mistakes.add(document, where, "a mapping is wanted")
+        return None
+    match where[0]:
+        case "sources":
+            return Source
+        case "dimensions":
+            return DimensionView if "join" in data else Dimension
+    kind = data.get("kind")
+    if kind is None:
+        mistakes.add(document, where, f"`kind` is missing: {', '.join(KINDS)}")
+    elif kind not in KINDS:
+        mistakes.add(document, (*where, "kind"), unknown("kind", str(kind), KINDS))
+    return KINDS.get(str(kind))

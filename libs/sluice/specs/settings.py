@@ -1,0 +1,49 @@
+"""Settings that change how work is done, never what a table means."""
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from sluice.specs.interval import Duration
+from sluice.specs.model import Model
+
+
+class SparkSettings(Model):
+    """Where Spark runs, and who commits small changes."""
+
+    engine: Literal["submit", "connect"] = "submit"
+    master: str = "local[*]"
+    remote: str = "sc://127.0.0.1:15002"
+    conf: dict[str, str] = Field(default_factory=dict)
+    commit: Literal["auto", "spark", "delta-rs"] = "auto"
+    small_changelog: int = Field(default=200_000, ge=0)
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _as_texts(cls, conf: Any) -> Any:
+        return {key: as_option(value) for key, value in conf.items()} if isinstance(conf, dict) else conf
+
+
+class QualitySettings(Model):
+    """Where quality reports go, and how many failing rows they show."""
+
+    reports: str = "quality"
+    data_docs: bool = False
+    samples: int = Field(default=20, ge=0)
+
+
+class AirflowSettings(Model):
+    """How DAGs are made."""
+
+    tasks: Literal["table", "pipeline"] = "table"
+    retries: int = Field(default=2, ge=0)
+    retry_delay: Duration = Duration("1 minute")
+    owner: str = "sluice"
+    tags: tuple[str, ...] = ()
+
+
+def as_option(value: Any) -> Any:
+    """YAML's numbers and booleans as Spark writes them in its options."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value

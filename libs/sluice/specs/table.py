@@ -1,0 +1,76 @@
+"""A table as its readers see it: visible columns, the key that identifies its rows, the tables it is made from."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sluice.specs.cogroup import Cogroup
+from sluice.specs.dimension import Dimension, DimensionView
+from sluice.specs.lookup import Lookup
+from sluice.specs.source import Source
+from sluice.specs.topk import TopK
+from sluice.specs.window_store import WindowStore
+
+Kind = Literal["source", "dimension", "dimension_view", "topk", "cogroup", "lookup", "window_store"]
+ViewSpec = TopK | Cogroup | Lookup | WindowStore
+Spec = Source | Dimension | DimensionView | ViewSpec
+
+INTERVAL = "_sluice_interval"
+ROW_ID = "_sluice_id"
+BATCH = "_sluice_batch"
+CARRIED = "_sluice_key_"
+HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ROW_ID: "STRING", BATCH: "BIGINT"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the graph."""
+
+    name: str
+    pipeline: str
+    kind: Kind
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+    spec: Spec
+    inputs: tuple[str, ...] = ()
+    hidden: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """`retail.top_products`."""
+        return f"{self.pipeline}.{self.name}"
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it is kept by `advance`."""
+        return self.kind in ("topk", "cogroup", "lookup", "window_store")
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is a table on disk: a dimension view is not."""
+        return self.kind != "dimension_view"
+
+    def type_of(self, column: str) -> str:
+        """The type of a visible or hidden column, '' where it isn't known."""
+        return self.columns.get(column) or self.hidden.get(column) or HIDDEN_TYPES.get(column, "")
+
+
+def carried_name(column: str, unchanged: Iterable[str]) -> str:
+    """The name under which a view carries its input's key column.
+
+    `unchanged` are the view's visible columns that are the input's, under the same name.
+    """
+    if column.startswith("_sluice_") or column in unchanged:
+        return column
+    return CARRIED + column
+
+
+def carried(source: Table, unchanged: Iterable[str]) -> dict[str, str]:
+    """The input's key columns as a view carries them, with their types."""
+    unchanged = set(unchanged)
+    return {carried_name(column, unchanged): source.type_of(column) for column in source.key}
+
+
+def hidden_of(columns: Mapping[str, str]) -> dict[str, str]:
+    """Those of the columns that readers do not see."""
+    return {name: type_ for name, type_ in columns.items() if name.startswith("_sluice_")}
