@@ -57,5 +57,5 @@ fi
 install_uv
 same_registry
 say "Packages: $(grep -c '^[a-z0-9].*==' requirements.lock) from requirements.lock"
-.venv/bin/uv pip install --quiet --no-deps --require-hashes -r requirements.lock
+.venv/bin/uv pip install --quiet --no-deps --compile-bytecode --require-hashes -r requirements.lock
 .venv/bin/uv pip install --quiet --no-deps --no-build-isolation --editable .

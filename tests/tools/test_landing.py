@@ -1,0 +1,118 @@
+"""The demo's deliveries: all of the data, exactly, and the same however often they are made."""
+
+import csv
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from landing import CORRECTED_DAY, DEMO_END, DEMO_HOUSEHOLD, DEMO_START, correct, days, split
+from shopping import TRANSACTIONS, memberships, read, transactions
+
+CHRISTMAS = date(2017, 12, 25)
+
+
+@pytest.fixture
+def week(tmp_path: Path) -> Path:
+    split(tmp_path)
+    return tmp_path
+
+
+def lines_of(folder: Path, day: date) -> pa.Table:
+    return pq.ParquetFile(folder / f"transactions/{day}/part-0.parquet").read()
+
+
+def amounts(lines: pa.Table) -> dict[tuple[int, int], Decimal]:
+    """What was paid, per basket and product."""
+    columns = (lines[name].to_pylist() for name in ("basket_id", "product_id", "sales_value"))
+    return {(basket, product): paid for basket, product, paid in zip(*columns, strict=True)}
+
+
+def state(folder: Path) -> dict[Path, int]:
+    return {file: file.stat().st_mtime_ns for file in folder.rglob("*") if file.is_file()}
+
+
+def test_each_day_of_the_week_gets_a_file_of_each_kind(week: Path):
+    for kind in ("transactions", "coupon_redemptions", "campaign_memberships"):
+        assert sorted(folder.name for folder in (week / kind).iterdir()) == [
+            str(day) for day in days(DEMO_START, DEMO_END)
+        ]
+
+
+def test_a_file_holds_the_rows_of_its_day_alone(week: Path):
+    moments = lines_of(week, DEMO_START)["transaction_timestamp"].to_pylist()
+    start = datetime(2017, 5, 8, tzinfo=UTC)
+    assert start <= min(moments) <= max(moments) < start + timedelta(days=1)
+
+
+def test_the_year_is_split_without_a_row_lost_but_new_years_night():
+    rows = sum(transactions(day).num_rows for day in days(date(2017, 1, 1), date(2018, 1, 1)))
+    assert rows + transactions(date(2018, 1, 1)).num_rows == read("transactions").num_rows
+
+
+def test_every_membership_is_delivered_once_also_of_campaigns_older_than_the_year():
+    every_day = days(date(2017, 1, 1), date(2018, 1, 1))
+    assert sum(len(memberships(day)) for day in every_day) == read("campaigns").num_rows
+
+
+def test_money_is_exact():
+    lines = transactions(DEMO_START)
+    assert lines.schema == TRANSACTIONS
+    floats = read("transactions").filter(
+        pc.is_in(read("transactions")["basket_id"], lines["basket_id"].combine_chunks())
+    )
+    expected = [Decimal(f"{value:.2f}") for value in floats["sales_value"].to_pylist()]
+    assert lines["sales_value"].to_pylist() == expected
+
+
+def test_redemptions_are_csv_with_a_header_and_memberships_json_lines(week: Path):
+    with (week / "coupon_redemptions/2017-05-08/redemptions.csv").open() as file:
+        first = next(csv.DictReader(file))
+    assert first["redemption_date"] == "2017-05-08"
+    members = (week / "campaign_memberships/2017-05-08/members.jsonl").read_text().splitlines()
+    assert len(members) == 1076
+    assert json.loads(members[0])["start_date"] == "2017-05-08"
+
+
+def test_a_day_without_redemptions_gets_a_header_and_christmas_no_transactions(tmp_path: Path):
+    split(tmp_path, CHRISTMAS, CHRISTMAS + timedelta(days=1))
+    redeemed = (tmp_path / f"coupon_redemptions/{CHRISTMAS}/redemptions.csv").read_text()
+    assert redeemed.splitlines() == ["household_id,coupon_upc,campaign_id,redemption_date"]
+    assert not (tmp_path / "transactions").exists()
+
+
+def test_a_second_split_touches_no_file(week: Path):
+    before = state(week)
+    split(week)
+    assert state(week) == before
+
+
+def test_a_correction_drops_a_basket_and_raises_three_lines_of_the_day(week: Path):
+    before = amounts(lines_of(week, CORRECTED_DAY))
+    told = correct(week)
+    after = amounts(lines_of(week, CORRECTED_DAY))
+    assert told.household_id == DEMO_HOUSEHOLD
+    assert told.dropped == 3
+    assert {basket for basket, _ in before.keys() - after.keys()} == {told.basket_id}
+    raised = {line for line in after if after[line] != before[line]}
+    assert sorted(product for _, product in raised) == sorted(told.raised)
+    assert all(after[line] == 10 * before[line] for line in raised)
+
+
+def test_a_second_correction_of_a_day_is_the_same_as_one(week: Path):
+    told = correct(week)
+    before = state(week)
+    assert correct(week) == told
+    assert state(week) == before
+
+
+def test_splitting_again_takes_the_correction_back(week: Path):
+    before = lines_of(week, CORRECTED_DAY)
+    correct(week)
+    split(week)
+    assert lines_of(week, CORRECTED_DAY) == before
