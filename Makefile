@@ -32,7 +32,7 @@ check: $(SETUP) ## format, lint, types, import contracts, tests
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
-	@.venv/bin/lint-imports
+	@.venv/bin/lint-imports --no-logo
 	@$(PY) -m pytest $(ARGS)
 
 format: $(SETUP) ## format and mend what ruff can

@@ -4,6 +4,7 @@
 # pip finds the registry and the certificates by its own settings (PIP_INDEX_URL, PIP_CERT, pip.conf);
 # uv is told the same ones. Set PYTHON to choose the interpreter.
 set -eu
+export PIP_DISABLE_PIP_VERSION_CHECK=1
 cd "$(dirname "$0")/.."
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
@@ -17,7 +18,7 @@ find_python() {
     if supported "$candidate"; then echo "$candidate"; return; fi
   done
   {
-    echo "error: no Python 3.11, 3.12 or 3.13 (python3 is: $(python3 --version 2>&1 || true))"
+    echo "error: no Python 3.11, 3.12 or 3.13 (${PYTHON:-python3} is: $("${PYTHON:-python3}" --version 2>&1 || true))"
     echo "hint: install one, for example 'apt-get install python3.11 python3.11-venv' or 'brew install python@3.12',"
     echo "      or name it: make setup PYTHON=/path/to/python3.12"
   } >&2
@@ -52,7 +53,8 @@ same_registry() {
 }
 
 if ! [ -x .venv/bin/python ] || ! supported .venv/bin/python; then
-  make_venv "$(find_python)"
+  python="$(find_python)"
+  make_venv "$python"
 fi
 install_uv
 same_registry
