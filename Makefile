@@ -6,7 +6,7 @@ SETUP := .venv/.ready
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test check format up down lock clean
+.PHONY: help setup demo demo-year test check lint types contracts format up down lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,12 +28,17 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests
 	@$(PY) -m pytest $(ARGS)
 
-check: $(SETUP) ## format, lint, types, import contracts, tests
+check: lint types contracts test ## format, lint, types, import contracts, tests
+
+lint: $(SETUP)
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
+
+types: $(SETUP)
 	@$(PY) -m mypy
+
+contracts: $(SETUP)
 	@.venv/bin/lint-imports --no-logo
-	@$(PY) -m pytest $(ARGS)
 
 format: $(SETUP) ## format and mend what ruff can
 	@$(PY) -m ruff format .
