@@ -1,1 +1,21 @@
 """Incremental views on Delta Lake, kept equal to their queries batch by batch."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sluice.serving.lake import Lake
+
+__all__ = ["open"]
+
+
+def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
+    """The lake that a folder of configuration declares, read without Spark.
+
+    >>> lake = sluice.open("config")
+    >>> lake.table("households").get(7)
+    """
+    from sluice.serving.lake import open_lake
+
+    return open_lake(config)

@@ -1,0 +1,100 @@
+"""The command `sluice`. A command's module is imported when that command runs.
+
+So `sluice --help` is quick, and a read starts neither Spark nor Airflow. Errors end as a message,
+a hint and an exit code; `--debug` shows the trace.
+"""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from sluice.cli.options import debug_option, wants_trace
+from sluice.errors import ExitCode, SluiceError
+
+# name: (where it is, what it does)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "validate": ("sluice.cli.project:validate", "Check the configuration: every mistake at once."),
+    "schema": ("sluice.cli.project:schema", "Print the configuration's JSON Schema, for editors."),
+    "doctor": ("sluice.cli.project:doctor", "Check what this machine and the logs lack."),
+    "plan": ("sluice.cli.runs:plan", "Show what a run would read, and how; nothing is run."),
+    "run": ("sluice.cli.runs:run", "Run a pipeline: sources, then dimensions, then views."),
+    "ingest": ("sluice.cli.runs:ingest", "Read a source's intervals."),
+    "load": ("sluice.cli.runs:load", "Load a dimension."),
+    "advance": ("sluice.cli.runs:advance", "Bring views up to their inputs."),
+    "verify": ("sluice.cli.runs:verify", "Recompute views and compare; exit 1 if they differ."),
+    "rebuild": ("sluice.cli.runs:rebuild", "Recompute a view and swap it in, in one commit."),
+    "maintain": ("sluice.cli.runs:maintain", "Compact, seal, expire and vacuum, within the guard."),
+    "read": ("sluice.cli.reads:read", "Show any table's rows."),
+    "changes": ("sluice.cli.reads:changes", "Show a table's changelog, or what one run changed."),
+    "top": ("sluice.cli.reads:top", "Show the rankings of a top-k."),
+    "get": ("sluice.cli.reads:get", "Show the row of one key."),
+    "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
+    "fetch": ("sluice.cli.reads:fetch", "Read a window store by key and time."),
+    "status": ("sluice.cli.reads:status", "Show every table's version, rows, lag and last batch."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, and whose errors are readable."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return debug_option(command) if not _has_debug(command) else command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            _close_quietly()
+        except KeyboardInterrupt:
+            click.echo("stopped", err=True)
+            ctx.exit(130)
+        except Exception as error:
+            if wants_trace(ctx):
+                raise
+            _fail(ctx, error)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="sluice", prog_name="sluice")
+@debug_option
+def main() -> None:
+    """Views on Delta Lake that are kept equal to their queries, batch by batch."""
+
+
+def _has_debug(command: click.Command) -> bool:
+    return any(parameter.name == "debug" for parameter in command.params)
+
+
+def _fail(context: click.Context, error: Exception) -> NoReturn:
+    """Say what happened in plain words, and exit with the error's code."""
+    if isinstance(error, SluiceError):
+        click.echo(f"error: {error}", err=True)
+        context.exit(int(error.exit_code))
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    click.echo(f"error: {what}\nhint: --debug shows the trace", err=True)
+    context.exit(int(ExitCode.CONFIGURATION))
+
+
+def _close_quietly() -> None:
+    """The reader of the pipe has seen enough; nothing may be written at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

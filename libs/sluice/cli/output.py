@@ -1,0 +1,173 @@
+"""How results are written: a table for people, JSON lines and CSV for programs.
+
+Rows are written as they come, so that a long read starts at once and can be cut by `head`. JSON
+and CSV lose nothing: decimals keep their digits, times are ISO 8601 in UTC.
+"""
+
+import csv
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from io import StringIO
+from itertools import islice
+from math import isfinite
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Row = Mapping[str, Any]
+PAGE = 500  # rows of a table that are aligned with each other
+WIDE = 100_000  # where the output is no terminal, nothing is wrapped
+
+
+class Format(StrEnum):
+    """What `--format` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def write_rows(rows: Iterable[Row], columns: Sequence[str], format_: Format) -> None:
+    """All rows, in the chosen format."""
+    WRITERS[format_](iter(rows), columns)
+
+
+def write_record(row: Row, format_: Format) -> None:
+    """One row: as a table, its columns stand below each other."""
+    if format_ is not Format.TABLE:
+        write_rows([row], list(row), format_)
+        return
+    table = Table(show_header=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for column, value in row.items():
+        table.add_row(column, _cell(value))
+    _print(table)
+
+
+def write_json(value: Any) -> None:
+    """One value as a line of JSON."""
+    sys.stdout.write(to_json(value) + "\n")
+
+
+def to_json(value: Any) -> str:
+    """JSON with exact decimals; what JSON has no form for becomes text, or null."""
+    match value:
+        case dict():
+            inner = (f"{json.dumps(_name(k))}: {to_json(v)}" for k, v in value.items())
+            return "{" + ", ".join(inner) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(to_json(v) for v in value) + "]"
+        case Decimal():
+            return f"{value:f}" if value.is_finite() else "null"
+        case float() if not isfinite(value):
+            return "null"
+        case _:
+            return json.dumps(value, ensure_ascii=False, default=_as_text)
+
+
+def _name(key: Any) -> str:
+    return key if isinstance(key, str) else _as_text(key)
+
+
+def _as_text(value: Any) -> str:
+    match value:
+        case datetime():
+            return _time(value)
+        case date():
+            return value.isoformat()
+        case bytes():
+            return b64encode(value).decode()
+        case _:
+            return str(value)
+
+
+def _time(moment: datetime) -> str:
+    if moment.tzinfo is None:
+        return moment.isoformat()
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _write_json_lines(rows: Iterator[Row], columns: Sequence[str]) -> None:
+    for row in rows:
+        write_json({column: row.get(column) for column in columns})
+
+
+def _write_csv(rows: Iterator[Row], columns: Sequence[str]) -> None:
+    """RFC 4180: CRLF, quotes doubled; null is empty, nested values are JSON."""
+    writer = csv.writer(sys.stdout)
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_field(row.get(column)) for column in columns])
+
+
+def _field(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict | list | bool):
+        return to_json(value)
+    return f"{value:f}" if isinstance(value, Decimal) else _as_text(value)
+
+
+def _write_table(rows: Iterator[Row], columns: Sequence[str]) -> None:
+    page = list(islice(rows, PAGE))
+    _print(_table(page, columns))
+    while page := list(islice(rows, PAGE)):
+        _print(_table(page, columns))
+
+
+def _table(page: Sequence[Row], columns: Sequence[str]) -> Table:
+    table = Table(header_style="bold")
+    for column in columns:
+        values = [row.get(column) for row in page]
+        table.add_column(column, justify="right" if _is_numeric(values) else "left")
+    for row in page:
+        table.add_row(*(_cell(row.get(column)) for column in columns))
+    return table
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    numbers = [isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values]
+    return any(numbers) and all(n or v is None for n, v in zip(numbers, values, strict=True))
+
+
+def _cell(value: Any) -> Text:
+    if value is None:
+        return Text("null", style="dim")
+    if isinstance(value, datetime):
+        return Text(_time(value).replace("T", " ").removesuffix("Z"))
+    if isinstance(value, dict | list):
+        return Text(to_json(value), overflow="fold")
+    return Text(_field(value), overflow="fold")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
+    """A table of values that are already text or plain numbers."""
+    named = [dict(zip(columns, row, strict=True)) for row in rows]
+    table = _table(named, columns)
+    table.title = title or None
+    _print(table)
+
+
+def _print(table: Table) -> None:
+    terminal = sys.stdout.isatty()
+    page = StringIO()
+    width = None if terminal else WIDE
+    console = Console(file=page, force_terminal=terminal, width=width, highlight=False)
+    console.print(table)
+    sys.stdout.write(page.getvalue())
+    sys.stdout.flush()
+
+
+WRITERS: Mapping[Format, Callable[[Iterator[Row], Sequence[str]], None]] = {
+    Format.TABLE: _write_table,
+    Format.JSON: _write_json_lines,
+    Format.CSV: _write_csv,
+}

@@ -1,0 +1,143 @@
+"""A table's changelog: its change feed by version, one run's part of it, or a top-k's whole maps.
+
+Within a version, changes are in key order, and an update's old row comes before its new one.
+Commits that change no row are not in it. Versions that the log has lost are a named error.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from sluice.errors import HistoryLost, UsageError
+from sluice.serving.commits import Commit, back_from
+from sluice.serving.keyed import KeyedTable
+from sluice.serving.lake import Lake
+from sluice.serving.ranking import Ranks
+from sluice.serving.rows import Rows
+from sluice.serving.scan import Touched
+from sluice.serving.snapshot import Snapshot, open_delta
+
+CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
+IN_ORDER = pa.array(["delete", "update_preimage", "update_postimage", "insert"])
+CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
+
+
+@dataclass(frozen=True)
+class Full:
+    """One partition of a top-k as it was after a version that touched it."""
+
+    version: int
+    partition: dict[str, Any]
+    ranks: Ranks
+
+
+@dataclass(frozen=True)
+class Changelog:
+    """The changes of one table up to a pinned version."""
+
+    lake: Lake
+    name: str
+    table: KeyedTable
+
+    @classmethod
+    def open(cls, lake: Lake, name: str, to_version: int | None = None) -> "Changelog":
+        """The changelog of that table, up to its head or to a version."""
+        opened = lake.table(name, version=to_version)
+        if not isinstance(opened, KeyedTable):
+            raise UsageError(
+                f"{name!r} is resolved when it is read: it has no changelog of its own",
+                hint=f"read those of its dimensions: {', '.join(opened.dimensions)}",
+            )
+        return cls(lake, name, opened)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.table.snapshot
+
+    def commits(self, *, from_version: int | None = None, run: str | None = None) -> list[Commit]:
+        """The commits that changed rows, oldest first."""
+        found: list[Commit] = []
+        oldest = self.snapshot.version + 1
+        for commit in back_from(self.snapshot.uri, self.snapshot.version):
+            oldest = commit.version
+            if commit.changes_data and (run is None or _run(commit) == run):
+                found.append(commit)
+            if oldest == (from_version or 0):
+                break
+        self._check_start(from_version, oldest)
+        return found[::-1]
+
+    def rows(self, *, from_version: int | None = None, run: str | None = None) -> Rows:
+        """Every change, with its type and version before the visible columns. Lazy by version."""
+        commits = self.commits(from_version=from_version, run=run)
+        visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
+        schema = pa.schema([*CHANGE_FIELDS, *visible])
+        tables = (self._feed(c.version).select(schema.names) for c in commits)
+        return Rows(tables, schema, self.snapshot.version, Touched())
+
+    def maps(self, *, from_version: int | None = None, run: str | None = None) -> Iterator[Full]:
+        """Per version, the whole ranking of each partition that it touched, also an emptied one."""
+        columns = self.lake.ranking(self.name).partition_columns
+        for commit in self.commits(from_version=from_version, run=run):
+            ranking = self.lake.ranking(self.name, version=commit.version)
+            feed = self._feed(commit.version)
+            for partition in _distinct(feed.select(columns)):
+                ranks = next((r for _, r in ranking.partitions(partition)), {})
+                yield Full(commit.version, partition, ranks)
+
+    def _feed(self, version: int) -> pa.Table:
+        """The changes of one version, in order, with hidden columns."""
+        delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
+        try:
+            stream = pa.RecordBatchReader.from_stream(delta.load_cdf(version, version))
+            feed = stream.read_all()
+        except (DeltaError, pa.ArrowException) as error:
+            raise self._lost(f"the changes of version {version} can't be read: {error}") from None
+        names = [n for n in self.snapshot.schema.names if n in feed.column_names]
+        fields = [self.snapshot.schema.field(n) for n in names]
+        feed = feed.select([*(f.name for f in CHANGE_FIELDS), *names])
+        feed = feed.cast(pa.schema([*CHANGE_FIELDS, *fields]))
+        return self._sorted(_with_missing(feed, self.snapshot.schema))
+
+    def _sorted(self, feed: pa.Table) -> pa.Table:
+        turn = pa.compute.index_in(feed[CHANGE_TYPE], value_set=IN_ORDER)
+        identity = [c for c in self.table.identity if c in feed.column_names]
+        keys = [(c, "ascending") for c in (*identity, "_turn")]
+        order = pa.compute.sort_indices(
+            feed.append_column("_turn", turn), sort_keys=keys, null_placement="at_start"
+        )
+        return feed.take(order)
+
+    def _check_start(self, from_version: int | None, oldest: int) -> None:
+        if from_version is not None and from_version < oldest <= self.snapshot.version:
+            raise self._lost(f"the log begins at version {oldest}")
+
+    def _lost(self, why: str) -> HistoryLost:
+        return HistoryLost(
+            f"the changelog of {self.snapshot.name!r} is gone in part: {why}",
+            hint="ask for later versions with --from-version; maintenance removes what no view "
+            "needs any more",
+        )
+
+
+def _run(commit: Commit) -> str:
+    return commit.position.run if commit.position else ""
+
+
+def _distinct(table: pa.Table) -> list[dict[str, Any]]:
+    """Its rows without repetition; one empty row where there are no columns."""
+    if not table.column_names:
+        return [{}]
+    unique = table.group_by(table.column_names, use_threads=False).aggregate([])
+    return list(unique.to_pylist())
+
+
+def _with_missing(feed: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Columns that came later than the version are null in it."""
+    for field in schema:
+        if field.name not in feed.column_names:
+            feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
+    return feed

@@ -1,0 +1,229 @@
+"""A dimension joined to dimensions: resolved when it is read, never stored.
+
+The join is run by delta-rs' own query engine over the pinned versions of its dimensions; of a
+dimension with a history, the current rows stand. Only expressions that mean the same there as in
+Spark are taken; a view that needs more is read through a lookup.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from deltalake import DeltaTable, QueryBuilder
+from sqlglot import exp
+
+from sluice.errors import UsageError
+from sluice.serving import where as predicates
+from sluice.serving.keys import Key, KeyColumns
+from sluice.serving.order import Span
+from sluice.serving.rows import Row, Rows, check_limit
+from sluice.serving.scan import Touched
+from sluice.specs.dimension import DimensionView
+from sluice.specs.expression import Expression
+from sluice.specs.names import unknown
+
+SAME = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),
+    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is),
+    *(exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Upper, exp.Lower, exp.DPipe),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Nullif),
+)
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """One pinned state of a dimension view; `dimensions` are its tables by their ids' last part."""
+
+    spec: DimensionView
+    dimensions: Mapping[str, DeltaTable]
+    history: frozenset[str]
+    key_names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version of each dimension that is read."""
+        return {name: table.version() for name, table in self.dimensions.items()}
+
+    @property
+    def version(self) -> int:
+        """The version of the dimension that gives the rows."""
+        return self.dimensions[self._qualifiers[0]].version()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The view's columns."""
+        return _plain(self._query("LIMIT 0").schema)
+
+    @property
+    def key(self) -> KeyColumns:
+        """The first dimension's key, as the view names it."""
+        return KeyColumns.of(self.name, self.key_names, self.schema)
+
+    @property
+    def count(self) -> int:
+        """How many rows the view has: as many as the join gives."""
+        return sum(batch.num_rows for batch in self._query())
+
+    def get(self, *key: Any) -> Row | None:
+        """The row of that key, None if there is none."""
+        span = self.key.exactly(key[0] if len(key) == 1 else key)
+        return next(self._select((span,), reverse=False, limit=1), None)
+
+    def range(
+        self,
+        *,
+        key_from: Key = None,
+        key_to: Key = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        where: str | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """The rows from `key_from` to `key_to`, both included, in key order."""
+        spans = self.key.between(key_from, key_to)
+        return self._select(spans, reverse=reverse, limit=limit, where=where, columns=columns)
+
+    def all(
+        self, *, reverse: bool = False, limit: int | None = None, where: str | None = None
+    ) -> Rows:
+        """Every row in key order."""
+        return self.range(reverse=reverse, limit=limit, where=where)
+
+    def read(
+        self,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """Rows in key order; a join has no stored order."""
+        return self.range(limit=limit, where=where, columns=columns)
+
+    def to_arrow(self) -> pa.Table:
+        """Every row, in key order, as an Arrow table."""
+        return self.all().to_arrow()
+
+    def _select(
+        self,
+        spans: tuple[Span, ...],
+        *,
+        reverse: bool,
+        limit: int | None,
+        where: str | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        limit = check_limit(limit)
+        shown = self._columns(columns)
+        condition = predicates.parse(where, self.schema) if where else None
+        way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
+        order = ", ".join(f'"{column}" {way}' for column in self.key_names)
+        reader = self._query(f"{_where(spans)} ORDER BY {order}")
+        found = _filtered(reader, self.schema, spans, condition, limit)
+        schema = pa.schema([self.schema.field(column) for column in shown])
+        return Rows((t.select(shown) for t in found), schema, self.version, Touched())
+
+    def _columns(self, columns: Iterable[str] | None) -> list[str]:
+        shown = list(columns or self.schema.names)
+        for column in shown:
+            if column not in self.schema.names:
+                raise UsageError(f"{self.name}: {unknown('column', column, self.schema.names)}")
+        return shown
+
+    def _query(self, rest: str = "") -> pa.RecordBatchReader:
+        engine = QueryBuilder()
+        for name, table in self.dimensions.items():
+            engine.register(f"dimension_{name}", table)
+        found = engine.execute(f"SELECT * FROM ({self._sql}) AS resolved {rest}")
+        return pa.RecordBatchReader.from_stream(found)
+
+    @property
+    def _qualifiers(self) -> list[str]:
+        return [join.dimension.split(".")[-1] for join in self.spec.join]
+
+    @cached_property
+    def _sql(self) -> str:
+        selected = [f'{_translated(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
+        first, *others = self._qualifiers
+        joins = [f"{self._rows(first)} AS {first}"]
+        for qualifier, join in zip(others, self.spec.join[1:], strict=True):
+            condition = _translated(join.on, self.name) if join.on else "TRUE"
+            joins.append(f"LEFT JOIN {self._rows(qualifier)} AS {qualifier} ON {condition}")
+        return f"SELECT {', '.join(selected)} FROM {' '.join(joins)}"
+
+    def _rows(self, qualifier: str) -> str:
+        current = " WHERE is_current" if qualifier in self.history else ""
+        return f"(SELECT * FROM dimension_{qualifier}{current})"
+
+
+def _translated(expression: Expression, view: str) -> str:
+    """The expression as the query engine takes it."""
+    tree = sqlglot.parse_one(expression.sql, dialect="spark")
+    for node in tree.walk():
+        if not isinstance(node, SAME):
+            raise UsageError(
+                f"dimension view {view!r} can't be read without Spark: {expression.text!r}",
+                hint="select plain columns here, and compute in the lookup that joins it",
+            )
+    return tree.sql(dialect="postgres", identify=True)
+
+
+def _where(spans: tuple[Span, ...]) -> str:
+    """The spans' first columns as SQL: enough to prune by, the rest is filtered exactly."""
+    tests = []
+    for span in spans:
+        for sign, bound in ((">=", span.low), ("<=", span.high)):
+            literal = _literal(bound[0][-1]) if bound and len(bound[0]) == 2 else None
+            or_null = f' OR "{span.columns[0]}" IS NULL' if sign == "<=" else ""
+            if literal:
+                tests.append(f'("{span.columns[0]}" {sign} {literal}{or_null})')
+    return f"WHERE {' AND '.join(tests)}" if tests else ""
+
+
+def _literal(value: Any) -> str | None:
+    """A value as SQL, None for those that the filter after the join takes care of."""
+    match value:
+        case bool() | datetime():
+            return None
+        case int() | Decimal():
+            return str(value)
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return None
+
+
+def _filtered(
+    reader: pa.RecordBatchReader,
+    schema: pa.Schema,
+    spans: tuple[Span, ...],
+    condition: predicates.Where | None,
+    limit: int | None,
+) -> Iterator[pa.Table]:
+    left = limit
+    for batch in reader:
+        if left == 0:
+            return
+        table = pa.Table.from_batches([batch]).cast(schema)
+        for span in spans:
+            table = span.rows(table)
+        table = condition.rows(table) if condition else table
+        table = table.slice(0, left)
+        left = None if left is None else left - table.num_rows
+        yield table
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The same columns without the engine's own string and binary representations."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])

@@ -1,0 +1,129 @@
+"""A keyed table as a key-value store: get, range and all, in key order, without Spark.
+
+Keys of several columns order column by column; a range's bounds are inclusive and may name only
+the first columns of the key. Null is a key like any other and comes before all others, so an open
+lower bound includes it, and two adjoining ranges split a table without a gap.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.errors import UsageError
+from sluice.serving import where as predicates
+from sluice.serving.keys import Key, KeyColumns
+from sluice.serving.merge import ordered
+from sluice.serving.order import Order, Span
+from sluice.serving.rows import Row, Rows, check_limit
+from sluice.serving.scan import Scan
+from sluice.serving.snapshot import Snapshot
+from sluice.specs.names import RESERVED_PREFIX
+
+
+@dataclass(frozen=True)
+class KeyedTable:
+    """One version of a table. `identity` orders it totally; its visible columns are the key.
+
+    `spans` hold the rows that readers may see: all, unless the table has a retention. `current`
+    names the flag that tells which version of a key stands, in a table that keeps them all.
+    """
+
+    snapshot: Snapshot
+    identity: tuple[str, ...]
+    spans: tuple[Span, ...] = ()
+    current: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.snapshot.name
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def key(self) -> KeyColumns:
+        """The key columns that a reader can name."""
+        names = [c for c in self.identity if not c.startswith(RESERVED_PREFIX)]
+        return KeyColumns.of(self.name, names, self.snapshot.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The visible columns."""
+        return pa.schema([self.snapshot.schema.field(c) for c in self.snapshot.visible])
+
+    @property
+    def count(self) -> int:
+        """How many rows are visible; only a retention makes it read any."""
+        if not self.spans:
+            return self.snapshot.count()
+        columns = tuple({c for span in self.spans for c in span.columns})
+        return sum(t.num_rows for t in Scan(self.snapshot, self.spans).unordered(columns))
+
+    def get(self, *key: Any) -> Row | None:
+        """The row of that key, None if there is none; of a history, the version that stands."""
+        if len(self.key.names) < len(self.identity) or not self.identity:
+            raise UsageError(
+                f"the rows of {self.name!r} have no key that can be named",
+                hint=f"use a range, or `sluice read {self.name} --where ...`",
+            )
+        columns = self.key.first(len(key)) if self.current else self.key
+        span = columns.exactly(key[0] if len(key) == 1 else key)
+        rows = self.select((span,), Order(self.identity))
+        return next((row for row in rows if self.current is None or row[self.current]), None)
+
+    def range(
+        self,
+        *,
+        key_from: Key = None,
+        key_to: Key = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        where: str | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """The rows from `key_from` to `key_to`, both included, in key order."""
+        spans = self.key.between(key_from, key_to)
+        return self.select(spans, Order(self.identity, reverse), where, columns, limit)
+
+    def all(
+        self, *, reverse: bool = False, limit: int | None = None, where: str | None = None
+    ) -> Rows:
+        """Every row in key order."""
+        return self.range(reverse=reverse, limit=limit, where=where)
+
+    def read(
+        self,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """Rows as they are stored: no order is kept, so none is paid for."""
+        return self.select((), None, where, columns, limit)
+
+    def to_arrow(self) -> pa.Table:
+        """Every row, in key order, as an Arrow table."""
+        return self.all().to_arrow()
+
+    def select(
+        self,
+        spans: tuple[Span, ...],
+        order: Order | None,
+        where: str | None = None,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+    ) -> Rows:
+        """The visible rows in these spans; without an order, as they are stored."""
+        limit = check_limit(limit)
+        shown = self.snapshot.check_columns(columns or self.snapshot.visible)
+        condition = predicates.parse(where, self.snapshot.schema) if where else None
+        scan = Scan(self.snapshot, (*self.spans, *spans), condition)
+        if order and order.columns:
+            tables = ordered(scan, order, shown, limit)
+        else:
+            tables = scan.unordered(shown, limit)
+        schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
+        return Rows(tables, schema, self.version, scan.touched)

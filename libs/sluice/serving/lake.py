@@ -1,0 +1,125 @@
+"""The lake of a project, read without Spark.
+
+Every handle is pinned to the table version that it was opened at; open it again for a newer one.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from sluice.errors import UsageError
+from sluice.serving.commits import position_at
+from sluice.serving.dimension_view import JoinedTable
+from sluice.serving.keyed import KeyedTable
+from sluice.serving.order import Span
+from sluice.serving.ranking import Partition, Ranking, Ranks
+from sluice.serving.snapshot import Snapshot, open_delta, refuse_unreadable
+from sluice.serving.window import WindowStore, visible_span
+from sluice.specs import dimension, topk, window_store
+from sluice.specs.project import Project, load
+from sluice.specs.table import Table
+from sluice.storage.lake import layout
+
+BUILD = {"source": "sluice ingest", "dimension": "sluice load"}
+
+
+class Lake:
+    """The tables of one project."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._layout = layout(project)
+
+    def table(self, name: str, *, version: int | None = None) -> KeyedTable | JoinedTable:
+        """Any table as a key-value store; also a source's `<source>__quarantine` and the like."""
+        base, _, suffix = name.partition("__")
+        table = self.project.graph.table(base)
+        if suffix:
+            uri = self._layout.uri(table.id, suffix)
+            return KeyedTable(Snapshot.open(name, uri, version, build=build_command(table)), ())
+        if isinstance(table.spec, dimension.DimensionView):
+            return self._joined(table, table.spec, version)
+        return self._stored(table, version)
+
+    def ranking(self, name: str, *, version: int | None = None) -> Ranking:
+        """A top-k as rankings."""
+        table = self.project.graph.table(name)
+        if not isinstance(table.spec, topk.TopK):
+            raise _wrong_kind(table, "topk", "top")
+        return Ranking(self._stored(table, version), table.spec)
+
+    def top(
+        self,
+        name: str,
+        partition: Mapping[str, Any] | None = None,
+        *,
+        version: int | None = None,
+    ) -> Ranks | dict[Partition, Ranks]:
+        """The map rank -> row of one partition, or partition -> rank -> row."""
+        return self.ranking(name, version=version).top(partition)
+
+    def window(self, name: str, *, version: int | None = None) -> WindowStore:
+        """A window store, read by key and time."""
+        table = self.project.graph.table(name)
+        if not isinstance(table.spec, window_store.WindowStore):
+            raise _wrong_kind(table, "window_store", "fetch")
+        stored = self._stored(table, version)
+        return WindowStore(stored, table.spec.key, table.spec.backward_iteration)
+
+    def uri(self, table: Table) -> str:
+        """Where the table lies."""
+        return self._layout.uri(table.id)
+
+    def _stored(self, table: Table, version: int | None) -> KeyedTable:
+        uri = self.uri(table)
+        snapshot = Snapshot.open(table.name, uri, version, build=build_command(table))
+        has_history = isinstance(table.spec, dimension.Dimension) and table.spec.history
+        current = "is_current" if has_history else None
+        return KeyedTable(snapshot, table.key, self._alive(table, snapshot), current)
+
+    def _alive(self, table: Table, snapshot: Snapshot) -> tuple[Span, ...]:
+        """What a retention leaves visible at that version."""
+        if not isinstance(table.spec, window_store.WindowStore) or table.spec.retention is None:
+            return ()
+        position = position_at(snapshot.uri, snapshot.version)
+        return visible_span(position.horizon if position else None, table.spec.retention)
+
+    def _joined(
+        self, table: Table, spec: dimension.DimensionView, version: int | None
+    ) -> JoinedTable:
+        if version is not None:
+            raise UsageError(
+                f"{table.name!r} is a view over dimensions and has no versions of its own",
+                hint=f"read its dimensions at a version: {', '.join(table.inputs)}",
+            )
+        inputs = self.project.graph.inputs(table.id)
+        history = (t.name for t in inputs if getattr(t.spec, "history", False))
+        tables = {t.name: self._dimension(t) for t in inputs}
+        return JoinedTable(spec, tables, frozenset(history), table.key)
+
+    def _dimension(self, table: Table) -> DeltaTable:
+        opened = open_delta(table.name, self.uri(table), build=build_command(table))
+        refuse_unreadable(table.name, opened)
+        return opened
+
+
+def open_lake(config: Path | str = "config") -> Lake:
+    """The lake that a folder of configuration declares."""
+    return Lake(load(config))
+
+
+def build_command(table: Table) -> str:
+    """The command that makes the table."""
+    if table.kind in BUILD:
+        bounds = " --start T --end T" if table.kind == "source" else ""
+        return f"{BUILD[table.kind]} {table.name}{bounds}` or `sluice run {table.pipeline}"
+    return f"sluice run {table.pipeline}"
+
+
+def _wrong_kind(table: Table, kind: str, command: str) -> UsageError:
+    return UsageError(
+        f"{command} reads a {kind}; {table.name!r} is a {table.kind}",
+        hint=f"use `sluice read {table.name}`, `get` or `range`",
+    )

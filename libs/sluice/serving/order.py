@@ -1,0 +1,128 @@
+"""Total orders over rows, and spans of them: what sorting, key ranges and pruning have in common.
+
+Null comes before every value, in every column; descending is the exact mirror of ascending. A
+bound may name fewer columns than the order: then it stands for every row that begins with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.serving.bounds import UNKNOWN, Bounds
+
+# A place is where a value stands in its column's order; places compare as plain tuples.
+Place = tuple[int] | tuple[int, Any]
+Places = tuple[Place, ...]
+FIRST: Place = (-1,)
+NULL: Place = (0,)
+LAST: Place = (2,)
+
+
+def place(value: Any) -> Place:
+    """Where that value stands."""
+    return NULL if value is None else (1, value)
+
+
+def places(values: tuple[Any, ...]) -> Places:
+    """Where a key stands, column by column."""
+    return tuple(place(value) for value in values)
+
+
+def lowest(bounds: Bounds) -> Place:
+    """No row within the bounds stands before this."""
+    if not bounds.is_known:
+        return FIRST
+    return NULL if bounds.has_nulls else place(bounds.low)
+
+
+def highest(bounds: Bounds) -> Place:
+    """No row within the bounds stands after this."""
+    return place(bounds.high) if bounds.is_known else LAST
+
+
+@dataclass(frozen=True)
+class Order:
+    """Rows by `columns`, all ascending or all descending."""
+
+    columns: tuple[str, ...]
+    descending: bool = False
+
+    def best(self, bounds: Mapping[str, Bounds]) -> Places:
+        """No row of a unit with these bounds comes before this place.
+
+        Column-wise minima are a lower bound of the tuples too: a row whose first column is at its
+        minimum has its second column at or above its own.
+        """
+        edge = highest if self.descending else lowest
+        return tuple(edge(bounds.get(column, UNKNOWN)) for column in self.columns)
+
+    def precedes(self, one: Places, other: Places) -> bool:
+        """Whether place `one` comes strictly before place `other`."""
+        return one > other if self.descending else one < other
+
+    def before(self, table: pa.Table, bound: Places) -> pa.ChunkedArray:
+        """A mask of the rows that come strictly before `bound`."""
+        mask = None
+        for column, limit in reversed(list(zip(self.columns, bound, strict=False))):
+            strictly, equal = self._compare(table[column], limit)
+            mask = strictly if mask is None else pc.or_(strictly, pc.and_(equal, mask))
+        return mask
+
+    def sort(self, table: pa.Table) -> pa.Table:
+        """The rows in this order."""
+        way = "descending" if self.descending else "ascending"
+        at = "at_end" if self.descending else "at_start"
+        keys = [(column, way) for column in self.columns]
+        table = table.combine_chunks()
+        return table.take(pc.sort_indices(table, sort_keys=keys, null_placement=at))
+
+    def _compare(self, values: pa.ChunkedArray, limit: Place) -> tuple[Any, Any]:
+        """Masks of the values that come before the limit, and of those that stand at it."""
+        if limit in (FIRST, LAST):
+            outside = (limit == FIRST) == self.descending
+            return _constant(values, outside), _constant(values, value=False)
+        if limit == NULL:
+            missing = pc.is_null(values)
+            before = pc.invert(missing) if self.descending else _constant(values, value=False)
+            return before, missing
+        value = pa.scalar(limit[-1], values.type)
+        compare = pc.greater if self.descending else pc.less
+        before = pc.fill_null(compare(values, value), not self.descending)
+        return before, pc.fill_null(pc.equal(values, value), fill_value=False)
+
+
+def _constant(values: pa.ChunkedArray, value: bool) -> pa.ChunkedArray:
+    chunks = [pa.repeat(pa.scalar(value), len(chunk)) for chunk in values.chunks]
+    return pa.chunked_array(chunks, pa.bool_())
+
+
+@dataclass(frozen=True)
+class Span:
+    """The rows whose `columns` lie in [low, high] of the key order; None leaves an end open."""
+
+    columns: tuple[str, ...]
+    low: Places | None = None
+    high: Places | None = None
+
+    def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
+        """False only if no row within the bounds can lie in the span."""
+        low, high = Order(self.columns).best(bounds), Order(self.columns, True).best(bounds)
+        below = self.high is not None and low[: len(self.high)] > self.high
+        above = self.low is not None and high[: len(self.low)] < self.low
+        return not (below or above)
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """The table's rows that lie in the span."""
+        if self.low is not None:
+            table = table.filter(pc.invert(Order(self.columns).before(table, self.low)))
+        if self.high is not None:
+            table = table.filter(pc.invert(Order(self.columns, True).before(table, self.high)))
+        return table
+
+
+def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> Span:
+    """The span of exactly that key; null equals null."""
+    return Span(columns, places(values), places(values))
