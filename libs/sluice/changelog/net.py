@@ -1,0 +1,40 @@
+"""The net change between two versions of a table, as a weighted set of rows.
+
+A row has weight +1 for each copy that came and -1 for each that went; what came and went in
+between cancels out, and so do changes of columns that the reader does not use. This is the
+Z-set of Budiu et al., "DBSP: Automatic Incremental View Maintenance", VLDB 2023.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+WEIGHT = "_sluice_weight"
+CHANGE_TYPE = "_change_type"
+
+
+def net(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """`columns` and WEIGHT (never 0) of what changed. One shuffle of the feed.
+
+    `feed` is Delta's change feed of the versions to consume; a row's old image has negative
+    weight, its new image positive weight.
+    """
+    comes = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
+    weighted = feed.select(*_quoted(columns), F.when(comes, 1).otherwise(-1).alias(WEIGHT))
+    summed = weighted.groupBy(*_quoted(columns)).agg(F.sum(WEIGHT).alias(WEIGHT))
+    return summed.where(F.col(WEIGHT) != 0)
+
+
+def as_inserts(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """A whole table as the change from nothing."""
+    return rows.select(*_quoted(columns), F.lit(1).cast("bigint").alias(WEIGHT))
+
+
+def arrivals(changes: DataFrame) -> DataFrame:
+    """The new images, without weights. Only for changes whose rows are unique."""
+    return changes.where(F.col(WEIGHT) > 0).drop(WEIGHT)
+
+
+def _quoted(columns: Sequence[str]) -> list[str]:
+    return [f"`{c}`" for c in columns]

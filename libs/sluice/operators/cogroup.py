@@ -1,0 +1,179 @@
+"""Cogroup: many streams into one row per key, by one shuffle.
+
+After KIP-150 (Kafka Streams' cogroup), with retractions. The view is kept in two tables: the state
+holds what each stream has accumulated for a key; the visible view is a function of one state row.
+Where all aggregates are additive a batch reads only the feed and the touched state; otherwise it
+recomputes the touched groups from the inputs.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from sluice.changelog.net import WEIGHT
+from sluice.operators import windows
+from sluice.operators.aggregates import COLLECTIONS, COUNTS, Accumulator
+from sluice.operators.operator import Operator, Rows, names, passed_on, union
+from sluice.specs.cogroup import Cogroup, Stream
+from sluice.specs.graph import Table
+
+_STREAM = "_stream"
+
+
+class CogroupState(Operator):
+    """One row per group: rows of each stream, and its accumulators."""
+
+    def __init__(self, view: Table, inputs: Mapping[str, Table], of_stream: Mapping[str, str]):
+        """`inputs` by id; `of_stream` gives each stream's input id."""
+        assert isinstance(view.spec, Cogroup)
+        self.spec = view.spec
+        self.inputs = tuple(dict.fromkeys(of_stream.values()))
+        self._tables, self._of_stream = inputs, of_stream
+        self.is_session = bool(self.spec.window and self.spec.window.type == "session")
+        windowed = (windows.START, windows.END) if self.spec.window else ()
+        self.by = (*windowed, *self.spec.key)
+        self.group = self.spec.key if self.is_session else self.by
+        self.key = (*windowed[:1], *self.spec.key)
+
+    @cached_property
+    def is_additive(self) -> bool:
+        """Whether a batch can add and subtract, without reading the inputs."""
+        return not self.is_session and all(a.is_additive for a in self.accumulators())
+
+    def accumulators(self) -> Iterator[Accumulator]:
+        """Every aggregate of every stream, in order."""
+        for name, stream in self.spec.streams.items():
+            ties = self._tables[self._of_stream[name]].key
+            for column, aggregate in stream.aggregates.items():
+                yield Accumulator(name, column, aggregate, ties)
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        used: set[str] = set()
+        for stream_name, stream in self._streams_of(name):
+            time = self._time(stream)
+            used |= {time} if time else set()
+            expressions = [*stream.key, *([stream.where] if stream.where else [])]
+            for accumulator in self.accumulators():
+                if accumulator.stream == stream_name:
+                    expressions += accumulator.expressions
+                    used |= set(accumulator.used_ties)
+            visible = self._tables[name].columns
+            used |= set().union(*(e.reads(visible) for e in expressions))
+        return tuple(sorted(used))
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        extra = passed_on(rows, self.columns(name))
+        return union([self._prepare(s, rows, extra) for s, _ in self._streams_of(name)])
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        rows = union(list(prepared.values()))
+        if self.is_session:
+            rows = windows.sessions(rows, self.spec.key, self.spec.window)
+        state = self._accumulate(rows, weighted=False)
+        return state.where(self._alive())
+
+    def change(self, prepared: Rows) -> DataFrame:
+        """What the net change adds to each touched group's state, with negative parts."""
+        return self._accumulate(union(list(prepared.values())), weighted=True)
+
+    def apply(self, old: DataFrame, change: DataFrame) -> DataFrame:
+        """The new state of the touched groups: old + change, without the groups that emptied."""
+        types = {f.name: f.dataType for f in change.schema.fields}
+        sums = [c for c in change.columns if c not in self.by]
+        both = old.select(*change.columns).unionByName(change)
+        added = [F.sum(F.col(f"`{c}`")).cast(types[c]).alias(c) for c in sums]
+        return both.groupBy(*names(self.by)).agg(*added).where(self._alive())
+
+    def _prepare(self, name: str, rows: DataFrame, extra: list[str]) -> DataFrame:
+        stream = self.spec.streams[name]
+        kept = rows.where(F.expr(stream.where.sql)) if stream.where else rows
+        windowed: list[str] = []
+        if self.spec.window and self.is_session:
+            time = f"`{self._time(stream)}`"
+            kept = kept.where(f"{time} IS NOT NULL").withColumn(windows.TIME, F.col(time))
+            windowed = [windows.TIME]
+        elif self.spec.window:
+            kept = windows.assign(kept, self.spec.window, self._time(stream) or "")
+            windowed = [windows.START, windows.END]
+        keys = [F.expr(e.sql).alias(k) for k, e in zip(self.spec.key, stream.key, strict=True)]
+        arguments = [a.argument() for a in self.accumulators() if a.stream == name]
+        return kept.select(*windowed, *keys, F.lit(name).alias(_STREAM), *arguments, *extra)
+
+    def _accumulate(self, rows: DataFrame, weighted: bool) -> DataFrame:
+        weight = F.col(WEIGHT) if weighted else F.lit(1)
+        mine = [F.when(F.col(_STREAM) == s, weight).otherwise(0) for s in self.spec.streams]
+        counts = [
+            F.sum(n).cast("bigint").alias(rows_column(s))
+            for s, n in zip(self.spec.streams, mine, strict=True)
+        ]
+        state: list[Column] = []
+        for accumulator in self.accumulators():
+            argument = rows.schema[accumulator.column].dataType
+            assert isinstance(argument, StructType)
+            state += accumulator.state(argument["v"].dataType, weighted)
+        return rows.groupBy(*names(self.by)).agg(*counts, *state)
+
+    def _alive(self) -> Column:
+        rows = [F.col(f"`{rows_column(s)}`") > 0 for s in self.spec.streams]
+        return F.greatest(*rows, F.lit(False))
+
+    def _streams_of(self, name: str) -> list[tuple[str, Stream]]:
+        return [(s, d) for s, d in self.spec.streams.items() if self._of_stream[s] == name]
+
+    def _time(self, stream: Stream) -> str | None:
+        return (stream.time or self.spec.window.time) if self.spec.window else None
+
+
+class CogroupView(Operator):
+    """The visible columns, from one state row each."""
+
+    row_wise = True
+    mirror = True
+
+    def __init__(self, state: CogroupState, state_id: str):
+        self.state = state
+        self.inputs = (state_id,)
+        self.key = state.key
+        self.group = state.group
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        return ()
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        return rows
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        rows = prepared[self.inputs[0]]
+        values = [self._value(a, rows.schema).alias(a.name) for a in self.state.accumulators()]
+        visible = rows.select(*names(self.state.by), *values)
+        selected = self.state.spec.select
+        if selected is None:
+            return visible
+        return visible.select(
+            *names(self.state.by), *[F.expr(e.sql).alias(n) for n, e in selected.items()]
+        )
+
+    def _value(self, accumulator: Accumulator, state: StructType) -> Column:
+        value = accumulator.finish(state)
+        stream = accumulator.stream
+        given = self.state.spec.streams[stream].initial
+        initial = given.get(accumulator.name, _initial(accumulator))
+        if initial is None:
+            return value
+        has_rows = F.col(f"`{rows_column(stream)}`") > 0
+        empty = F.array() if initial == [] else F.lit(initial)
+        return F.when(has_rows, value).otherwise(empty)
+
+
+def rows_column(stream: str) -> str:
+    """The state column that counts a stream's rows."""
+    return f"{stream}__rows"
+
+
+def _initial(accumulator: Accumulator) -> object:
+    if accumulator.aggregate.function in COUNTS:
+        return 0
+    return [] if accumulator.aggregate.function in COLLECTIONS else None

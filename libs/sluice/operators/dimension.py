@@ -1,0 +1,103 @@
+"""Dimensions: the rows of a snapshot, their history, and views over several of them.
+
+History is SCD type 2 (Kimball): valid_from, valid_to (exclusive, null while current), is_current.
+A key's first version is valid from the beginning of time where the source does not say.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from sluice.operators.operator import names
+from sluice.specs.dimension import DimensionView
+
+FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def versions_by_load(
+    old: DataFrame, loaded: DataFrame, key: tuple[str, ...], at: datetime
+) -> DataFrame:
+    """The history after a snapshot that was loaded at `at`.
+
+    A row that differs from its key's current version closes it and begins a new one; a key that
+    the snapshot lacks is closed; one that comes back begins anew.
+    """
+    values = tuple(loaded.columns)
+    now = F.lit(at).cast("timestamp")
+    current = old.where(F.col(CURRENT))
+    unchanged = _semi(current, loaded, values)
+    closed = _anti(current, loaded, values).withColumn(TO, now).withColumn(CURRENT, F.lit(False))
+    known = old.select(*names(key)).distinct()
+    fresh = _anti(loaded, current, values)
+    begun = [
+        (_semi(fresh, known, key), now),
+        (_anti(fresh, known, key), F.lit(BEGINNING).cast("timestamp")),
+    ]
+    result = old.where(~F.col(CURRENT)).unionByName(unchanged).unionByName(closed)
+    for rows, start in begun:
+        opened = rows.withColumn(FROM, start).withColumn(TO, F.lit(None).cast("timestamp"))
+        result = result.unionByName(opened.withColumn(CURRENT, F.lit(True)))
+    return result
+
+
+def versions_by_column(
+    old: DataFrame, loaded: DataFrame, key: tuple[str, ...], column: str, at: datetime
+) -> DataFrame:
+    """The history after a snapshot whose `column` says from when each row is valid.
+
+    Versions may come late and in any order: each is valid until the next of its key. A key that
+    the snapshot lacks is closed at `at`.
+    """
+    stated = loaded.withColumn(FROM, F.col(f"`{column}`").cast("timestamp"))
+    identity = (*key, FROM)
+    kept = _anti(old, stated, identity)
+    gone = _anti(kept.select(*names(key)).distinct(), loaded, key).withColumn("_gone", F.lit(True))
+    versions = kept.drop(TO, CURRENT).unionByName(stated)
+    closed_before = kept.where(~F.col(CURRENT) & F.col(TO).isNotNull()).select(
+        *names(identity), F.col(TO).alias("_was")
+    )
+    in_order = Window.partitionBy(*names(key)).orderBy(FROM)
+    following = versions.withColumn("_next", F.lead(FROM).over(in_order))
+    joined = following.join(gone, list(key), "left").join(closed_before, list(identity), "left")
+    until = F.coalesce(F.col("_next"), F.when(F.col("_gone"), F.coalesce("_was", F.lit(at))))
+    return (
+        joined.withColumn(TO, until.cast("timestamp"))
+        .withColumn(CURRENT, F.col(TO).isNull())
+        .drop("_next", "_gone", "_was")
+    )
+
+
+def resolve(view: DimensionView, dimensions: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a view over dimensions, given each dimension's rows by its name in the view."""
+    first, *others = view.join
+    rows = _as_struct(dimensions[first.dimension], first.dimension)
+    for join in others:
+        right = _as_struct(dimensions[join.dimension], join.dimension)
+        assert join.on is not None
+        rows = rows.join(F.broadcast(right), F.expr(join.on.sql), "left")
+    return rows.select(*[F.expr(e.sql).alias(name) for name, e in view.select.items()])
+
+
+def _as_struct(rows: DataFrame, name: str) -> DataFrame:
+    return rows.select(
+        F.struct(*names(tuple(rows.columns))).alias(name.rsplit(".", maxsplit=1)[-1])
+    )
+
+
+def _semi(rows: DataFrame, others: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    return _matching(rows, others, columns, "left_semi")
+
+
+def _anti(rows: DataFrame, others: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    return _matching(rows, others, columns, "left_anti")
+
+
+def _matching(rows: DataFrame, others: DataFrame, columns: tuple[str, ...], how: str) -> DataFrame:
+    left, right = rows.alias("_l"), others.alias("_r")
+    condition = F.lit(True)
+    for name in columns:
+        condition = condition & F.col(f"_l.`{name}`").eqNullSafe(F.col(f"_r.`{name}`"))
+    return left.join(right, condition, how)

@@ -1,0 +1,25 @@
+"""How a view's rows keep the identity of the input rows that they come from.
+
+A key column that stays visible under its own name serves as it is; any other is carried along as a
+hidden column. So ties are broken by the input's key, and a changed row finds its old self.
+"""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from sluice.specs.graph import Table
+
+
+def carried(view: Table, source: Table) -> dict[str, str]:
+    """Output column -> input column, for each column of the input's key that the view carries."""
+    pairs = {}
+    for name in source.key:
+        hidden = name if name.startswith("_sluice") else f"_sluice_key_{name}"
+        pairs[name if name in view.key else hidden] = name
+    return pairs
+
+
+def hidden_columns(view: Table, source: Table) -> list[Column]:
+    """The carried columns that the view does not show, under their output names."""
+    pairs = carried(view, source).items()
+    return [F.col(f"`{name}`").alias(out) for out, name in pairs if out not in view.columns]

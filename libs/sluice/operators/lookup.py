@@ -1,0 +1,143 @@
+"""Lookup: facts joined with dimensions, on any expression of the fact.
+
+After KIP-99 (Kafka Streams' global tables): dimensions are small next to the facts, so Spark
+broadcasts them and the facts are not shuffled for it. A null key matches nothing. By default only
+facts drive the output and each row keeps the number of the batch that joined it; with `refresh`,
+or as of event time, a dimension's change corrects the facts that it concerns.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.operators.identity import carried
+from sluice.operators.operator import Operator, Rows, names, union, within
+from sluice.specs.expression import Expression
+from sluice.specs.graph import Table
+from sluice.specs.lookup import Join, Lookup
+
+BATCH = "_sluice_batch"
+
+
+class LookupJoin(Operator):
+    """One output row a fact (inner: only if every inner join matches)."""
+
+    row_wise = True
+
+    def __init__(self, view: Table, facts: Table, dimensions: Mapping[str, Table]):
+        """`dimensions`: name in the configuration -> table or dimension view."""
+        assert isinstance(view.spec, Lookup)
+        self.view, self.facts, self.spec = view, facts, view.spec
+        self._dimensions = dimensions
+        ids = tuple(dict.fromkeys(t.id for t in dimensions.values()))
+        self.follows_dimensions = self.spec.refresh or self.spec.as_of == "event_time"
+        self.inputs = (facts.id,)
+        self.references = ids
+        self._carried = carried(view, facts)
+        self.group = self.key = tuple(self._carried)
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        if name != self.facts.id:
+            return tuple(sorted(self._dimension_columns(name)))
+        used = {*self.facts.key}
+        for join in self.spec.join:
+            for fact, _ in join.on:
+                used |= fact.reads(self.facts.columns)
+        if self.spec.as_of == "event_time":
+            used.add(self._time)
+        return tuple(sorted(used | (self._used() & set(self.facts.columns))))
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        hidden = [
+            F.col(f"`{source}`").alias(out)
+            for out, source in self._carried.items()
+            if out not in rows.columns
+        ]
+        return rows.select("*", *hidden)
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        rows = prepared[self.facts.id]
+        for join in self.spec.join:
+            rows = self._join(rows, join, references[self._dimensions[join.dimension].id])
+        shown = [self._shown(c) for c in self.view.columns]
+        hidden = [c for c in self.key if c not in self.view.columns]
+        return rows.select(*shown, *names(tuple(hidden)))
+
+    def concerned(self, facts: DataFrame, changes: Rows) -> DataFrame:
+        """The groups of the facts that a changed dimension row matches, in its old or new image."""
+        found = []
+        for join in self.spec.join:
+            changed = changes.get(self._dimensions[join.dimension].id)
+            if changed is None:
+                continue
+            keys = changed.select(*[F.col(f"`{c}`").alias(f"_d{i}") for i, (_, c) in _on(join)])
+            lookups = [F.expr(fact.sql).alias(f"_d{i}") for i, (fact, _) in _on(join)]
+            prepared = self.prepare(self.facts.id, facts).select("*", *lookups)
+            columns = tuple(f"_d{i}" for i, _ in _on(join))
+            matched = within(prepared, keys.dropna().distinct(), columns)
+            found.append(matched.select(*names(self.group)))
+        return union(found).distinct()
+
+    def _join(self, rows: DataFrame, join: Join, dimension: DataFrame) -> DataFrame:
+        on = [
+            (F.expr(fact.sql), F.col(f"`{c}`").alias(f"_d{i}"), f"_d{i}")
+            for i, (fact, c) in _on(join)
+        ]
+        struct = F.struct(*names(tuple(sorted(dimension.columns)))).alias(join.qualifier)
+        right = dimension.select(*[column for _, column, _ in on], struct)
+        condition = F.lit(True)
+        for fact, _, name in on:
+            condition = condition & (fact == F.col(name))
+        if self.spec.as_of == "event_time" and "valid_from" in dimension.columns:
+            condition = condition & self._valid(join.qualifier)
+        joined = rows.join(F.broadcast(right), condition, join.type)
+        return joined.drop(*[name for _, _, name in on])
+
+    def _valid(self, dimension: str) -> Column:
+        time, row = F.col(f"`{self._time}`"), F.col(f"`{dimension}`")
+        until = row.getField("valid_to")
+        return (time >= row.getField("valid_from")) & (until.isNull() | (time < until))
+
+    @property
+    def _time(self) -> str:
+        assert self.spec.time is not None
+        return self.spec.time
+
+    def _shown(self, name: str) -> Column:
+        if self.spec.select is not None:
+            return F.expr(self.spec.select[name].sql).alias(name)
+        if name in self.facts.columns:
+            return F.col(f"`{name}`")
+        joins = [j for j in self.spec.join if name in self._dimensions[j.dimension].columns]
+        return F.col(f"`{joins[0].qualifier}`").getField(name).alias(name)
+
+    def _used(self) -> set[str]:
+        if self.spec.select is None:
+            return set(self.view.columns)
+        visible = self.facts.columns
+        qualifiers = {j.qualifier for j in self.spec.join}
+        found: set[str] = set()
+        for expression in self.spec.select.values():
+            qualified = {c for c in expression.columns if c.split(".")[0] in qualifiers}
+            found |= qualified | (expression.reads(visible) - qualified)
+        return found
+
+    def _dimension_columns(self, table_id: str) -> set[str]:
+        used: set[str] = set()
+        for join in self.spec.join:
+            table = self._dimensions[join.dimension]
+            if table.id != table_id:
+                continue
+            used |= {column for _, column in join.on}
+            used |= {"valid_from", "valid_to"} & set(table.columns)
+            prefix = f"{join.qualifier}."
+            used_here = {c.removeprefix(prefix) for c in self._used() if c.startswith(prefix)}
+            qualified = {c if c in table.columns else c.split(".")[0] for c in used_here}
+            plain = self._used() & set(table.columns) if self.spec.select is None else set()
+            used |= qualified | plain
+        return used
+
+
+def _on(join: Join) -> list[tuple[int, tuple[Expression, str]]]:
+    return list(enumerate(join.on))

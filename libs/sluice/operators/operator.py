@@ -1,0 +1,86 @@
+"""What every operator has in common.
+
+An operator is the defining query of a table, cut in two at the point where rows are grouped:
+`prepare` works on each input row by itself and names the row's group; `combine` turns the rows of
+whole groups into output rows. Because of the cut, the same two functions recompute everything
+(`query`) or only the groups that a change touched (`recompute`), and so can't disagree.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+Rows = Mapping[str, DataFrame]
+
+
+class Operator(ABC):
+    """The query that defines one table.
+
+    `inputs`: ids of the tables whose changes drive it. `references`: ids of tables that it only
+    looks up. `group`: columns that name a touched group, present in prepared and in output rows.
+    `key`: columns that identify an output row. `row_wise`: each group is one input row, whose new
+    image in the change feed suffices to compute the output. `mirror`: and its old image gives the
+    old output too, because the row alone decides.
+    """
+
+    inputs: tuple[str, ...]
+    references: tuple[str, ...] = ()
+    group: tuple[str, ...]
+    key: tuple[str, ...]
+    row_wise: bool = False
+    mirror: bool = False
+
+    @abstractmethod
+    def columns(self, name: str) -> tuple[str, ...]:
+        """The columns that it uses of an input or reference, all others are never read."""
+
+    @abstractmethod
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        """Each row with its group; other columns of `rows` (a weight) are passed on."""
+
+    @abstractmethod
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        """The output rows of the groups that `prepared` holds whole."""
+
+    def query(self, snapshots: Rows, references: Rows) -> DataFrame:
+        """The defining query: all output rows."""
+        return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
+
+    def touched(self, changes: Rows) -> DataFrame:
+        """The distinct groups of every old and every new image."""
+        groups = [self.prepare(n, c).select(*names(self.group)) for n, c in changes.items()]
+        return union(groups).distinct()
+
+    def recompute(self, snapshots: Rows, references: Rows, touched: DataFrame) -> DataFrame:
+        """The output rows of the touched groups, from every input."""
+        prepared = {
+            n: within(self.prepare(n, snapshots[n]), touched, self.group) for n in self.inputs
+        }
+        return self.combine(prepared, references)
+
+
+def within(rows: DataFrame, groups: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    """The rows whose group is among `groups`; null is a group like any other."""
+    if not columns:
+        return rows
+    left, right = rows.alias("_rows"), groups.alias("_groups")
+    same = [F.col(f"_rows.`{c}`").eqNullSafe(F.col(f"_groups.`{c}`")) for c in columns]
+    return left.join(right, reduce(Column.__and__, same), "left_semi")
+
+
+def union(rows: list[DataFrame]) -> DataFrame:
+    """All rows together; a column that one side lacks is null there. No shuffle."""
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
+
+
+def names(columns: tuple[str, ...]) -> list[Column]:
+    """Columns by name, whatever characters are in it."""
+    return [F.col(f"`{c}`") for c in columns]
+
+
+def passed_on(rows: DataFrame, used: tuple[str, ...]) -> list[str]:
+    """The columns of `rows` beside those that an operator uses."""
+    return [c for c in rows.columns if c not in used]

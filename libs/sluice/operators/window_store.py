@@ -1,0 +1,74 @@
+"""Window store: rows by key and event time, for reading newest first.
+
+After KIP-617 (Kafka Streams' backward iteration). The event time is the window start, never
+truncated. Without `duplicates` one row stands for each (key, window start): the last by
+`sequence`, else by the input's key. Rows without an event time are in no window.
+"""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from sluice.operators import windows
+from sluice.operators.identity import hidden_columns
+from sluice.operators.operator import Operator, Rows, names
+from sluice.operators.order import by, last_first
+from sluice.specs.graph import Table
+from sluice.specs.window_store import WindowStore
+
+PART = "_sluice_part"
+
+
+class WindowStoreRows(Operator):
+    """The rows of the store, each with the day that it is filed under."""
+
+    def __init__(self, view: Table, source: Table):
+        assert isinstance(view.spec, WindowStore)
+        self.view, self.source, self.spec = view, source, view.spec
+        self.inputs = (source.id,)
+        self.key = view.key
+        self.group = self.key if self.spec.duplicates else (*self.spec.key, windows.START)
+        self.row_wise = self.mirror = self.spec.duplicates
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        used = {*self.source.key, *self.spec.key, self.spec.time}
+        for order in self.spec.sequence:
+            used |= order.expression.reads(self.source.columns)
+        for column in self.view.columns:
+            if self.spec.select and column in self.spec.select:
+                used |= self.spec.select[column].reads(self.source.columns)
+            elif column in self.source.columns:
+                used.add(column)
+        return tuple(sorted(used))
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        timed = rows.where(F.col(f"`{self.spec.time}`").isNotNull())
+        start = F.col(f"`{self.spec.time}`").cast("timestamp").alias(windows.START)
+        clashing = windows.START in rows.columns
+        kept = [F.col(f"`{c}`") for c in rows.columns if c != windows.START] if clashing else ["*"]
+        return timed.select(*kept, start, *hidden_columns(self.view, self.source))
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        rows = prepared[self.source.id]
+        if not self.spec.duplicates:
+            rows = self._last_of_each(rows)
+        shown = [self._shown(c) for c in self.view.columns]
+        hidden = tuple(c for c in self.key if c not in self.view.columns)
+        day = F.to_date(windows.START).alias(PART)
+        return rows.select(*shown, *names(hidden), day)
+
+    def _last_of_each(self, rows: DataFrame) -> DataFrame:
+        sequence = [
+            by(F.expr(k.expression.sql), not k.descending, not k.nulls_first)
+            for k in self.spec.sequence
+        ]
+        over = Window.partitionBy(*names(self.group)).orderBy(
+            *sequence, *last_first(self.source.key)
+        )
+        return rows.withColumn("_last", F.row_number().over(over)).where("_last = 1").drop("_last")
+
+    def _shown(self, name: str) -> Column:
+        if name == windows.END and self.spec.window:
+            return windows.plus(F.col(windows.START), self.spec.window).alias(name)
+        if self.spec.select and name in self.spec.select:
+            return F.expr(self.spec.select[name].sql).alias(name)
+        return F.col(f"`{name}`")

@@ -1,0 +1,95 @@
+"""Which windows an event time falls into: tumbling and hopping, aligned to the epoch.
+
+[start, start + size), aligned in UTC or in a named zone's wall clock (so that a day is a local day,
+23 or 25 hours long twice a year). Sizes in months are calendar months. Rows without an event time
+are in no window.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Over
+from pyspark.sql import functions as F
+
+from sluice.specs.interval import Duration
+from sluice.specs.view import Window
+
+START, END, TIME = "window_start", "window_end", "_time"
+
+
+def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
+    """`rows` with window_start and window_end (TIMESTAMP), once for each window of the row."""
+    timed = rows.where(F.col(f"`{time}`").isNotNull())
+    local = _to_local(F.col(f"`{time}`").cast("timestamp"), window.timezone)
+    size = window.size
+    assert size is not None, "sessions are made by `sessions`"
+    last = _floor(local, window.advance or size)
+    starts = F.array(last) if window.type == "tumbling" else _hops(last, local, window)
+    exploded = timed.withColumn("_local_start", F.explode(starts))
+    end = plus(F.col("_local_start"), size)
+    return exploded.select(
+        "*",
+        _to_utc(F.col("_local_start"), window.timezone).alias(START),
+        _to_utc(end, window.timezone).alias(END),
+    ).drop("_local_start")
+
+
+def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> DataFrame:
+    """`rows` (with TIME, never null) and the bounds of the session of its key that each is in.
+
+    Rows at most `gap` apart are in one session; window_end is its last row's time + gap.
+    """
+    assert window is not None and window.gap is not None
+    gap = window.gap
+    by_key = Over.partitionBy(*[F.col(f"`{c}`") for c in key])
+    in_order = by_key.orderBy(TIME)
+    earlier = F.lag(TIME).over(in_order)
+    begins = earlier.isNull() | (F.col(TIME) > plus(earlier, gap))
+    upto = in_order.rangeBetween(Over.unboundedPreceding, Over.currentRow)
+    marked = rows.withColumn("_begins", begins.cast("int"))
+    numbered = marked.withColumn("_session", F.sum("_begins").over(upto))
+    each = Over.partitionBy(*[F.col(f"`{c}`") for c in key], "_session")
+    return numbered.select(
+        "*", F.min(TIME).over(each).alias(START), plus(F.max(TIME).over(each), gap).alias(END)
+    ).drop("_begins", "_session", TIME)
+
+
+def _hops(last: Column, local: Column, window: Window) -> Column:
+    size, advance = window.size, window.advance
+    assert size is not None and advance is not None
+    shortest = timedelta(days=28 * advance.months) if advance.months else advance.timedelta
+    count = -(-size.longest // shortest)
+    starts = F.array(*[plus(last, advance, -i) for i in range(count)])
+    return F.filter(starts, lambda start: plus(start, size) > local)
+
+
+def _floor(time: Column, size: Duration) -> Column:
+    if size.months:
+        index = F.year(time) * 12 + F.month(time) - 1 - 1970 * 12
+        month = F.floor(index / size.months) * size.months
+        first = F.add_months(F.lit("1970-01-01").cast("date"), month.cast("int"))
+        return first.cast("timestamp")
+    micros = F.unix_micros(time)
+    return F.timestamp_micros(
+        micros - F.pmod(micros, F.lit(_micros(size.timedelta)).cast("bigint"))
+    )
+
+
+def plus(time: Column, size: Duration, times: int = 1) -> Column:
+    if size.months:
+        months = F.make_interval(months=F.lit(size.months * times))
+        return time + months
+    return F.timestamp_micros(F.unix_micros(time) + _micros(size.timedelta) * times)
+
+
+def _to_local(time: Column, timezone: str) -> Column:
+    return time if timezone == "UTC" else F.from_utc_timestamp(time, timezone)
+
+
+def _to_utc(time: Column, timezone: str) -> Column:
+    return time if timezone == "UTC" else F.to_utc_timestamp(time, timezone)
+
+
+def _micros(length: timedelta) -> int:
+    return length // timedelta(microseconds=1)

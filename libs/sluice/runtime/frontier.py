@@ -1,0 +1,82 @@
+"""Which versions of several inputs belong together.
+
+A view over two views of one source must not mix two states of that source. Each table's position
+names the version of every ancestor source that it reflects, its frontier; a batch takes the
+greatest versions of its inputs whose frontiers agree, found in the inputs' history.
+"""
+
+from collections.abc import Mapping
+
+from sluice.storage.lake import LakeLayout
+from sluice.storage.position import Head, Pin, Position, head, positions
+
+Frontier = Mapping[str, int]
+
+
+def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
+    """The version of each ancestor source that the table's head reflects.
+
+    Inputs that moved on without changing data don't leave it behind: it reflects them as well.
+    """
+    position = at.position
+    if position is None or not position.inputs:
+        return {table_id: at.data_version}
+    reflected: dict[str, int] = {}
+    for input_id, pin in position.inputs.items():
+        now = head(lake.uri(input_id))
+        if now is None or now.table != pin.table or now.data_version > pin.version:
+            return position.frontier
+        merge(reflected, frontier_of(lake, input_id, now))
+    return {source: reflected[source] for source in position.frontier if source in reflected}
+
+
+def merge(into: dict[str, int], frontier: Frontier) -> None:
+    """The older version of each source that both name."""
+    for source, version in frontier.items():
+        into[source] = min(version, into.get(source, version))
+
+
+def consistent(
+    lake: LakeLayout, heads: Mapping[str, Head], recorded: Mapping[str, Pin]
+) -> dict[str, tuple[Pin, Frontier]] | None:
+    """The greatest versions of the inputs that agree on shared ancestors, each with its frontier.
+
+    None if there are none at or after the recorded ones: the batch has to wait.
+    """
+    chosen = {i: (h.pin, frontier_of(lake, i, h)) for i, h in heads.items()}
+    while (late := _disagreement(chosen)) is not None:
+        input_id, source, version = late
+        earlier = _reflecting(lake, input_id, heads[input_id], source, version)
+        floor = recorded[input_id].version if input_id in recorded else 0
+        if earlier is None or earlier[0].version < floor:
+            return None
+        chosen[input_id] = earlier
+    return chosen
+
+
+def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
+    """An input that is ahead of another on some source, and the version to go back to."""
+    least: dict[str, int] = {}
+    for _, frontier in chosen.values():
+        merge(least, frontier)
+    for input_id, (_, frontier) in chosen.items():
+        for source, version in frontier.items():
+            if version > least[source]:
+                return input_id, source, least[source]
+    return None
+
+
+def _reflecting(
+    lake: LakeLayout, table_id: str, at: Head, source: str, version: int
+) -> tuple[Pin, Frontier] | None:
+    """The newest version of a table that reflects at most `version` of a source."""
+    if table_id == source:
+        return Pin(at.table, version), {source: version}
+    for commit, position in positions(lake.uri(table_id)):
+        if _reflects(position, source) <= version:
+            return Pin(at.table, commit), position.frontier
+    return None
+
+
+def _reflects(position: Position, source: str) -> int:
+    return position.frontier.get(source, -1)

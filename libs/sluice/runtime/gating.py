@@ -1,0 +1,90 @@
+"""Passing delivered rows through the gate: results kept, bad rows set aside, good ones handed on.
+
+The quarantine is committed before the table that the rows were meant for, so a row that was read
+is never in neither.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+
+from sluice.quality import history, quarantine
+from sluice.quality.gate import Gate, Verdict, accepted
+from sluice.specs.project import Project
+from sluice.specs.table import Table
+from sluice.storage.arrow import append_rows, replace_rows
+from sluice.storage.lake import layout
+
+QUARANTINE = "quarantine"
+NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a batch is identified by in results and quarantine."""
+
+    run: str
+    batch: int
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The accepted rows, cached, and what the gate found."""
+
+    rows: DataFrame
+    verdict: Verdict
+
+
+@contextmanager
+def gated(
+    project: Project, table: Table, parsed: DataFrame, delivered: Delivered
+) -> Iterator[Passed]:
+    """The rows that pass, for as long as the context is open.
+
+    Raises QualityStop if an expectation marked `stop` fails; nothing is set aside or committed
+    then, only the results are kept.
+    """
+    gate = Gate(table.id, table.spec.expect)  # type: ignore[union-attr]
+    split = gate.split(parsed).persist()
+    try:
+        verdict = gate.check(split)
+        _keep_results(project, verdict, delivered)
+        verdict.enforce()
+        _set_aside(project, table, split, verdict, delivered)
+        yield Passed(accepted(split), verdict)
+    finally:
+        split.unpersist()
+
+
+def _keep_results(project: Project, verdict: Verdict, delivered: Delivered) -> None:
+    rows = history.rows(
+        verdict,
+        run=delivered.run,
+        batch=delivered.batch,
+        checked_at=datetime.now(UTC),
+        interval_start=delivered.start,
+    )
+    append_rows(f"{layout(project).root}/{history.TABLE}", rows)
+
+
+def _set_aside(
+    project: Project, table: Table, split: DataFrame, verdict: Verdict, delivered: Delivered
+) -> None:
+    uri = layout(project).uri(table.id, QUARANTINE)
+    start = delivered.start or NO_INTERVAL
+    end = delivered.end or NO_INTERVAL
+    bad = quarantine.rows(
+        split if verdict.rows_quarantined else split.limit(0),
+        interval_start=start,
+        batch=delivered.batch,
+        run=delivered.run,
+        quarantined_at=datetime.now(UTC),
+    )
+    within = f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval "
+    upto = f"< '{end.isoformat()}'" if delivered.end else f"<= '{end.isoformat()}'"
+    replace_rows(uri, bad.toArrow(), within + upto)

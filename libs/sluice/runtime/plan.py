@@ -1,0 +1,202 @@
+"""The plan of a batch, as data: what would be read and how, before anything is run.
+
+`advance` runs a plan, `sluice plan` prints it. Making one reads only the heads of tables and starts
+no Spark.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sluice.errors import ConfigError, HistoryLost
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.lookup import LookupJoin
+from sluice.runtime.frontier import Frontier, consistent, merge
+from sluice.runtime.nodes import Node
+from sluice.specs.dimension import DimensionView
+from sluice.specs.graph import Graph
+from sluice.storage.feed_size import FeedSize, feed_size, table_size
+from sluice.storage.lake import LakeLayout
+from sluice.storage.position import Head, Pin, head
+
+
+class Strategy(StrEnum):
+    """How a batch computes the new rows of the touched groups."""
+
+    BUILD = "build"  # there is no table yet: the whole query
+    ADDITIVE = "additive"  # feed and touched state only
+    ROW_WISE = "row-wise"  # the changed rows themselves
+    RECOMPUTE = "recompute"  # touched groups from every input
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """One batch of one node. `ranges`: input -> (from, to] versions with new data to read."""
+
+    node: Node
+    uri: str
+    before: Head | None
+    strategy: Strategy
+    reason: str
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    references: Mapping[str, Pin] = field(default_factory=dict)
+    frontier: Frontier = field(default_factory=dict)
+    size: FeedSize = field(default_factory=FeedSize)
+    waiting_for: str = ""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether there is anything to do."""
+        return not self.waiting_for and (self.strategy is Strategy.BUILD or bool(self.ranges))
+
+
+def plan_batch(
+    node: Node, lake: LakeLayout, graph: Graph, pins: Mapping[str, int] | None = None
+) -> BatchPlan:
+    """The next batch of `node`. `pins`: at least these versions of dimensions are to be used.
+
+    Raises ConfigError if the table was built by another definition, HistoryLost if an input is
+    not the table that was read before.
+    """
+    before = head(lake.uri(node.id))
+    _check_definition(node, before)
+    recorded = dict(before.position.inputs) if before and before.position else {}
+    return _planned(node, lake, graph, before, recorded, pins or {})
+
+
+def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph) -> BatchPlan:
+    """A plan that reads everything as it is now, whatever the table was built from."""
+    before = head(lake.uri(node.id))
+    return _planned(node, lake, graph, before, {}, {})
+
+
+def _planned(
+    node: Node,
+    lake: LakeLayout,
+    graph: Graph,
+    before: Head | None,
+    recorded: Mapping[str, Pin],
+    pins: Mapping[str, int],
+) -> BatchPlan:
+    uri = lake.uri(node.id)
+    heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
+    references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
+    missing = [i for i, h in {**heads, **references}.items() if h is None]
+    if missing:
+        return _waiting(node, uri, before, f"{', '.join(missing)} to be filled")
+    found = {i: h for i, h in heads.items() if h is not None}
+    for input_id, at in found.items():
+        _check_input(node, input_id, at, recorded.get(input_id))
+    chosen = consistent(lake, found, recorded)
+    if chosen is None:
+        return _waiting(node, uri, before, "inputs that reflect the same state of their sources")
+    looked_up = {i: _pinned(i, h, pins.get(i), before) for i, h in references.items() if h}
+    return _plan(node, lake, before, found, chosen, recorded, looked_up)
+
+
+def driving(node: Node, graph: Graph) -> tuple[str, ...]:
+    """The stored tables beside the inputs whose changes drive the output as well."""
+    operator = node.operator
+    if isinstance(operator, LookupJoin) and operator.follows_dimensions:
+        return stored_references(operator.references, graph)
+    return ()
+
+
+def _looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
+    """The stored tables that are read, but drive nothing."""
+    driven = driving(node, graph)
+    every = stored_references(node.operator.references, graph)
+    return tuple(i for i in every if i not in driven)
+
+
+def _pinned(table_id: str, at: Head, pinned: int | None, before: Head | None) -> Pin:
+    """The run's version of a dimension, but never an older one than was used before."""
+    used = before.position.references.get(table_id) if before and before.position else None
+    least = used.version if used and used.table == at.table else 0
+    return Pin(at.table, max(least, at.version if pinned is None else min(pinned, at.version)))
+
+
+def _plan(
+    node: Node,
+    lake: LakeLayout,
+    before: Head | None,
+    heads: Mapping[str, Head],
+    chosen: Mapping[str, tuple[Pin, Frontier]],
+    recorded: Mapping[str, Pin],
+    references: Mapping[str, Pin],
+) -> BatchPlan:
+    pins = {i: pin for i, (pin, _) in chosen.items()}
+    frontier: dict[str, int] = {}
+    for _, part in chosen.values():
+        merge(frontier, part)
+    ranges = {
+        i: (recorded[i].version, pin.version)
+        for i, pin in pins.items()
+        if i in recorded and recorded[i].version < min(pin.version, heads[i].data_version)
+    }
+    if not recorded:
+        strategy, reason = Strategy.BUILD, "the whole query: there are no earlier versions"
+        size = sum((table_size(lake.uri(i), p.version) for i, p in pins.items()), FeedSize())
+    else:
+        strategy, reason = _strategy(node, ranges)
+        size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
+    uri = lake.uri(node.id)
+    return BatchPlan(node, uri, before, strategy, reason, pins, ranges, references, frontier, size)
+
+
+def _strategy(node: Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[Strategy, str]:
+    operator = node.operator
+    if isinstance(operator, CogroupState):
+        if operator.is_additive:
+            return Strategy.ADDITIVE, "all aggregates can add and subtract"
+        return Strategy.RECOMPUTE, "an aggregate needs all rows of its key"
+    if operator.row_wise and set(ranges) <= set(operator.inputs):
+        return Strategy.ROW_WISE, "each output row comes from one changed row"
+    return Strategy.RECOMPUTE, "touched groups are computed from the inputs"
+
+
+def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
+    return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)
+
+
+def _check_definition(node: Node, before: Head | None) -> None:
+    built_by = before.position.definition if before and before.position else ""
+    if built_by and built_by != node.definition:
+        raise ConfigError(
+            [
+                f"{node.table.id} was built by another definition ({built_by}) than the "
+                f"configuration has now ({node.definition})"
+            ],
+            hint=f"run `sluice rebuild {node.table.id}`, or take the change back",
+        )
+
+
+def _check_input(node: Node, input_id: str, at: Head, recorded: Pin | None) -> None:
+    if recorded is None:
+        return
+    hint = f"run `sluice rebuild {node.table.id}`: it recomputes and commits what differs"
+    if recorded.table != at.table:
+        raise HistoryLost(
+            f"{node.table.id} was built from {input_id} as table {recorded.table}, "
+            f"but that has been replaced by another table ({at.table})",
+            hint=hint,
+        )
+    if recorded.version > at.version:
+        raise HistoryLost(
+            f"{node.table.id} reflects version {recorded.version} of {input_id}, "
+            f"which is now only at {at.version}",
+            hint=hint,
+        )
+
+
+def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
+    """The stored tables behind references; a dimension view stands for those that it joins."""
+    stored: list[str] = []
+    for table_id in ids:
+        table = graph.tables[table_id]
+        if isinstance(table.spec, DimensionView):
+            stored += stored_references(table.inputs, graph)
+        else:
+            stored.append(table_id)
+    return tuple(dict.fromkeys(stored))

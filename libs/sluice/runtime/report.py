@@ -1,0 +1,72 @@
+"""What a batch did, as plain data: printed by jobs, shown by commands, handed to Airflow."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
+
+Outcome = Literal["committed", "position", "unchanged", "waiting"]
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds."""
+
+    table: str
+    kind: str
+    outcome: Outcome
+    version: int | None = None
+    batch: int | None = None
+    strategy: str = ""
+    rows_in: int | None = None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    quarantined: int = 0
+    refills: int = 0
+    expired: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    quality: tuple[Mapping[str, Any], ...] = ()
+    interval: tuple[str, str] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @property
+    def rows_out(self) -> int:
+        """Rows in the table's changelog of this batch."""
+        return self.inserted + self.updated + self.deleted
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time what is done inside."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - began)
+
+    @contextmanager
+    def timed(self, name: str, context: AbstractContextManager[T]) -> Iterator[T]:
+        """`context`, with the time that it takes to enter."""
+        began = time.monotonic()
+        with context as entered:
+            self.add(name, time.monotonic() - began)
+            yield entered
+
+    def add(self, name: str, seconds: float) -> None:
+        """More time of a phase."""
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)

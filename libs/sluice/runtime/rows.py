@@ -1,0 +1,54 @@
+"""The rows that an operator reads: inputs and references at pinned versions, only the columns it uses."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.operators.dimension import resolve
+from sluice.operators.operator import Operator, names
+from sluice.runtime.plan import BatchPlan
+from sluice.specs.dimension import DimensionView
+from sluice.specs.project import Project
+from sluice.storage.lake import layout
+from sluice.storage.position import Pin
+from sluice.storage.table import snapshot
+
+
+def snapshots_at(
+    session: SparkSession, project: Project, operator: Operator, pins: Mapping[str, Pin]
+) -> dict[str, DataFrame]:
+    """Each input as of its pinned version."""
+    lake = layout(project)
+    found = {}
+    for input_id in operator.inputs:
+        rows = snapshot(session, lake.uri(input_id), pins[input_id].version)
+        columns = operator.columns(input_id)
+        found[input_id] = rows.select(*names(columns)) if columns else rows
+    return found
+
+
+def references_at(
+    session: SparkSession, project: Project, operator: Operator, plan: BatchPlan
+) -> dict[str, DataFrame]:
+    """Each reference as of its pinned version, dimension views resolved."""
+    pins = {**plan.pins, **plan.references}
+    return {
+        table_id: dimension_at(session, project, table_id, pins).select(
+            *names(operator.columns(table_id))
+        )
+        for table_id in operator.references
+    }
+
+
+def dimension_at(
+    session: SparkSession, project: Project, table_id: str, pins: Mapping[str, Pin]
+) -> DataFrame:
+    """A dimension, or a view over dimensions, at pinned versions."""
+    table = project.graph.tables[table_id]
+    if not isinstance(table.spec, DimensionView):
+        return snapshot(session, layout(project).uri(table_id), pins[table_id].version)
+    joined = {
+        join.dimension: dimension_at(session, project, input_id, pins)
+        for join, input_id in zip(table.spec.join, table.inputs, strict=True)
+    }
+    return resolve(table.spec, joined)

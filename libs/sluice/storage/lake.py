@@ -1,0 +1,37 @@
+"""Where tables lie: `<lake>/<pipeline>/<table>`, with internal tables beside them as `<table>__<suffix>`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from sluice.specs.project import Project
+
+
+@dataclass(frozen=True)
+class LakeLayout:
+    """The folders of one lake. `root` is a local path or an object-store URI."""
+
+    root: str
+
+    def uri(self, table_id: str, suffix: str = "") -> str:
+        """The URI of `pipeline.table`, or of its internal table `__suffix`."""
+        pipeline, table = table_id.split(".", 1)
+        return f"{self.root}/{pipeline}/{table}{'__' + suffix if suffix else ''}"
+
+    @property
+    def quality_uri(self) -> str:
+        """The folder of quality results and reports."""
+        return f"{self.root}/__quality"
+
+
+def layout(project: Project) -> LakeLayout:
+    """The layout of the project's lake; a relative root is taken from the project's folder."""
+    if "://" in project.lake:
+        return LakeLayout(project.lake.rstrip("/"))
+    return LakeLayout(str((Path(project.root) / project.lake).resolve()))
+
+
+def exists(uri: str) -> bool:
+    """Whether a Delta table lies at `uri`."""
+    return DeltaTable.is_deltatable(uri)

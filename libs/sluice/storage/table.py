@@ -1,0 +1,74 @@
+"""Reading Delta tables with Spark, at exactly one version; creating them without.
+
+A snapshot and a feed are always bounded by a pinned version, so that all tasks of a batch see the
+same rows whatever is committed meanwhile.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from deltalake import CommitProperties, DeltaTable, Schema
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from sluice.errors import HistoryLost
+from sluice.storage.position import Head, Position, head_of
+
+PROPERTIES: Mapping[str, str] = {
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "false",
+    "delta.enableExpiredLogCleanup": "false",
+}
+
+
+def create(
+    uri: str,
+    schema: StructType,
+    position: Position,
+    *,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> Head:
+    """An empty table with a change feed; all columns are nullable. Fails if there is one."""
+    table = DeltaTable.create(
+        uri,
+        Schema.from_json(nullable(schema).json()),
+        mode="error",
+        partition_by=list(partition_by) or None,
+        configuration={**PROPERTIES, **(properties or {})},
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": position.to_json()}),
+    )
+    return head_of(table, uri)
+
+
+def nullable(schema: StructType) -> StructType:
+    """The same columns without metadata and without NOT NULL."""
+    plain = StructType()
+    for column in schema.fields:
+        plain.add(column.name, column.dataType, nullable=True)
+    return plain
+
+
+def snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
+    """The rows of the table as of `version`."""
+    return session.read.format("delta").option("versionAsOf", version).load(uri)
+
+
+def feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
+    """The change feed of versions (after, upto], with Delta's `_change_type` columns."""
+    if after >= upto:
+        raise ValueError(f"an empty range of versions: ({after}, {upto}]")
+    reader = session.read.format("delta").option("readChangeFeed", "true")
+    return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
+
+
+def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
+    """Raise HistoryLost if the log no longer holds every version of (after, upto]."""
+    if after >= upto:
+        return
+    kept = [int(entry["version"]) for entry in DeltaTable(uri).history(upto - after + 1_000_000)]
+    oldest = min(kept, default=0)
+    if after + 1 < oldest:
+        raise HistoryLost(
+            f"{reader!r} last read {name!r} at version {after}, but its log starts at {oldest}",
+            hint=f"run `sluice rebuild {reader}`; keep logs longer than the slowest consumer's lag",
+        )
