@@ -33,7 +33,11 @@ def preload() -> Thread:
     return thread
 
 
-def validate(rows: DataFrame, expectations: Sequence[Expectation]) -> tuple[Outcome, ...]:
+def validate(
+    rows: DataFrame,
+    expectations: Sequence[Expectation],
+    result_format: str | Json = "SUMMARY",
+) -> tuple[Outcome, ...]:
     """Each expectation's outcome on `rows`, by GX on Spark: several Spark jobs each."""
     if not expectations:
         return ()
@@ -41,7 +45,7 @@ def validate(rows: DataFrame, expectations: Sequence[Expectation]) -> tuple[Outc
     suite = gx.ExpectationSuite(
         "batch", expectations=[_build(e, i) for i, e in enumerate(expectations)]
     )
-    found = _batch(gx, rows).validate(suite, result_format="SUMMARY").to_json_dict()
+    found = _batch(gx, rows).validate(suite, result_format=result_format).to_json_dict()
     results = sorted(found["results"], key=lambda r: r["expectation_config"]["meta"].pop(INDEX))
     return tuple(_outcome(e, r) for e, r in zip(expectations, results, strict=True))
 

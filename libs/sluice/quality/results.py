@@ -6,6 +6,7 @@ unexpected rows, so whatever reads GX's JSON reads these.
 
 import datetime as dt
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,6 +96,8 @@ def plain(value: Any) -> Any:
             return float(value)
         case dt.date():  # datetimes too
             return value.isoformat()
+        case float() if not math.isfinite(value):
+            return str(value)
     return value
 
 

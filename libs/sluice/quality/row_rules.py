@@ -8,6 +8,7 @@ value like any other. The rules listed in `COMPILED` are the ones that `quaranti
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from sluice.quality.sql import every, literal, name, some, text
@@ -193,8 +194,10 @@ def _columns(kwargs: Kwargs, holds: str, says: str) -> RowTest:
 
 def _sum_equals(kwargs: Kwargs) -> RowTest:
     total = kwargs["sum_total"]
-    added = " + ".join(name(c) for c in kwargs["column_list"])
-    return _columns(kwargs, f"({added}) = {literal(total)}", f"add up to {total}")
+    first, *others = (f"coalesce({name(c)}, 0)" for c in kwargs["column_list"])
+    added = reduce(lambda a, b: f"try_add({a}, {b})", others, first)  # overflow: not the total
+    holds = f"coalesce({added} = {literal(total)}, false)"
+    return _columns(kwargs, holds, f"add up to {total}")
 
 
 def _all_equal(kwargs: Kwargs) -> RowTest:

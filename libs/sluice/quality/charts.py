@@ -1,0 +1,80 @@
+"""The geometry of the report's small pictures; the templates only draw it.
+
+A strip is one cell per check, whose height as well as its colour tells the state. Bars are rows per
+interval, accepted below and quarantined on top, where a quarantine of a single row is still seen.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sluice.quality.digest import Check, Interval, State
+
+CELL, GAP, STRIP_HEIGHT = 7, 2, 22
+BAR_HEIGHT, LEAST_SEEN = 84, 2.5
+CELL_HEIGHTS = {State.PASSED: 10, State.ASIDE: 16, State.WARNED: 16, State.STOPPED: STRIP_HEIGHT}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle with its class and its tooltip."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Boxes in a drawing of a known size."""
+
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+
+
+def strip(checks: Sequence[Check], shown: int) -> Picture:
+    """The last `shown` checks, oldest first, the newest at the right edge."""
+    last = checks[-shown:]
+    first = shown - len(last)
+    boxes = tuple(_cell(first + i, check) for i, check in enumerate(last))
+    return Picture(shown * (CELL + GAP) - GAP, STRIP_HEIGHT, boxes)
+
+
+def _cell(nth: int, check: Check) -> Box:
+    height = CELL_HEIGHTS[check.state]
+    title = f"{check.when}: {check.observed}"
+    return Box(nth * (CELL + GAP), STRIP_HEIGHT - height, CELL, height, check.state.name, title)
+
+
+def bars(intervals: Sequence[Interval], width: float = 720, height: float = BAR_HEIGHT) -> Picture:
+    """Rows per interval, scaled to the largest."""
+    most = max((i.read for i in intervals), default=0) or 1
+    step = min(width / max(len(intervals), 1), 44)
+    boxes = [
+        box
+        for nth, interval in enumerate(intervals)
+        for box in _bar(nth * step, step * 0.78, interval, height / most, height)
+    ]
+    return Picture(round(step * len(intervals), 1), height, tuple(boxes))
+
+
+def _bar(x: float, width: float, interval: Interval, scale: float, height: float) -> list[Box]:
+    aside = interval.quarantined * scale
+    aside = min(max(aside, LEAST_SEEN), height) if interval.quarantined else 0.0
+    good = min(interval.accepted * scale, height - aside)
+    title = (
+        f"{interval.when}: {interval.read:,} read, {interval.accepted:,} accepted,"
+        f" {interval.quarantined:,} quarantined"
+    )
+    low = Box(x, height - good, width, good, "ACCEPTED", title)
+    high = Box(x, height - good - aside, width, aside, "ASIDE", title)
+    return [_rounded(box) for box in (low, high) if box.height > 0]
+
+
+def _rounded(box: Box) -> Box:
+    sides = (round(side, 1) for side in (box.x, box.y, box.width, box.height))
+    x, y, width, height = sides
+    return Box(x, y, width, height, box.kind, box.title)

@@ -1,0 +1,70 @@
+"""What the gate found, kept: one row per expectation and batch, for reports and for trends.
+
+The table lies at `<lake>/__quality/results` and is only appended to. The rows are Arrow, because
+whoever appends them needs no Spark for it. A batch that is run again leaves its rows twice; readers
+take the last `checked_at` of a (table, interval_start, expectation).
+"""
+
+import datetime as dt
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.quality.gate import Verdict
+from sluice.quality.results import Outcome
+
+TABLE = "__quality/results"
+TIME = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("pipeline", pa.string()),
+        ("table", pa.string()),
+        ("interval_start", TIME),
+        ("batch", pa.int64()),
+        ("checked_at", TIME),
+        ("expectation", pa.string()),
+        ("says", pa.string()),
+        ("on_failure", pa.string()),
+        ("success", pa.bool_()),
+        ("element_count", pa.int64()),
+        ("unexpected_count", pa.int64()),
+        ("observed", pa.string()),
+        ("result", pa.string()),
+    ]
+)
+
+
+def rows(
+    verdict: Verdict,
+    *,
+    run: str,
+    batch: int,
+    checked_at: dt.datetime,
+    interval_start: dt.datetime | None = None,
+) -> pa.Table:
+    """A verdict as rows of SCHEMA; a view's batch has no interval. Kept also if it stops."""
+    pipeline, _, table = verdict.table.partition(".")
+    common = {
+        "run": run,
+        "pipeline": pipeline,
+        "table": table,
+        "interval_start": interval_start,
+        "batch": batch,
+        "checked_at": checked_at,
+    }
+    return pa.Table.from_pylist([common | _row(o) for o in verdict.outcomes], schema=SCHEMA)
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "expectation": outcome.expectation.label,
+        "says": outcome.says,
+        "on_failure": outcome.expectation.on_failure,
+        "success": outcome.success,
+        "element_count": outcome.element_count,
+        "unexpected_count": outcome.unexpected_count,
+        "observed": outcome.observed,
+        "result": json.dumps(outcome.result, ensure_ascii=False, default=str),
+    }

@@ -1,0 +1,56 @@
+"""The quarantine table: every row that was read and not accepted, whole, with its reason.
+
+One row in gives one row here, so read = accepted + quarantined. A row that parsed is kept as JSON,
+one that did not as the text it was. Replaced per interval like the source itself: a later good
+delivery of an interval leaves none of its rows here.
+"""
+
+import datetime as dt
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.quality.tally import ACCEPTED, FILE, RAW, REASONS, visible
+
+SCHEMA = (
+    "_sluice_interval TIMESTAMP, reason STRING, expectation STRING, raw STRING, file STRING,"
+    " batch BIGINT, run STRING, quarantined_at TIMESTAMP"
+)
+
+
+def rows(
+    split: DataFrame,
+    *,
+    interval_start: dt.datetime,
+    batch: int,
+    run: str,
+    quarantined_at: dt.datetime,
+) -> DataFrame:
+    """The rows of a split batch (see `gate`) that go aside, in SCHEMA; times are aware."""
+    columns = [
+        _timestamp(interval_start).alias("_sluice_interval"),
+        _joined("reason").alias("reason"),
+        _joined("expectation").alias("expectation"),
+        _raw(split).alias("raw"),
+        F.expr(FILE if FILE in split.columns else "CAST(NULL AS STRING)").alias("file"),
+        F.lit(batch).cast("bigint").alias("batch"),
+        F.lit(run).alias("run"),
+        _timestamp(quarantined_at).alias("quarantined_at"),
+    ]
+    return split.filter(f"NOT ({ACCEPTED})").select(*columns)
+
+
+def _timestamp(time: dt.datetime) -> Column:
+    """An instant, whatever the session's time zone."""
+    micros = round(time.timestamp() * 1_000_000)
+    return F.expr(f"timestamp_micros({micros}L)")
+
+
+def _joined(field: str) -> Column:
+    """All of a row's reasons; null where none has the field (a reader's reason is no rule's)."""
+    return F.expr(f"nullif(array_join({REASONS}.{field}, '; '), '')")
+
+
+def _raw(split: DataFrame) -> Column:
+    whole = f"to_json(struct({', '.join(f'`{c}`' for c in visible(split))}))"
+    return F.expr(f"coalesce({RAW}, {whole})" if RAW in split.columns else whole)

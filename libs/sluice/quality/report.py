@@ -1,0 +1,85 @@
+"""The quality report: a few HTML files that need nothing but a browser.
+
+One overview and one page per table, self-contained: no script, no font, no picture and no link from
+elsewhere, which a content security policy in each page enforces. `render` is pure; `write` replaces
+each file at once, the overview last, so a reader never meets half a page or a dead link.
+"""
+
+import datetime as dt
+import os
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from sluice.quality.charts import bars, strip
+from sluice.quality.digest import State, TableDigest, TableFacts, digest, moment_text
+
+FOLDER = "__quality/report"
+INDEX = "index.html"
+
+
+def render(lake: str, tables: Sequence[TableFacts], now: dt.datetime) -> dict[str, str]:
+    """File names and their HTML: the overview, and one page per table."""
+    digests = [digest(facts) for facts in tables]
+    environment = _environment(now)
+    overview, page = (environment.get_template(f"{name}.html.j2") for name in ("overview", "table"))
+    pages = {page_name(d): page.render(lake=lake, table=d) for d in digests}
+    by_pipeline = groupby(
+        sorted(digests, key=lambda d: d.facts.pipeline), lambda d: d.facts.pipeline
+    )
+    pipelines = [(name, list(members)) for name, members in by_pipeline]
+    return pages | {INDEX: overview.render(lake=lake, tables=digests, pipelines=pipelines)}
+
+
+def write(folder: Path, pages: Mapping[str, str]) -> Path:
+    """The pages as files of `folder`; the overview's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sorted(pages, key=lambda name: name == INDEX):
+        _replace(folder / name, pages[name])
+    return folder / INDEX
+
+
+def page_name(table: TableDigest) -> str:
+    return re.sub(r"[^a-z0-9_.]", "-", table.name.lower()) + ".html"
+
+
+def ago(moment: dt.datetime | None, now: dt.datetime) -> str:
+    """How long before `now`, in the largest unit that says something."""
+    if moment is None:
+        return "never"
+    seconds = max((now - moment).total_seconds(), 0)
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"
+
+
+def _environment(now: dt.datetime) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("sluice.quality", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"now": moment_text(now), "State": State, "strip": strip, "bars": bars}
+    environment.globals |= {"page_name": page_name, "moment_text": moment_text}
+    environment.filters["ago"] = lambda moment: ago(moment, now)
+    environment.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
+    return environment
+
+
+def _replace(path: Path, html: str) -> None:
+    with NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as draft:
+        draft.write(html)
+        draft.flush()
+        os.fsync(draft.fileno())
+    Path(draft.name).chmod(0o644)
+    Path(draft.name).replace(path)
