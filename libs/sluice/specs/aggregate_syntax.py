@@ -42,9 +42,9 @@ class AggregateParts:
     """An aggregate's checked trees."""
 
     function: str
-    argument: exp.Expression | None = None
-    order_by: tuple[exp.Expression, ...] = ()
-    filter: exp.Expression | None = None
+    argument: syntax.Tree | None = None
+    order_by: tuple[syntax.Tree, ...] = ()
+    filter: syntax.Tree | None = None
     parameters: tuple[Any, ...] = ()
 
 
@@ -64,13 +64,13 @@ def _read_call(text: str) -> AggregateParts:
     where = None
     if isinstance(tree, exp.Filter):
         where = tree.expression.this
-        syntax.check(where, syntax.SCALAR)
+        syntax.check(where)
         tree = tree.this
     name, arguments = _call(tree, text)
     return replace(_read_arguments(name, arguments), filter=where)
 
 
-def _call(tree: exp.Expression, text: str) -> tuple[str, list[exp.Expression]]:
+def _call(tree: syntax.Tree, text: str) -> tuple[str, list[syntax.Tree]]:
     if isinstance(tree, exp.Any):
         return "bool_or", [tree.this.unnest()]
     if isinstance(tree, exp.Anonymous):
@@ -82,20 +82,18 @@ def _call(tree: exp.Expression, text: str) -> tuple[str, list[exp.Expression]]:
     )
 
 
-def _read_arguments(name: str, arguments: list[exp.Expression]) -> AggregateParts:
+def _read_arguments(name: str, arguments: list[syntax.Tree]) -> AggregateParts:
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
         return AggregateParts(name)
     if not arguments:
         return AggregateParts(name)
     argument, order_by, name = _unwrap(arguments[0], name)
-    syntax.check(argument, syntax.SCALAR)
+    syntax.check(argument)
     return AggregateParts(name, argument, order_by, parameters=tuple(map(_constant, arguments[1:])))
 
 
-def _unwrap(
-    argument: exp.Expression, name: str
-) -> tuple[exp.Expression, tuple[exp.Expression, ...], str]:
-    order_by: tuple[exp.Expression, ...] = ()
+def _unwrap(argument: syntax.Tree, name: str) -> tuple[syntax.Tree, tuple[syntax.Tree, ...], str]:
+    order_by: tuple[syntax.Tree, ...] = ()
     if isinstance(argument, exp.Order):
         order_by, argument = tuple(argument.expressions), argument.this
     if isinstance(argument, exp.Distinct):
@@ -103,21 +101,23 @@ def _unwrap(
     return argument, order_by, name
 
 
-def _distinct(argument: exp.Expression) -> exp.Expression:
+def _distinct(argument: syntax.Tree) -> syntax.Tree:
     if len(argument.expressions) != 1:
         raise ValueError("DISTINCT takes one expression; combine several by struct(a, b)")
-    only: exp.Expression = argument.expressions[0]
+    only: syntax.Tree = argument.expressions[0]
     return only
 
 
 def _distinct_name(name: str) -> str:
     same = {"count": "count_distinct", "collect_list": "collect_set", "min": "min", "max": "max"}
     if name not in same:
-        raise ValueError(f"{name}(DISTINCT ...) is not supported; DISTINCT goes with count and collect_list")
+        raise ValueError(
+            f"{name}(DISTINCT ...) is not supported; DISTINCT goes with count and collect_list"
+        )
     return same[name]
 
 
-def _constant(node: exp.Expression) -> Any:
+def _constant(node: syntax.Tree) -> Any:
     if isinstance(node, exp.Anonymous) and node.name.lower() == "array":
         return tuple(map(_constant, node.expressions))
     if isinstance(node, exp.Neg):

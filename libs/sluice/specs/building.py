@@ -1,6 +1,6 @@
 """The graph, built from the declared tables: names found, cycles named, every table resolved after its inputs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -10,7 +10,7 @@ from sluice.specs.document import Document, Where
 from sluice.specs.graph import Graph
 from sluice.specs.lookup import Lookup
 from sluice.specs.mistakes import Mistakes
-from sluice.specs.names import unknown
+from sluice.specs.names import listing, unknown
 from sluice.specs.resolution.cogroup import resolve_cogroup
 from sluice.specs.resolution.declared import resolve_dimension, resolve_source
 from sluice.specs.resolution.dimension_view import resolve_dimension_view
@@ -25,7 +25,7 @@ from sluice.specs.topk import TopK
 
 @dataclass(frozen=True)
 class Declaration:
-    """A table as it was declared: `spec` is None where it has mistakes of its own."""
+    """A table as it was declared; `spec` is None where it has mistakes of its own."""
 
     id: str
     spec: Spec | None
@@ -42,15 +42,41 @@ class Reference:
     is_dimension: bool = False
 
 
-def build(declared: Mapping[str, Declaration], mistakes: Mistakes) -> Graph:
-    """The graph of what is declared; what can't be resolved is noted and left out."""
-    edges = {id: _inputs(declaration, declared, mistakes) for id, declaration in declared.items()}
+def build(
+    declared: Mapping[str, Declaration], mistakes: Mistakes, *, is_complete: bool = True
+) -> Graph:
+    """The graph of what is declared; what can't be resolved is noted and left out.
+
+    Where a file could not be read, names in other pipelines are given the benefit of the doubt.
+    """
+    edges = {
+        name: _inputs(declaration, declared, mistakes, is_complete)
+        for name, declaration in declared.items()
+    }
     tables: dict[str, Table] = {}
-    for id in _in_order(edges, declared, mistakes):
-        table = _resolve(declared[id], edges[id], tables, mistakes)
+    for name in _in_order(edges, declared, mistakes):
+        table = _resolve(declared[name], edges[name], tables, mistakes)
         if table:
-            tables[id] = table
+            tables[name] = table
     return Graph(tables)
+
+
+def check_modules(
+    declared: Iterable[Declaration], modules: Collection[str], mistakes: Mistakes
+) -> None:
+    """Note users' aggregators from modules that the project does not list."""
+    for declaration in declared:
+        streams = declaration.spec.streams if isinstance(declaration.spec, Cogroup) else {}
+        for stream_name, stream in streams.items():
+            for name, aggregate in stream.aggregates.items():
+                module = aggregate.function.partition(":")[0]
+                if aggregate.is_python and module not in modules:
+                    at = ("streams", stream_name, "aggregates", name)
+                    message = (
+                        f"the module {module!r} is not listed under `modules:` of sluice.yaml; "
+                        f"modules are: {listing(modules)}"
+                    )
+                    mistakes.add(declaration.document, (*declaration.where, *at), message)
 
 
 def references(spec: Spec) -> Iterator[Reference]:
@@ -61,71 +87,104 @@ def references(spec: Spec) -> Iterator[Reference]:
     elif not isinstance(spec, Source | Dimension | DimensionView):
         yield Reference(("from",), spec.from_)
     if isinstance(spec, Lookup | DimensionView):
-        for i, join in enumerate(spec.join):
-            yield Reference(("join", i, "dimension"), join.dimension, is_dimension=True)
+        for i, name in enumerate(joined_names(spec)):
+            yield Reference(("join", i, "dimension"), name, is_dimension=True)
 
 
 def _inputs(
-    declaration: Declaration, declared: Mapping[str, Declaration], mistakes: Mistakes
+    declaration: Declaration,
+    declared: Mapping[str, Declaration],
+    mistakes: Mistakes,
+    is_complete: bool,
 ) -> dict[Where, str]:
     """The ids that a declaration's references mean; unknown ones are noted."""
     if declaration.spec is None:
         return {}
     found = {}
     for reference in references(declaration.spec):
-        id = reference.name if "." in reference.name else f"{declaration.spec.pipeline}.{reference.name}"
-        problem = _problem(reference, id, declaration, declared)
+        is_own = "." not in reference.name
+        target = f"{declaration.spec.pipeline}.{reference.name}" if is_own else reference.name
+        if target not in declared and not is_own and not is_complete:
+            continue
+        problem = _problem(reference, target, declaration, declared)
         if problem:
-            mistakes.add(declaration.document, (*declaration.where, *reference.where), problem)
+            where = (*declaration.where, *reference.where)
+            mistakes.add(declaration.document, where, problem)
         else:
-            found[reference.where] = id
+            found[reference.where] = target
     return found
 
 
 def _problem(
-    reference: Reference, id: str, declaration: Declaration, declared: Mapping[str, Declaration]
+    reference: Reference,
+    target: str,
+    declaration: Declaration,
+    declared: Mapping[str, Declaration],
 ) -> str:
-    own = f"{declaration.id.split('.')[0]}."
-    if id not in declared:
+    if target not in declared:
+        own = f"{declaration.id.split('.')[0]}."
         known = [name.removeprefix(own) for name in declared if name != declaration.id]
         return unknown("table", reference.name, known)
-    target = declared[id].spec
-    if target is None:
+    spec = declared[target].spec
+    if spec is None:
         return ""
-    if reference.is_dimension and not isinstance(target, Dimension | DimensionView):
-        return f"{reference.name} is no dimension; declare it under `dimensions:`, a lookup joins only those"
-    if not reference.is_dimension and isinstance(target, DimensionView):
-        return f"{reference.name} is resolved at a lookup and has no rows of its own to read from"
+    if reference.is_dimension and not isinstance(spec, Dimension | DimensionView):
+        return (
+            f"{reference.name} is no dimension: a lookup joins only what stands under "
+            "`dimensions:` (declare the table there as well, with format: delta)"
+        )
+    if isinstance(declaration.spec, DimensionView) and isinstance(spec, DimensionView):
+        return f"{reference.name} is a view itself: join the dimensions that it is made of"
+    if not reference.is_dimension and isinstance(spec, DimensionView):
+        return f"{reference.name} is resolved at a lookup: it has no rows of its own to read"
     return ""
 
 
 def _in_order(
-    edges: Mapping[str, Mapping[Where, str]], declared: Mapping[str, Declaration], mistakes: Mistakes
+    edges: Mapping[str, Mapping[Where, str]],
+    declared: Mapping[str, Declaration],
+    mistakes: Mistakes,
 ) -> list[str]:
-    remaining = {id: list(dict.fromkeys(inputs.values())) for id, inputs in edges.items()}
+    remaining = {name: list(dict.fromkeys(of.values())) for name, of in edges.items()}
     while True:
         try:
             return list(TopologicalSorter(remaining).static_order())
         except CycleError as error:
-            cycle: list[str] = error.args[1][::-1]
-            names = [id.split(".")[1] for id in cycle]
+            cycle = _from_first(error.args[1], list(declared))
             at = declared[cycle[0]]
-            mistakes.add(at.document, at.where, f"a cycle: {' -> '.join(names)}")
-            remaining = {id: [] if id in cycle else inputs for id, inputs in remaining.items()}
+            mistakes.add(at.document, at.where, f"a cycle: {_arrows(cycle)}")
+            remaining = {name: [] if name in cycle else of for name, of in remaining.items()}
+
+
+def _from_first(cycle: list[str], declared: list[str]) -> list[str]:
+    """The cycle in the direction of the data, from the table that is declared first."""
+    ring = cycle[:-1]
+    start = ring.index(min(ring, key=declared.index))
+    turned = [*ring[start:], *ring[:start]]
+    return [*turned, turned[0]]
+
+
+def _arrows(cycle: list[str]) -> str:
+    pipelines = {name.partition(".")[0] for name in cycle}
+    return " -> ".join(n if len(pipelines) > 1 else n.partition(".")[2] for n in cycle)
 
 
 def _resolve(
-    declaration: Declaration, edges: Mapping[Where, str], tables: Mapping[str, Table], mistakes: Mistakes
+    declaration: Declaration,
+    edges: Mapping[Where, str],
+    tables: Mapping[str, Table],
+    mistakes: Mistakes,
 ) -> Table | None:
     spec = declaration.spec
     if spec is None:
         return None
-    inputs = {where: tables[id] for where, id in edges.items() if id in tables}
+    inputs = {where: tables[name] for where, name in edges.items() if name in tables}
     if len(inputs) < len(list(references(spec))):
         return None
     report = Report(mistakes, declaration.document, declaration.where)
     table = _resolved(spec, inputs, report)
-    check_expectations(table.columns, spec, report)
+    if not isinstance(spec, DimensionView):
+        check_expectations(table.columns, spec.expect, report)
     return table
 
 
@@ -148,4 +207,11 @@ def _resolved(spec: Spec, inputs: Mapping[Where, Table], report: Report) -> Tabl
 
 
 def _dimensions(spec: Lookup | DimensionView, inputs: Mapping[Where, Table]) -> dict[str, Table]:
-    return {join.dimension: inputs["join", i, "dimension"] for i, join in enumerate(spec.join)}
+    return {name: inputs["join", i, "dimension"] for i, name in enumerate(joined_names(spec))}
+
+
+def joined_names(spec: Lookup | DimensionView) -> list[str]:
+    """The dimensions that a declaration joins."""
+    if isinstance(spec, Lookup):
+        return [join.dimension for join in spec.join]
+    return [join.dimension for join in spec.join]

@@ -1,10 +1,10 @@
 """`kind: cogroup`: one row per key over several streams, each with its aggregates."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from sluice.specs.expression import Aggregate, Expression, Select, named_expressions
+from sluice.specs.expression import Aggregate, Expression, Select
 from sluice.specs.model import Model
 from sluice.specs.names import Name
 from sluice.specs.view import View, Window
@@ -31,6 +31,15 @@ class Cogroup(View):
     window: Window | None = None
     keep_empty: bool = False
 
+    @model_validator(mode="after")
+    def _times_need_a_window(self) -> Self:
+        if self.retention and not self.window:
+            raise ValueError("`retention` says how long a window lives: it needs a `window`")
+        timed = [name for name, stream in self.streams.items() if stream.time]
+        if timed and not self.window:
+            raise ValueError(f"`time` of the stream {timed[0]!r} needs a `window`")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _streams_take_the_views_key(cls, data: Any) -> Any:
@@ -41,8 +50,3 @@ class Cogroup(View):
             for name, stream in data["streams"].items()
         }
         return {**data, "streams": streams}
-
-    @field_validator("select", mode="before")
-    @classmethod
-    def _select_as_mapping(cls, data: Any) -> Any:
-        return named_expressions(data)

@@ -1,27 +1,69 @@
-"""What a table means, as a short fingerprint: another definition builds other rows.
+"""What a table means, as data and as a fingerprint that changes when its rows would.
 
-Descriptions, expectations and where files lie don't count, and neither does how the YAML is laid
-out.
+Two spellings of one declaration have one fingerprint: the formatting of YAML and SQL, names of files,
+descriptions, expectations and how work is done don't count.
 """
 
 import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
 
+from pydantic import BaseModel
+
+from sluice.specs.expression import Expression
+from sluice.specs.interval import Duration
 from sluice.specs.table import Table
 
-_MEANINGLESS = {
-    "description",
-    "expect",
-    "path",
-    "options",
-    "missing",
-    "strategy",
-    "headroom",
-    "sql",
-}
+SILENT = frozenset(
+    {
+        *("name", "pipeline", "kind", "description", "expect", "sql"),
+        *("path", "format", "options", "missing", "evolve", "max_ahead"),
+        *("strategy", "headroom", "backward_iteration"),
+    }
+)
+AS_WRITTEN = frozenset({"text"})
 
 
 def definition(table: Table) -> str:
-    """16 hexadecimal digits that change when the table's rows would."""
-    declared = table.spec.model_dump_json(exclude=_MEANINGLESS)
-    columns = ",".join([*table.columns, "|", *table.key])
-    return hashlib.sha256(f"{table.kind} {declared} {columns}".encode()).hexdigest()[:16]
+    """The fingerprint of what the table means: 16 hexadecimal digits."""
+    text = json.dumps(meaning(table), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def meaning(table: Table) -> dict[str, Any]:
+    """What the fingerprint is of, as JSON: for telling what changed."""
+    return {
+        "kind": table.kind,
+        "columns": sorted(table.columns),
+        "key": list(table.key),
+        "hidden": sorted(table.hidden),
+        "inputs": list(table.inputs),
+        "declared": _told(table.spec, SILENT),
+    }
+
+
+def _told(model: BaseModel, silent: frozenset[str]) -> dict[str, Any]:
+    """The fields that count and are not as by default."""
+    return {
+        name: _canonical(getattr(model, name))
+        for name, field in type(model).model_fields.items()
+        if name not in silent
+        and getattr(model, name) != field.get_default(call_default_factory=True)
+    }
+
+
+def _canonical(value: Any) -> Any:
+    """The value as JSON; SQL as it was regenerated, not as it was written."""
+    match value:
+        case Expression() | Duration():
+            return value.sql
+        case BaseModel():
+            return _told(value, AS_WRITTEN)
+        case Mapping():
+            return {str(key): _canonical(part) for key, part in value.items()}
+        case frozenset():
+            return sorted(map(_canonical, value))
+        case list() | tuple():
+            return [_canonical(part) for part in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

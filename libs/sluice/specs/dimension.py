@@ -1,10 +1,10 @@
 """Dimensions: full snapshots of reference data, and views over them that are resolved at a lookup."""
 
-from typing import Any, Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
-from sluice.specs.expression import Expression, Select, named_expressions
+from sluice.specs.expression import Expression, Select
 from sluice.specs.model import Model
 from sluice.specs.names import Name
 from sluice.specs.source import Declared
@@ -20,6 +20,16 @@ class Dimension(Declared):
     history: bool = False
     valid_from: str | None = None
     delivery: Literal["snapshot", "changes"] = "snapshot"
+
+    @model_validator(mode="after")
+    def _keys_fit_the_kind(self) -> Self:
+        if self.format not in ("kafka", "jdbc") and not self.path:
+            raise ValueError(f"`path` is missing: a {self.format} dimension is read from one")
+        if self.valid_from and not self.history:
+            raise ValueError("`valid_from` says since when a version holds: it needs history: true")
+        if self.change and self.delivery == "snapshot":
+            raise ValueError("a snapshot holds whole rows: `change` needs delivery: changes")
+        return self
 
 
 class DimensionJoin(Model):
@@ -37,8 +47,3 @@ class DimensionView(Model):
     description: str = ""
     join: tuple[DimensionJoin, ...] = Field(min_length=1)
     select: Select
-
-    @field_validator("select", mode="before")
-    @classmethod
-    def _select_as_mapping(cls, data: Any) -> Any:
-        return named_expressions(data)

@@ -94,7 +94,8 @@ class _Reader:
 
     def _sequence(self, node: CommentedSeq, where: Where, inside: tuple[int, ...]) -> list[Any]:
         return [
-            self.plain(value, (*where, i), node.lc.item(i)[0] + 1, inside) for i, value in enumerate(node)
+            self.plain(value, (*where, i), node.lc.item(i)[0] + 1, inside)
+            for i, value in enumerate(node)
         ]
 
     def _scalar(self, node: Any, where: Where) -> Any:
@@ -115,6 +116,8 @@ class _Reader:
         name, default = match[1], match[2]
         if name in self.environ or default is not None:
             return self.environ.get(name) or default or ""
-        hint = unknown("environment variable", name, self.environ).split(" environment variables are")[0]
+        hint = unknown("environment variable", name, self.environ).split(
+            " environment variables are"
+        )[0]
         self.document.mistakes.append((where, f"{hint} or write ${{{name}:-default}}"))
-        return match[0]
+        return name

@@ -1,13 +1,16 @@
-"""Expressions as the user writes them, checked, and as Spark gets them: scalar ones, sort keys and aggregates.
+"""Expressions, checked: scalar ones, sort keys and aggregates.
 
-`sql` is regenerated from the checked tree and safe to hand to Spark; `text` is what the user wrote, for messages. Which
-columns exist is not known here: `columns` says which are read, resolution checks them against the input.
+`sql` is regenerated from the checked tree and safe to hand to Spark; `text` is what the user wrote,
+for messages. Which columns exist is not known here: `columns` says which are read, and resolution
+checks them against the input.
 """
 
 from collections.abc import Container, Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from sqlglot import exp
 
 from sluice.specs import syntax
@@ -16,7 +19,28 @@ from sluice.specs.model import Model
 from sluice.specs.names import Name
 
 
-class Expression(Model):
+class Written(Model):
+    """A model that users write as one text."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The checked model of a text; ValueError says what may not stand in it."""
+        raise NotImplementedError
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        text = as_text(data)
+        return data if text is None else cls.parse(text).__dict__
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": ["string", "number", "boolean"]}
+
+
+class Expression(Written):
     """A scalar expression of a row."""
 
     text: str
@@ -25,20 +49,13 @@ class Expression(Model):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The checked expression; ValueError says what may not stand in it."""
         return cls.of(syntax.parse(text), text)
 
     @classmethod
-    def of(cls, tree: exp.Expression, text: str = "") -> Self:
+    def of(cls, tree: syntax.Tree, text: str = "") -> Self:
         """The expression of a tree that was checked before."""
         sql = syntax.render(tree)
         return cls(text=text or sql, sql=sql, columns=frozenset(syntax.columns(tree)))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        text = as_text(data)
-        return data if text is None else cls.parse(text).model_dump()
 
     @property
     def plain_column(self) -> str | None:
@@ -54,7 +71,7 @@ class Expression(Model):
         return self.text
 
 
-class SortKey(Model):
+class SortKey(Written):
     """`sales desc nulls last`; Spark's defaults: nulls come first ascending, last descending."""
 
     expression: Expression
@@ -63,24 +80,17 @@ class SortKey(Model):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The checked sort key."""
-        return cls.of(syntax.parse_as(text, exp.Ordered), text)
+        return cls.of(syntax.parse_as(text, exp.Ordered))
 
     @classmethod
-    def of(cls, ordered: exp.Expression, text: str = "") -> Self:
+    def of(cls, ordered: syntax.Tree) -> Self:
         """The sort key of an ORDER BY item."""
-        syntax.check(ordered.this, syntax.SCALAR)
+        syntax.check(ordered.this)
         return cls(
             expression=Expression.of(ordered.this),
             descending=bool(ordered.args.get("desc")),
             nulls_first=bool(ordered.args.get("nulls_first")),
         )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        text = as_text(data)
-        return data if text is None else cls.parse(text).model_dump()
 
     @property
     def sql(self) -> str:
@@ -92,7 +102,7 @@ class SortKey(Model):
         return self.sql
 
 
-class Aggregate(Model):
+class Aggregate(Written):
     """`sum(x)`, `first(x ORDER BY at) FILTER (WHERE y > 1)`, or a user's `module:Class`."""
 
     text: str
@@ -104,7 +114,6 @@ class Aggregate(Model):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The checked aggregate."""
         parts = read_aggregate(text)
         return cls(
             text=text,
@@ -114,12 +123,6 @@ class Aggregate(Model):
             filter=None if parts.filter is None else Expression.of(parts.filter),
             parameters=parts.parameters,
         )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        text = as_text(data)
-        return data if text is None else cls.parse(text).model_dump()
 
     @property
     def columns(self) -> frozenset[str]:
@@ -137,7 +140,7 @@ class Aggregate(Model):
 
 
 class Named(Model):
-    """An expression and the column that it becomes: `department`, or `upper(department) as department`."""
+    """An expression and the column that it becomes: `upper(department) as department`."""
 
     name: Name
     expression: Expression
@@ -145,7 +148,11 @@ class Named(Model):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and len(data) == 1 and not data.keys() & {"name", "expression"}:
+        if (
+            isinstance(data, Mapping)
+            and len(data) == 1
+            and not data.keys() & {"name", "expression"}
+        ):
             ((name, text),) = data.items()
             return {"name": name, "expression": text}
         return cls._split(data) if isinstance(data, str) else data
@@ -155,10 +162,13 @@ class Named(Model):
         tree = syntax.parse_as(text, None)
         name = tree.alias if isinstance(tree, exp.Alias) else ""
         inner = tree.this if isinstance(tree, exp.Alias) else tree
-        syntax.check(inner, syntax.SCALAR)
+        syntax.check(inner)
         if not name and not isinstance(inner, exp.Column):
             raise ValueError(f"{text!r} needs a name; write '{text} as <name>'")
-        return {"name": name or inner.name, "expression": Expression.of(inner, syntax.render(inner))}
+        return {
+            "name": name or inner.name,
+            "expression": Expression.of(inner, syntax.render(inner)),
+        }
 
     @property
     def is_plain(self) -> bool:
@@ -185,5 +195,15 @@ def as_text(data: Any) -> str | None:
     return data if isinstance(data, str) else None
 
 
-Select = dict[Name, Expression]
-NoSelect = Field(default=None)
+SELECT_SCHEMA = {
+    "anyOf": [
+        {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+        {"type": "array", "items": {"type": ["string", "object"]}},
+    ]
+}
+Select = Annotated[
+    dict[Name, Expression],
+    BeforeValidator(named_expressions),
+    Field(min_length=1),
+    WithJsonSchema(SELECT_SCHEMA),
+]

@@ -56,8 +56,12 @@ class Graph:
         known = [*self.tables, *(table.name for table in self.tables.values())]
         match = near(name, known)
         guess = f"did you mean {match!r}? " if match else ""
-        return UnknownTable(f"unknown table {name!r}", hint=f"{guess}tables are: {listing(self.tables)}")
+        return UnknownTable(
+            f"unknown table {name!r}", hint=f"{guess}tables are: {listing(self.tables)}"
+        )
 
     def _ambiguous(self, name: str, named: list[Table]) -> UnknownTable:
         ids = ", ".join(table.id for table in named)
-        return UnknownTable(f"{name!r} names several tables: {ids}", hint="write <pipeline>.<table>")
+        return UnknownTable(
+            f"{name!r} names several tables: {ids}", hint="write <pipeline>.<table>"
+        )

@@ -91,6 +91,7 @@ def show(moment: datetime) -> str:
     return moment.date().isoformat() if moment.time() == time() else moment.isoformat()
 
 
+Length = timedelta
 UNITS = {
     "microsecond": timedelta(microseconds=1),
     "millisecond": timedelta(milliseconds=1),
@@ -138,14 +139,14 @@ class Duration:
         return self.count * unit
 
     @property
-    def timedelta(self) -> timedelta:
+    def timedelta(self) -> Length:
         """Its length, for a fixed one."""
         if self.months:
             raise ValueError(f"{self.text!r} has no fixed length")
         return self.count * UNITS[self.unit]
 
     @property
-    def longest(self) -> timedelta:
+    def longest(self) -> Length:
         """The longest that it can be: for comparing durations."""
         return timedelta(days=31 * self.months) if self.months else self.timedelta
 

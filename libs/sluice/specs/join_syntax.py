@@ -7,13 +7,13 @@ from sqlglot import exp
 from sluice.specs import syntax
 
 
-def read_pairs(text: str, dimension: str) -> list[tuple[exp.Expression, str]]:
+def read_pairs(text: str, dimension: str) -> list[tuple[syntax.Tree, str]]:
     """The equalities of `a = dim.b and c = dim.d`; ValueError says which part is none."""
     tree = syntax.parse(text)
     return [_pair(part, dimension) for part in _conjuncts(tree)]
 
 
-def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
+def _conjuncts(tree: syntax.Tree) -> Iterator[syntax.Tree]:
     if isinstance(tree, exp.And):
         yield from _conjuncts(tree.this)
         yield from _conjuncts(tree.expression)
@@ -23,7 +23,7 @@ def _conjuncts(tree: exp.Expression) -> Iterator[exp.Expression]:
         yield tree
 
 
-def _pair(part: exp.Expression, dimension: str) -> tuple[exp.Expression, str]:
+def _pair(part: syntax.Tree, dimension: str) -> tuple[syntax.Tree, str]:
     text = syntax.render(part)
     if not isinstance(part, exp.EQ):
         raise ValueError(
@@ -33,11 +33,13 @@ def _pair(part: exp.Expression, dimension: str) -> tuple[exp.Expression, str]:
     if _is_column_of(left, dimension):
         left, right = right, left
     if not _is_column_of(right, dimension):
-        raise ValueError(f"{text!r}: one side must be a column of the dimension, as {dimension}.<column>")
+        raise ValueError(
+            f"{text!r}: one side must be a column of the dimension, as {dimension}.<column>"
+        )
     if any(column.table == dimension for column in left.find_all(exp.Column)):
         raise ValueError(f"{text!r}: the fact's side reads {dimension} as well")
     return left, right.name
 
 
-def _is_column_of(node: exp.Expression, dimension: str) -> bool:
+def _is_column_of(node: syntax.Tree, dimension: str) -> bool:
     return isinstance(node, exp.Column) and node.table == dimension and not node.args.get("db")

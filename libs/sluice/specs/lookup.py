@@ -1,10 +1,10 @@
 """`kind: lookup`: facts joined to dimensions."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
-from sluice.specs.expression import Expression, Select, named_expressions
+from sluice.specs.expression import Expression, Select
 from sluice.specs.join_syntax import read_pairs
 from sluice.specs.model import Model
 from sluice.specs.view import View
@@ -14,7 +14,7 @@ class Join(Model):
     """One dimension, and the pairs (fact expression, dimension column) that must be equal."""
 
     dimension: str
-    on: tuple[tuple[Expression, str], ...]
+    on: Annotated[tuple[tuple[Expression, str], ...], WithJsonSchema({"type": "string"})]
     type: Literal["inner", "left"] = "inner"
 
     @model_validator(mode="before")
@@ -22,14 +22,14 @@ class Join(Model):
     def _read_on(cls, data: Any) -> Any:
         if not isinstance(data, dict) or not isinstance(data.get("on"), str):
             return data
-        qualifier = str(data.get("dimension", "")).split(".")[-1]
+        qualifier = str(data.get("dimension", "")).rpartition(".")[2]
         pairs = read_pairs(data["on"], qualifier)
         return {**data, "on": tuple((Expression.of(fact), column) for fact, column in pairs)}
 
     @property
     def qualifier(self) -> str:
         """The name that its columns are qualified with."""
-        return self.dimension.split(".")[-1]
+        return self.dimension.rpartition(".")[2]
 
 
 class Lookup(View):
@@ -43,7 +43,18 @@ class Lookup(View):
     as_of: Literal["latest", "event_time"] = "latest"
     time: str | None = None
 
-    @field_validator("select", mode="before")
-    @classmethod
-    def _select_as_mapping(cls, data: Any) -> Any:
-        return named_expressions(data)
+    @model_validator(mode="after")
+    def _keys_fit_together(self) -> Self:
+        names = [join.qualifier for join in self.join]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(
+                f"{twice[0]} is joined twice; declare a dimension view of another name for one"
+            )
+        if self.retention:
+            raise ValueError("`retention` needs a window; a lookup keeps its facts' rows")
+        if (self.as_of == "event_time") != bool(self.time):
+            raise ValueError("`time` names the fact's event time: it goes with as_of: event_time")
+        if self.refresh and self.as_of == "event_time":
+            raise ValueError("as_of: event_time follows the dimension's history: drop `refresh`")
+        return self

@@ -1,7 +1,6 @@
 """Mistakes, collected as they are found and raised together, each with its file, line and place."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -45,19 +44,19 @@ class Mistakes:
         try:
             return model.model_validate(data)
         except ValidationError as error:
-            for problem in error.errors(include_url=False):
+            for problem in telling(error.errors(include_url=False)):
                 at, message = explain(problem, model, data)
                 self.add(document, (*where, *at), message)
             return None
 
 
-@contextmanager
-def noting(mistakes: Mistakes, document: Document, where: Where) -> Iterator[None]:
-    """Turn a ValueError of the block into a mistake at that place."""
-    try:
-        yield
-    except ValueError as error:
-        mistakes.add(document, where, str(error))
+def telling(problems: list[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """The problems without `too short` lists that are so because an item of theirs is wrong."""
+    for problem in problems:
+        loc = problem["loc"]
+        deeper = any(p["loc"][: len(loc)] == loc and len(p["loc"]) > len(loc) for p in problems)
+        if problem["type"] != "too_short" or not deeper:
+            yield problem
 
 
 def show(where: Where) -> str:
@@ -101,9 +100,17 @@ def _words(problem: ErrorDetails) -> str:
         case "value_error":
             return str(context["error"])
         case "literal_error":
-            return unknown("value", str(found), context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+            return unknown(
+                "value",
+                str(found),
+                context["expected"].replace("'", "").replace(" or ", ", ").split(", "),
+            )
         case "tuple_type":
-            return f"a list is wanted, e.g. [{found}]" if isinstance(found, str) else "a list is wanted"
+            return (
+                f"a list is wanted, e.g. [{found}]"
+                if isinstance(found, str)
+                else "a list is wanted"
+            )
         case "dict_type" | "model_type" | "model_attributes_type":
             return f"a mapping is wanted, not {found!r}"
         case "too_short":

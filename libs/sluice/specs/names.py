@@ -21,6 +21,13 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_table_name(name: str) -> str:
+    """The name itself, if a table may have it."""
+    if "__" in check_name(name):
+        raise ValueError(f"{name!r}: `__` is reserved for the tables that Sluice keeps beside it")
+    return name
+
+
 Name = Annotated[str, AfterValidator(check_name)]
 
 

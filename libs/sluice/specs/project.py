@@ -1,6 +1,6 @@
 """The whole configuration: `config/sluice.yaml` and one file per pipeline in `config/pipelines/`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from os import environ as process_environ
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from sluice.specs.building import build
+from sluice.specs.building import build, check_modules
 from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.graph import Graph
 from sluice.specs.interval import Schedule, parse_time
@@ -40,10 +40,16 @@ class Pipeline(Model):
     @model_validator(mode="before")
     @classmethod
     def _schedule_in_its_zone(cls, data: Any) -> Any:
-        schedule = data.get("schedule")
+        schedule = data.get("schedule") if isinstance(data, dict) else None
         if not isinstance(schedule, str):
             return data
-        return {**data, "schedule": {"expression": schedule, "timezone": data.get("timezone", "UTC")}}
+        return {
+            **data,
+            "schedule": {"expression": schedule, "timezone": data.get("timezone", "UTC")},
+        }
+
+
+LOADED = frozenset({"pipelines", "root", "graph"})
 
 
 class Project(Model):
@@ -63,34 +69,74 @@ class Project(Model):
         return path if "://" in path else str(self.root / path)
 
 
-def load(config_dir: Path | str = "config", *, environ: Mapping[str, str] = process_environ) -> Project:
+def load(
+    config_dir: Path | str = "config", *, environ: Mapping[str, str] = process_environ
+) -> Project:
     """The project declared in that folder; ConfigError with every mistake."""
     folder = Path(config_dir)
     mistakes = Mistakes()
-    readings = [read_file(path, environ, mistakes) for path in find_files(folder)]
-    settings, files = readings[0], [reading for reading in readings[1:] if reading]
-    files = [read_tables(reading, mistakes) for reading in files]
-    pipelines = [_pipeline(reading, settings, mistakes) for reading in files]
-    declared = {d.id: d for reading in files for d in reading.declared}
-    graph = build(declared, mistakes)
+    settings, *files = [read_file(path, environ, mistakes) for path in find_files(folder)]
+    readings = [read_tables(reading, mistakes) for reading in files if reading]
+    pipelines = list(_pipelines(readings, settings, mistakes))
     project = _project(settings, mistakes)
+    declared = {d.id: d for reading in readings for d in reading.declared}
+    graph = build(declared, mistakes, is_complete=None not in files)
+    if project:
+        check_modules(declared.values(), project.modules, mistakes)
     mistakes.raise_any()
-    root = folder.resolve().parent
-    named = {pipeline.name: pipeline for pipeline in pipelines if pipeline}
-    assert project is not None
-    whole = project.model_copy(update={"pipelines": named, "root": root, "graph": graph})
-    return whole.model_copy(update={"lake": whole.resolve(project.lake)})
+    return _assembled(project or Project(), pipelines, graph, folder.resolve().parent)
 
 
-def _pipeline(reading: Reading, settings: Reading | None, mistakes: Mistakes) -> Pipeline | None:
-    shared = settings.document.data.get("airflow") if settings else None
-    own = reading.header.get("airflow", {})
-    merged = {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
-    data = {**reading.header, "airflow": merged, **reading.sections}
-    return mistakes.validated(Pipeline, data, reading.document, ())
+def _assembled(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
+    named = {pipeline.name: pipeline for pipeline in pipelines}
+    found = project.model_copy(update={"pipelines": named, "root": root, "graph": graph})
+    return found.model_copy(update={"lake": found.resolve(project.lake)})
 
 
 def _project(settings: Reading | None, mistakes: Mistakes) -> Project | None:
     if settings is None:
-        return Project()
-    return mistakes.validated(Project, settings.document.data, settings.document, ())
+        return None
+    data = {key: value for key, value in settings.document.data.items() if value is not None}
+    for key in sorted(LOADED & data.keys()):
+        mistakes.add(settings.document, (key,), f"unknown key {key!r}")
+    return mistakes.validated(Project, data, settings.document, ())
+
+
+def _pipelines(
+    readings: list[Reading], settings: Reading | None, mistakes: Mistakes
+) -> Iterator[Pipeline]:
+    seen: dict[str, str] = {}
+    for reading in readings:
+        pipeline = _pipeline(reading, settings, mistakes)
+        if pipeline is None:
+            continue
+        path = seen.setdefault(pipeline.name, reading.document.path)
+        if path != reading.document.path:
+            mistakes.add(
+                reading.document, ("pipeline",), f"{pipeline.name!r} is declared in {path}"
+            )
+        yield pipeline
+
+
+def _pipeline(reading: Reading, settings: Reading | None, mistakes: Mistakes) -> Pipeline | None:
+    shared = settings.document.data.get("airflow") if settings else None
+    own = reading.header.get("airflow") or {}
+    merged = {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
+    data = {**reading.header, "airflow": merged, **reading.sections}
+    pipeline = mistakes.validated(Pipeline, data, reading.document, ())
+    if pipeline:
+        _check_schedule(pipeline, reading, mistakes)
+    return pipeline
+
+
+def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+    if pipeline.schedule.has_intervals:
+        if pipeline.start_date is None:
+            mistakes.add(
+                reading.document, (), "`start_date` is missing: the first interval's start"
+            )
+        return
+    for source in pipeline.sources.values():
+        if source.delivery == "interval":
+            message = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
+            mistakes.add(reading.document, ("sources", source.name), message)

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from sluice.specs.model import Model
 
@@ -14,6 +14,8 @@ COLUMN_LIST_ARGUMENTS = ("column_list", "column_set")
 
 class Expectation(Model):
     """`{type: expect_column_values_to_not_be_null, column: x, on_failure: stop}`."""
+
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
 
     type: str
     on_failure: OnFailure = "warn"

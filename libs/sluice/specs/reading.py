@@ -13,7 +13,7 @@ from sluice.specs.document import BrokenDocument, Document, Where, read
 from sluice.specs.lookup import Lookup
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
-from sluice.specs.names import check_name, unknown
+from sluice.specs.names import check_table_name, unknown
 from sluice.specs.source import Source
 from sluice.specs.topk import TopK
 from sluice.specs.window_store import WindowStore
@@ -100,7 +100,7 @@ def _declaration(
     id = f"{pipeline}.{name}"
     model = _model(data, document, where, mistakes)
     try:
-        check_name(name)
+        check_table_name(name)
     except ValueError as error:
         mistakes.add(document, where, str(error))
         model = None

@@ -1,11 +1,19 @@
 """Settings that change how work is done, never what a table means."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, WithJsonSchema, field_validator
 
 from sluice.specs.interval import Duration
 from sluice.specs.model import Model
+
+
+Options = Annotated[
+    dict[str, str],
+    WithJsonSchema(
+        {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
+    ),
+]
 
 
 class SparkSettings(Model):
@@ -14,14 +22,18 @@ class SparkSettings(Model):
     engine: Literal["submit", "connect"] = "submit"
     master: str = "local[*]"
     remote: str = "sc://127.0.0.1:15002"
-    conf: dict[str, str] = Field(default_factory=dict)
+    conf: Options = Field(default_factory=dict)
     commit: Literal["auto", "spark", "delta-rs"] = "auto"
     small_changelog: int = Field(default=200_000, ge=0)
 
     @field_validator("conf", mode="before")
     @classmethod
     def _as_texts(cls, conf: Any) -> Any:
-        return {key: as_option(value) for key, value in conf.items()} if isinstance(conf, dict) else conf
+        return (
+            {key: as_option(value) for key, value in conf.items()}
+            if isinstance(conf, dict)
+            else conf
+        )
 
 
 class QualitySettings(Model):

@@ -1,17 +1,16 @@
 """A source: where rows arrive, by interval or as a stream, and what a row looks like."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from sluice.specs.interval import Duration
 from sluice.specs.model import Model
 from sluice.specs.names import Name
+from sluice.specs.path_pattern import check_pattern
 from sluice.specs.quality import Expectation
-from sluice.specs.settings import as_option
+from sluice.specs.settings import Options, as_option
 from sluice.specs.types import read_columns
-
-Format = Literal["json", "csv", "parquet", "delta", "kafka"]
 
 
 class Column(Model):
@@ -38,6 +37,8 @@ class Change(Model):
         twice = sorted({word for word in words if words.count(word) > 1})
         if twice:
             raise ValueError(f"{', '.join(map(repr, twice))}: a word may mean one thing only")
+        if not self.insert and not self.update:
+            raise ValueError("`insert` or `update` must name the words that bring rows")
         return self
 
 
@@ -48,8 +49,10 @@ class Declared(Model):
     pipeline: str
     description: str = ""
     path: str = ""
-    options: dict[str, str] = Field(default_factory=dict)
-    columns: tuple[Column, ...] = Field(alias="schema", min_length=1)
+    options: Options = Field(default_factory=dict)
+    columns: Annotated[tuple[Column, ...], WithJsonSchema({"type": "string"})] = Field(
+        alias="schema", min_length=1
+    )
     key: tuple[str, ...] = ()
     sequence: tuple[str, ...] = ()
     change: Change | None = None
@@ -79,8 +82,45 @@ class Source(Declared):
     """Rows that arrive over time."""
 
     delivery: Literal["interval", "stream"] = "interval"
-    format: Format = "parquet"
+    format: Literal["json", "csv", "parquet", "delta", "kafka"] = "parquet"
     time: str | None = None
     max_ahead: Duration = Duration("1 day")
     missing: Literal["warn", "fail"] = "warn"
     evolve: bool = False
+
+    @field_validator("path")
+    @classmethod
+    def _placeholders_are_known(cls, path: str) -> str:
+        check_pattern(path)
+        return path
+
+    @model_validator(mode="after")
+    def _slices_can_be_told_apart(self) -> Self:
+        if self.format != "kafka" and not self.path:
+            raise ValueError(f"`path` is missing: a {self.format} source is read from one")
+        if self.delivery == "stream" and self.has_pattern:
+            raise ValueError("a stream is read as it arrives: its `path` takes no {interval_start}")
+        if self.delivery == "interval" and not self.has_pattern and not self.time:
+            raise ValueError(
+                "an interval's rows can't be told: put {interval_start:%Y-%m-%d} into `path`, "
+                "or name the event `time` column that selects them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _keyless_rows_have_no_order(self) -> Self:
+        if self.key:
+            return self
+        if self.sequence:
+            raise ValueError("`sequence` orders the rows of one key; this source has no `key`")
+        if self.change and self.change.update and not self.change.update_before:
+            raise ValueError(
+                "without a `key` an update must bring the row as it was: "
+                "give change.update_before its words, or the source a `key`"
+            )
+        return self
+
+    @property
+    def has_pattern(self) -> bool:
+        """Whether its path names the interval, so that no row has to be looked at to select it."""
+        return "{" in self.path

@@ -1,92 +1,123 @@
 """The text of an expression, parsed and checked against what may stand in one.
 
-Spark's grammar is sqlglot's, but with functions kept verbatim: every call keeps the name that was written, is looked
-up in an allow-list, and comes out under that name, so that nothing is translated behind the user's back. Kinds of
-syntax are an allow-list as well: what is not named here (subqueries, windows, parameters, ...) is refused. SQL for
-Spark is regenerated from the checked tree, never taken from the text.
+Spark's grammar is sqlglot's, but with functions kept verbatim: every call keeps the name that was
+written, is looked up in an allow-list, and comes out under that name, so that nothing is translated
+behind the user's back. Kinds of syntax are an allow-list as well: what is not named here
+(subqueries, windows, parameters, ...) is refused. SQL for Spark is regenerated from the checked
+tree, never taken from the text.
 """
 
-from collections.abc import Collection, Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
 
-from sluice.specs.functions import SCALAR
-from sluice.specs.names import unknown
+from sluice.specs.functions import AGGREGATES, SCALAR
+from sluice.specs.names import near
 
+Tree = exp.Expr
 LONGEST = 20_000
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION")
 
 
+class VerbatimParser(SparkParser):
+    """Takes functions by the name written."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: SparkParser.FUNCTION_PARSERS[name] for name in _KEPT
+    }
+
+
 class Verbatim(Spark):
-    """Spark SQL whose functions are taken by the name written."""
+    """Spark SQL whose functions are taken, and rendered, by the name written."""
 
-    class Parser(Spark.Parser):
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            name: Spark.Parser.FUNCTION_PARSERS[name] for name in _KEPT
-        }
+    if not TYPE_CHECKING:
+        Parser = VerbatimParser
 
 
-SYNTAX: frozenset[type[exp.Expression]] = frozenset(
+SYNTAX: frozenset[type[Tree]] = frozenset(
     {
-        *(exp.Column, exp.Identifier, exp.Literal, exp.RawString, exp.HexString, exp.Boolean, exp.Null),
-        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Paren, exp.DPipe),
-        *(exp.And, exp.Or, exp.Not, exp.Xor, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
-        *(exp.NullSafeEQ, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape),
+        *(exp.Column, exp.Identifier, exp.Literal, exp.RawString, exp.HexString),
+        *(exp.Boolean, exp.Null, exp.Paren, exp.Anonymous, exp.Transform),
+        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.DPipe),
+        *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
+        *(exp.NullSafeEQ, exp.Is, exp.In, exp.Between, exp.Escape),
+        *(exp.Like, exp.ILike, exp.RegexpLike, exp.Collate),
         *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot),
-        *(exp.Case, exp.If, exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Interval),
-        *(exp.IntervalSpan, exp.Var, exp.Extract, exp.Trim, exp.Overlay, exp.StrPosition),
-        *(exp.Bracket, exp.Dot, exp.Lambda, exp.Anonymous, exp.Collate, exp.ColumnDef),
+        *(exp.Case, exp.If, exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam),
+        *(exp.Interval, exp.IntervalSpan, exp.Var, exp.Extract, exp.Trim, exp.Overlay),
+        *(exp.StrPosition, exp.Bracket, exp.Dot, exp.Lambda, exp.ColumnDef),
     }
 )
-DATE_PARTS = frozenset("year quarter month week day hour minute second millisecond microsecond".split())
-TAKES_A_PART = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff", "date_add"})
+_DATE_PARTS = "year quarter month week day hour minute second millisecond microsecond"
+DATE_PARTS = frozenset(_DATE_PARTS.split())
+INTERVAL_UNITS = DATE_PARTS - {"quarter"}
+TAKES_A_PART = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"})
+MOMENTS = frozenset({"now", "today", "yesterday", "tomorrow"})
 
-WHY_NOT: dict[type[exp.Expression], str] = {
-    exp.Select: "a subquery is not allowed; join tables with a lookup or a cogroup",
-    exp.Subquery: "a subquery is not allowed; join tables with a lookup or a cogroup",
+_SUBQUERY = "a subquery is not allowed; join tables with a lookup or a cogroup"
+_OF_AGGREGATES = "belongs to an aggregate, and an aggregate is not allowed here"
+_PARAMETER = "a parameter is not allowed; ${VAR} reads the environment"
+_CLOCK = "the time of running is not allowed: the same rows must always give the same result"
+WHY_NOT: dict[type[Tree], str] = {
+    exp.Select: _SUBQUERY,
+    exp.Subquery: _SUBQUERY,
+    exp.Union: _SUBQUERY,
     exp.Window: "a window function is not allowed; rank with a topk view",
     exp.Star: "'*' is not allowed; name the columns",
-    exp.Alias: "an alias is not allowed here; the name is given by the key in the YAML",
-    exp.Placeholder: "a parameter is not allowed; ${VAR} reads the environment",
-    exp.Parameter: "a parameter is not allowed; ${VAR} reads the environment",
-    exp.Filter: "FILTER belongs to an aggregate; an aggregate is not allowed here",
-    exp.Distinct: "DISTINCT belongs to an aggregate; an aggregate is not allowed here",
-    exp.Order: "ORDER BY belongs to an aggregate; an aggregate is not allowed here",
-    exp.Array: "write element_at(array(...), 1) or get(array(...), 0)",
+    exp.Alias: "an alias is not allowed here; the name is the key in the YAML",
+    exp.Placeholder: _PARAMETER,
+    exp.Parameter: _PARAMETER,
+    exp.Filter: f"FILTER {_OF_AGGREGATES}",
+    exp.Distinct: f"DISTINCT {_OF_AGGREGATES}",
+    exp.Order: f"ORDER BY {_OF_AGGREGATES}",
+    exp.Any: f"ANY {_OF_AGGREGATES}",
+    exp.CurrentDate: _CLOCK,
+    exp.CurrentTimestamp: _CLOCK,
+    exp.Array: "write get(array(...), 0) for an element of a new array",
+    exp.Concat: "write one text; a quote inside it as \\'",
     exp.Block: "one expression is wanted: ';' is not allowed",
     exp.Tuple: "a list in parentheses is only allowed after IN",
 }
 
 
-def parse(text: str, functions: Collection[str] = SCALAR.keys()) -> exp.Expression:
+def parse(text: str) -> Tree:
     """The checked tree of one scalar expression; ValueError says what can't stand in it."""
     tree = parse_as(text, None)
-    check(tree, functions)
+    check(tree)
     return tree
 
 
-def parse_as(text: str, into: type[exp.Expression] | None) -> exp.Expression:
-    """The tree of a text, not checked for what it contains beyond its tokens."""
+def parse_as(text: str, into: type[Tree] | None) -> Tree:
+    """The tree of a text, checked for no more than its tokens."""
+    dialect = Verbatim()
     try:
         _check_tokens(text)
-        dialect = Verbatim()
-        trees = (
-            dialect.parse_into(into, text) if into else dialect.parse(text)  # type: ignore[no-untyped-call]
-        )
+        trees = dialect.parse_into(into, text) if into else dialect.parse(text)
     except (SqlglotError, RecursionError) as error:
         raise ValueError(f"can't read {shorten(text)!r}: {_reason(error)}") from None
     if len(trees) != 1 or trees[0] is None:
         raise ValueError(f"one expression is wanted, not {shorten(text)!r}")
-    tree: exp.Expression = trees[0]
+    return _lower_columns(trees[0])
+
+
+def _lower_columns(tree: Tree) -> Tree:
+    """Names of columns as they are declared: Spark does not look at their case."""
+    for column in tree.find_all(exp.Column):
+        for part in column.parts:
+            if isinstance(part, exp.Identifier) and not part.quoted:
+                part.set("this", part.name.lower())
     return tree
 
 
 def _check_tokens(text: str) -> None:
+    if any(ord(character) < 32 and not character.isspace() for character in text):
+        raise ValueError("a control character is not allowed in an expression")
     if not text.strip():
         raise ValueError("an expression is wanted, this is empty")
     if len(text) > LONGEST:
@@ -97,72 +128,93 @@ def _check_tokens(text: str) -> None:
 
 def _check_token(token: Token) -> None:
     if token.comments or token.token_type == TokenType.HINT:
-        raise ValueError("a comment is not allowed inside an expression; write it as a YAML comment")
+        raise ValueError("a comment is not allowed in an expression; write it as a YAML comment")
     if token.token_type == TokenType.SEMICOLON:
-        raise ValueError("one expression is wanted: ';' is not allowed")
-    if token.token_type == TokenType.IDENTIFIER and "`" in token.text:
-        raise ValueError("a back-quote inside a name is not allowed")
+        raise ValueError(WHY_NOT[exp.Block])
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, ParseError) and error.errors:
-        first = error.errors[0]
-        return f"{first['description']} at column {first['col']}".replace("\n", " ")
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        what = (
+            "something is missing"
+            if "missing for" in first["description"]
+            else first["description"]
+        )
+        return f"{what} at column {first['col']}".replace("\n", " ")
     return str(error).splitlines()[0]
 
 
-def check(tree: exp.Expression, functions: Collection[str]) -> None:
+def check(tree: Tree) -> None:
     """Refuse what may not stand in a scalar expression."""
     for node in tree.walk():
-        _check_node(node, functions)
+        problem = _problem(node)
+        if problem:
+            raise ValueError(problem)
 
 
-def _check_node(node: exp.Expression, functions: Collection[str]) -> None:
-    if isinstance(node, exp.Anonymous):
-        _check_call(node, functions)
-    elif isinstance(node, exp.Dot):
-        _check_field(node)
-    elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-        raise ValueError(WHY_NOT[exp.Star])
-    elif isinstance(node, exp.Alias) and _names_a_field(node):
-        return
-    elif type(node) not in SYNTAX:
-        raise ValueError(WHY_NOT.get(type(node)) or f"{render(node)!r} is not allowed in an expression")
+def _problem(node: Tree) -> str:
+    if type(node) in WHY_NOT and not _names_a_field(node):
+        return WHY_NOT[type(node)]
+    match node:
+        case exp.Anonymous():
+            return _call_problem(node)
+        case exp.Dot() if not isinstance(node.expression, exp.Identifier):
+            return f"{render(node)!r}: a function with a catalog or a schema is not allowed"
+        case exp.Cast() if node.this.is_string and node.this.name.strip().lower() in MOMENTS:
+            return _CLOCK
+        case exp.Interval():
+            return _interval_problem(node)
+        case exp.Identifier() if not node.name or "`" in node.name:
+            return f"{node.name!r} is not the name of a column"
+    known = type(node) in SYNTAX or _names_a_field(node)
+    return "" if known else f"{shorten(render(node))!r} is not allowed in an expression"
 
 
-def _check_call(node: exp.Anonymous, functions: Collection[str]) -> None:
-    name = node.name.lower()
-    if name not in functions:
-        raise ValueError(refusal(name, functions))
-    if isinstance(node.this, exp.Identifier):
-        raise ValueError(f"write the function {name} without quotes")
+def _interval_problem(node: exp.Interval) -> str:
+    unit = node.args.get("unit")
+    units = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
+    known = all(part and part.name.lower().removesuffix("s") in INTERVAL_UNITS for part in units)
+    if known and isinstance(node.this, exp.Literal):
+        return ""
+    return (
+        f"can't read {render(node)!r}; write e.g. interval 1 day, or make_interval(...) of columns"
+    )
 
 
-def refusal(name: str, functions: Collection[str]) -> str:
-    """Why that function can't be called here."""
-    if name in AGGREGATES:
-        return f"{name} is an aggregate; aggregates belong under a cogroup's `aggregates:`"
-    near = unknown("function", name, functions).split(" functions are:")[0].rstrip(";")
-    return f"{near.replace('unknown', 'not an allowed', 1)} (scalar, deterministic Spark SQL functions are)"
-
-
-def _check_field(node: exp.Dot) -> None:
-    if not isinstance(node.expression, exp.Identifier):
-        raise ValueError(f"{render(node)!r}: a function with a catalog or a schema is not allowed")
-
-
-def _names_a_field(node: exp.Alias) -> bool:
+def _names_a_field(node: Tree) -> bool:
     parent = node.parent
-    return isinstance(parent, exp.Anonymous) and parent.name.lower() == "struct"
+    is_struct = isinstance(parent, exp.Anonymous) and parent.name.lower() == "struct"
+    return is_struct and isinstance(node, exp.Alias)
 
 
-def columns(tree: exp.Expression) -> Iterator[str]:
+def _call_problem(node: exp.Anonymous) -> str:
+    name = node.name.lower()
+    if name not in SCALAR:
+        return refusal(name)
+    if isinstance(node.this, exp.Identifier):
+        return f"write the function {name} without quotes"
+    return _CLOCK if name == "unix_timestamp" and not node.expressions else ""
+
+
+def refusal(name: str) -> str:
+    """Why that function can't be called in a scalar expression."""
+    if name in AGGREGATES:
+        return (
+            f"{name} is an aggregate; aggregates belong under `aggregates:` of a cogroup's stream"
+        )
+    match = near(name, SCALAR)
+    guess = f"; did you mean {match!r}?" if match else ""
+    return f"the function {name!r} is not allowed{guess} (scalar, deterministic ones of Spark are)"
+
+
+def columns(tree: Tree) -> Iterator[str]:
     """The columns that a tree reads, as `price` or `products.price`."""
     for column in tree.find_all(exp.Column):
         if not _is_date_part(column):
-            yield ".".join(part.name for part in column.parts)
+            yield ".".join(part.name.lower() for part in column.parts)
 
 
 def _is_date_part(column: exp.Column) -> bool:
@@ -176,7 +228,7 @@ def _is_date_part(column: exp.Column) -> bool:
     )
 
 
-def render(tree: exp.Expression) -> str:
+def render(tree: Tree) -> str:
     """Spark SQL of a tree, on one line and without comments."""
     return tree.sql(dialect=Verbatim, comments=False)
 
@@ -185,10 +237,3 @@ def shorten(text: str, most: int = 120) -> str:
     """The text on one line, cut for a message."""
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 3] + "..."
-
-
-AGGREGATES = frozenset(
-    "count sum min max avg mean first last first_value last_value collect_list collect_set array_agg any any_value "
-    "some every bool_or bool_and count_distinct count_if approx_count_distinct approx_percentile approx_top_k "
-    "percentile percentile_approx median mode max_by min_by stddev variance corr listagg string_agg".split()
-)

@@ -50,6 +50,10 @@ class Table:
         """Whether it is a table on disk: a dimension view is not."""
         return self.kind != "dimension_view"
 
+    def reference(self, name: str) -> str:
+        """The id that a name in this table's declaration means."""
+        return name if "." in name else f"{self.pipeline}.{name}"
+
     def type_of(self, column: str) -> str:
         """The type of a visible or hidden column, '' where it isn't known."""
         return self.columns.get(column) or self.hidden.get(column) or HIDDEN_TYPES.get(column, "")

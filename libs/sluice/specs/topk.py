@@ -1,15 +1,33 @@
 """`kind: topk`: the first k rows of each group, by an order."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
-from sluice.specs.expression import Expression, Named, Select, SortKey, named_expressions
-from sluice.specs.names import Name
+from sluice.specs.expression import Expression, Named, Select, SortKey
+from sluice.specs.names import Name, check_name
+from sluice.specs.topk_sql import read_topk
 from sluice.specs.view import View, Window
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]
 Strategy = Literal["append", "update", "retract", "full"]
+
+
+def read_limit(data: Any) -> int | str:
+    """A number of rows, or the column that holds it."""
+    if isinstance(data, str) and not data.isdigit():
+        return check_name(data)
+    if isinstance(data, bool) or not isinstance(data, int | str):
+        raise ValueError(f"a number of rows or a column is wanted, not {data!r}")
+    if int(data) < 1:
+        raise ValueError(f"{data} is too small: at least 1 is wanted")
+    return int(data)
+
+
+Limit = Annotated[int | str, PlainValidator(read_limit, json_schema_input_type=int | str)]
+SAID_BY_SQL = frozenset(
+    {"from", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
+)
 
 
 class TopK(View):
@@ -19,20 +37,25 @@ class TopK(View):
     from_: str = Field(alias="from")
     partition_by: tuple[Named, ...] = ()
     order_by: tuple[SortKey, ...] = Field(min_length=1)
-    limit: Annotated[int, Field(ge=1)] | str
+    limit: Limit
     offset: int = Field(default=0, ge=0)
     select: Select | None = None
-    rank: Name | None = "rank"
+    rank: Annotated[Name | None, WithJsonSchema({"type": ["string", "boolean"]})] = "rank"
     function: RankFunction = "row_number"
     window: Window | None = None
     headroom: int | None = Field(default=None, ge=0)
     strategy: Strategy | None = None
     sql: str | None = None
 
-    @field_validator("select", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _select_as_mapping(cls, data: Any) -> Any:
-        return named_expressions(data)
+    def _read_sql(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("sql"), str):
+            return data
+        said = sorted(SAID_BY_SQL & data.keys())
+        if said:
+            raise ValueError(f"`sql` says it already: drop {', '.join(said)}")
+        return {**data, **read_topk(data["sql"])}
 
     @field_validator("rank", mode="before")
     @classmethod
@@ -42,5 +65,6 @@ class TopK(View):
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression that it evaluates over its input."""
-        parts = [*self.partition_by, *self.order_by]
-        return (*(part.expression for part in parts), *(self.select or {}).values())
+        partition = (named.expression for named in self.partition_by)
+        order = (key.expression for key in self.order_by)
+        return (*partition, *order, *(self.select or {}).values())

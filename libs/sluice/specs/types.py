@@ -6,21 +6,22 @@ from sluice.specs import syntax
 from sluice.specs.names import near
 
 SIMPLE = (
-    "TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL STRING BINARY BOOLEAN DATE TIMESTAMP TIMESTAMP_NTZ "
-    "ARRAY MAP STRUCT"
-).split()
+    *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY"),
+    *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT", "VARIANT"),
+)
+TEXTS = ("CHAR", "VARCHAR")
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 EVENT_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
+UNORDERED = ("MAP", "VARIANT")
 
 
 def read_columns(ddl: str) -> list[tuple[str, str]]:
     """`a INT, b DECIMAL(12,2)` as (name, type) pairs; ValueError says which part can't be read."""
-    parts = split_columns(ddl)
-    if not parts:
+    pairs = [_read_column(part) for part in split_columns(ddl)]
+    if not pairs:
         raise ValueError("a schema is wanted, e.g. 'id INT, name STRING'")
-    pairs = [_read_column(part) for part in parts]
     names = [name for name, _ in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ValueError(f"column {twice[0]!r} is declared twice")
     return pairs
@@ -39,27 +40,51 @@ def split_columns(ddl: str) -> list[str]:
 
 
 def _read_column(part: str) -> tuple[str, str]:
-    name, _, type_ = part.partition(" ")
+    name, _, type_ = part.replace(
+        ":", " ", 1 if part.split(":")[0].isidentifier() else 0
+    ).partition(" ")
     if not type_.strip():
         raise ValueError(f"{part!r}: a column is written as a name and a type")
-    return name.rstrip(":"), canonical(type_)
+    return name, canonical(type_)
 
 
 def canonical(text: str) -> str:
     """A type as Spark writes it: `long` is BIGINT; ValueError for what is no type."""
-    wrong = f"unknown type {text.strip()!r}; types are: {', '.join(SIMPLE)}"
-    guess = near(text.split("(")[0], [name.lower() for name in SIMPLE])
-    wrong = wrong.replace(";", f"; did you mean {guess.upper()!r}?", 1) if guess else wrong
     try:
         tree = syntax.parse_as(text, exp.DataType)
     except ValueError:
-        raise ValueError(wrong) from None
+        raise ValueError(_no_type(text)) from None
     if not isinstance(tree, exp.DataType):
-        raise ValueError(wrong)
+        raise ValueError(_no_type(text))
+    for part in tree.find_all(exp.DataType):
+        name = head(syntax.render(part))
+        if name not in (*SIMPLE, *TEXTS):
+            raise ValueError(_no_type(name))
     rendered = syntax.render(tree)
-    return "DECIMAL(10, 0)" if rendered == "DECIMAL" else rendered
+    return {"DECIMAL": "DECIMAL(10, 0)"}.get(rendered, rendered)
+
+
+def _no_type(text: str) -> str:
+    text = text.strip()
+    guess = near(text.partition("(")[0], [name.lower() for name in SIMPLE])
+    meant = f"; did you mean {guess.upper()!r}?" if guess else ";"
+    return f"unknown type {text!r}{meant} types are: {', '.join(SIMPLE)}"
 
 
 def head(type_: str) -> str:
     """The type's name without parameters: DECIMAL of DECIMAL(12, 2)."""
-    return type_.split("(")[0].split("<")[0].strip().upper()
+    return type_.partition("(")[0].partition("<")[0].strip().upper()
+
+
+def field_of(type_: str, field: str) -> str:
+    """The type of a struct's field; '' where there is no telling."""
+    if head(type_) != "STRUCT":
+        return ""
+    return dict(struct_fields(type_)).get(field.lower(), "")
+
+
+def struct_fields(type_: str) -> list[tuple[str, str]]:
+    """The fields of a STRUCT<a: INT, ...>, by name in lower case."""
+    inner = type_[type_.index("<") + 1 : type_.rindex(">")]
+    pairs = [part.partition(":") for part in split_columns(inner)]
+    return [(name.strip().strip("`").lower(), of.strip()) for name, _, of in pairs]

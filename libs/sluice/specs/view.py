@@ -32,7 +32,11 @@ class Window(Model):
         given = {name for name in ("size", "advance", "gap") if getattr(self, name)}
         needed = set(NEEDS[self.type])
         if given != needed:
-            raise ValueError(f"a {self.type} window takes {_and(needed)}, not {_and(given) or 'none'}")
+            raise ValueError(
+                f"a {self.type} window takes {_and(needed)}, not {_and(given) or 'none'}"
+            )
+        if self.advance and self.size and self.advance.longest > self.size.longest:
+            raise ValueError("`advance` is longer than `size`: rows between windows would be lost")
         return self
 
 

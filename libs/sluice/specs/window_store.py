@@ -1,10 +1,10 @@
 """`kind: window_store`: rows by key and event time, read newest first."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator
 
-from sluice.specs.expression import Select, SortKey, named_expressions
+from sluice.specs.expression import Select, SortKey
 from sluice.specs.interval import Duration
 from sluice.specs.names import Name
 from sluice.specs.view import View
@@ -23,7 +23,9 @@ class WindowStore(View):
     select: Select | None = None
     backward_iteration: bool = False
 
-    @field_validator("select", mode="before")
+    @field_validator("key")
     @classmethod
-    def _select_as_mapping(cls, data: Any) -> Any:
-        return named_expressions(data)
+    def _window_columns_are_its_own(cls, key: tuple[str, ...]) -> tuple[str, ...]:
+        if {"window_start", "window_end"} & set(key):
+            raise ValueError("window_start and window_end are the store's own columns, not its key")
+        return key

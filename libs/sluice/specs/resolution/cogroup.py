@@ -9,63 +9,77 @@ from sluice.specs.resolution.scope import Report, Scope
 from sluice.specs.resolution.topk import WINDOW
 from sluice.specs.table import Table
 
+Scopes = Mapping[str, Scope]
+
 
 def resolve_cogroup(spec: Cogroup, inputs: Mapping[str, Table], report: Report) -> Table:
     """Window, key, then the aggregates stream by stream, or the selected columns."""
     scopes = {name: Scope(table.columns) for name, table in inputs.items()}
     for name, scope in scopes.items():
-        _check_stream(spec, name, spec.streams[name], scope, report)
+        _check_stream(spec, name, scope, report)
     window = WINDOW if spec.window else {}
-    key = {name: _key_type(spec, i, scopes) for i, name in enumerate(spec.key)}
-    aggregates = _aggregates(spec, scopes, report)
-    values = aggregates if spec.select is None else _selected(spec, {**window, **key, **aggregates}, report)
-    columns = {**window, **key, **{k: v for k, v in values.items() if k not in {*window, *key}}}
-    ids = tuple(table.id for table in inputs.values())
-    return Table(spec.name, spec.pipeline, "cogroup", columns, (*list(window)[:1], *key), spec, ids)
+    head = {**window, **{name: _key_type(spec, i, scopes) for i, name in enumerate(spec.key)}}
+    _check_names(spec, report)
+    values = _aggregates(spec, scopes)
+    if spec.select is not None:
+        scope = Scope({**head, **values})
+        scope.check_select(spec.select, report)
+        values = scope.types_of(spec.select)
+    columns = {**head, **{name: type_ for name, type_ in values.items() if name not in head}}
+    key = (*list(window)[:1], *spec.key)
+    ids = tuple(dict.fromkeys(table.id for table in inputs.values()))
+    return Table(spec.name, spec.pipeline, "cogroup", columns, key, spec, ids)
 
 
-def _check_stream(spec: Cogroup, name: str, stream: Stream, scope: Scope, report: Report) -> None:
-    at = ("streams", name)
-    for i, expression in enumerate(stream.key):
-        scope.check(expression, report, *at, "key", i)
-    scope.check(stream.where, report, *at, "where")
-    for output, aggregate in stream.aggregates.items():
-        for column in sorted(aggregate.columns):
-            problem = scope.problem(column)
-            if problem:
-                report.add((*at, "aggregates", output), problem)
-    if spec.window:
-        scope.check_time(stream.time or spec.window.time, report, *at, *(("time",) if stream.time else ()))
+def _check_stream(spec: Cogroup, name: str, scope: Scope, report: Report) -> None:
+    stream, at = spec.streams[name], ("streams", name)
+    inherited = tuple(key.text for key in stream.key) == spec.key
+    scope.check_groups(stream.key, report, *(("key",) if inherited else (*at, "key")))
+    scope.check_condition(stream.where, report, *at, "where")
     if len(stream.key) != len(spec.key):
-        report.add((*at, "key"), f"{len(stream.key)} expressions for the {len(spec.key)} columns of `key`")
-    for output in stream.initial:
-        if output not in stream.aggregates:
-            report.add((*at, "initial", output), unknown("aggregate", output, stream.aggregates))
+        count = f"{len(stream.key)} expressions for the {len(spec.key)} columns of the view's `key`"
+        report.add((*at, "key"), count)
+    if spec.window and stream.time:
+        scope.check_time(stream.time, report, *at, "time")
+    elif spec.window:
+        scope.check_time(spec.window.time, report, "window", "time")
+    _check_aggregates(stream, scope, report, *at)
 
 
-def _key_type(spec: Cogroup, i: int, scopes: Mapping[str, Scope]) -> str:
-    types = (
-        scope.type_of(spec.streams[name].key[i])
-        for name, scope in scopes.items()
-        if i < len(spec.streams[name].key)
-    )
+def _check_aggregates(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
+    for name, aggregate in stream.aggregates.items():
+        where = (*at, "aggregates", name)
+        scope.check_columns(aggregate.columns, report, *where)
+        scope.check_order(aggregate.order_by, report, *where)
+        scope.check_condition(aggregate.filter, report, *where)
+    for name in stream.initial:
+        if name not in stream.aggregates:
+            report.add((*at, "initial", name), unknown("aggregate", name, stream.aggregates))
+
+
+def _check_names(spec: Cogroup, report: Report) -> None:
+    taken = dict.fromkeys(WINDOW, "the window") if spec.window else {}
+    for name in spec.key:
+        if name in taken:
+            report.add(("key",), f"the column {name!r} is that of {taken[name]} already")
+        taken[name] = "the key"
+    for stream_name, stream in spec.streams.items():
+        for name in stream.aggregates:
+            if name in taken:
+                where = ("streams", stream_name, "aggregates", name)
+                report.add(where, f"the column {name!r} is that of {taken[name]} already")
+            taken[name] = f"the stream {stream_name}"
+
+
+def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
+    keys = ((scope, spec.streams[name].key) for name, scope in scopes.items())
+    types = (scope.type_of(key[i]) for scope, key in keys if i < len(key))
     return next(filter(None, types), "")
 
 
-def _aggregates(spec: Cogroup, scopes: Mapping[str, Scope], report: Report) -> dict[str, str]:
-    found: dict[str, str] = {}
-    taken = {*spec.key, *(WINDOW if spec.window else ())}
-    for name, stream in spec.streams.items():
-        for output, aggregate in stream.aggregates.items():
-            if output in found or output in taken:
-                report.add(("streams", name, "aggregates", output), f"the column {output!r} is there already")
-            argument = scopes[name].type_of(aggregate.argument) if name in scopes else ""
-            found[output] = aggregate_type(aggregate, argument)
-    return found
-
-
-def _selected(spec: Cogroup, visible: dict[str, str], report: Report) -> dict[str, str]:
-    scope = Scope(visible)
-    for name, expression in (spec.select or {}).items():
-        scope.check(expression, report, "select", name)
-    return {name: scope.type_of(expression) for name, expression in (spec.select or {}).items()}
+def _aggregates(spec: Cogroup, scopes: Scopes) -> dict[str, str]:
+    return {
+        output: aggregate_type(aggregate, scopes[name].type_of(aggregate.argument))
+        for name, stream in spec.streams.items()
+        for output, aggregate in stream.aggregates.items()
+    }

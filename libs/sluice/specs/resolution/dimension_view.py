@@ -3,30 +3,59 @@
 from collections.abc import Mapping
 
 from sluice.specs.dimension import DimensionView
+from sluice.specs.join_syntax import read_pairs
+from sluice.specs.resolution.lookup import check_covers_key
 from sluice.specs.resolution.scope import Report, Scope
 from sluice.specs.table import Table
 
 
-def resolve_dimension_view(spec: DimensionView, inputs: Mapping[str, Table], report: Report) -> Table:
+def resolve_dimension_view(
+    spec: DimensionView, inputs: Mapping[str, Table], report: Report
+) -> Table:
     """The view's columns; its key is the first dimension's."""
-    joined = {name.split(".")[-1]: table.columns for name, table in inputs.items()}
+    joined = {name.rpartition(".")[2]: table.columns for name, table in inputs.items()}
     scope = Scope({}, joined)
-    for i, join in enumerate(spec.join):
-        scope.check(join.on, report, "join", i, "on")
-    for name, expression in spec.select.items():
-        scope.check(expression, report, "select", name)
-    columns = {name: scope.type_of(expression) for name, expression in spec.select.items()}
+    _check_names(spec, report)
+    for i in range(len(spec.join)):
+        _check_join(spec, i, inputs, report)
+    scope.check_select(spec.select, report)
+    columns = scope.types_of(spec.select)
     key = _key(spec, inputs, report)
     ids = tuple(table.id for table in inputs.values())
     return Table(spec.name, spec.pipeline, "dimension_view", columns, key, spec, ids)
 
 
+def _check_names(spec: DimensionView, report: Report) -> None:
+    names = [join.dimension.rpartition(".")[2] for join in spec.join]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            report.add(("join", i, "dimension"), f"{name} is joined twice")
+
+
+def _check_join(spec: DimensionView, i: int, inputs: Mapping[str, Table], report: Report) -> None:
+    join, at = spec.join[i], ("join", i, "on")
+    if i == 0 or join.on is None:
+        if (i == 0) != (join.on is None):
+            report.add(at, "the first dimension has no `on`, every other one has")
+        return
+    before = [other.dimension for other in spec.join[:i]]
+    names = {name.rpartition(".")[2]: inputs[name].columns for name in before if name in inputs}
+    try:
+        pairs = read_pairs(join.on.sql, join.dimension.rpartition(".")[2])
+    except ValueError as error:
+        report.add(at, str(error))
+        return
+    Scope({}, {**names, join.dimension.rpartition(".")[2]: inputs[join.dimension].columns}).check(
+        join.on, report, *at
+    )
+    check_covers_key(inputs[join.dimension], [column for _, column in pairs], report, at)
+
+
 def _key(spec: DimensionView, inputs: Mapping[str, Table], report: Report) -> tuple[str, ...]:
-    base = inputs.get(spec.join[0].dimension)
-    if base is None:
-        return ()
+    base = inputs[spec.join[0].dimension]
     selected = {expression.plain_column: name for name, expression in spec.select.items()}
     lacking = [column for column in base.key if f"{base.name}.{column}" not in selected]
     if lacking:
-        report.add(("select",), f"the key of {base.name} must be selected: {', '.join(lacking)}")
+        names = ", ".join(f"{base.name}.{column}" for column in lacking)
+        report.add(("select",), f"the key of {base.name} must be selected: {names}")
     return tuple(selected.get(f"{base.name}.{column}", column) for column in base.key)

@@ -1,10 +1,11 @@
 """A lookup's table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from sluice.specs.dimension import Dimension
+from sluice.specs.document import Where
 from sluice.specs.lookup import Join, Lookup
-from sluice.specs.names import unknown
-from sluice.specs.resolution.scope import Report, Scope, plain_columns
+from sluice.specs.resolution.scope import Report, Scope, plain_columns, unknown_of
 from sluice.specs.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of
 
 
@@ -12,46 +13,58 @@ def resolve_lookup(
     spec: Lookup, fact: Table, dimensions: Mapping[str, Table], report: Report
 ) -> Table:
     """The fact's columns and the dimensions', or the selected ones."""
-    joined = {name.split(".")[-1]: table.columns for name, table in dimensions.items()}
+    joined = {join.qualifier: dimensions[join.dimension].columns for join in spec.join}
     scope = Scope(fact.columns, joined)
     for i, join in enumerate(spec.join):
-        _check_join(i, join, fact, dimensions.get(join.dimension), report)
-    columns = _columns(spec, fact, dimensions, scope, report)
+        _check_join(i, join, Scope(fact.columns), dimensions[join.dimension], report)
+    scope.check_select(spec.select, report)
+    if spec.time:
+        scope.check_time(spec.time, report, "time")
+        _check_history(spec, dimensions, report)
+    columns = _all(fact, dimensions) if spec.select is None else scope.types_of(spec.select)
     unchanged = fact.columns if spec.select is None else plain_columns(spec.select)
     keys = carried(fact, unchanged)
-    batch = {} if spec.refresh or spec.as_of == "event_time" else {BATCH: HIDDEN_TYPES[BATCH]}
+    is_corrected = spec.refresh or spec.as_of == "event_time"
+    hidden = {**hidden_of(keys), **({} if is_corrected else {BATCH: HIDDEN_TYPES[BATCH]})}
     ids = (fact.id, *(table.id for table in dimensions.values()))
-    hidden = {**hidden_of(keys), **batch}
     return Table(spec.name, spec.pipeline, "lookup", columns, tuple(keys), spec, ids, hidden)
 
 
-def _columns(
-    spec: Lookup, fact: Table, dimensions: Mapping[str, Table], scope: Scope, report: Report
-) -> dict[str, str]:
-    if spec.select is None:
-        others = {name: type_ for table in dimensions.values() for name, type_ in table.columns.items()}
-        return {**fact.columns, **{k: v for k, v in others.items() if k not in fact.columns}}
-    for name, expression in spec.select.items():
-        scope.check(expression, report, "select", name)
-    return {name: scope.type_of(expression) for name, expression in spec.select.items()}
+def _all(fact: Table, dimensions: Mapping[str, Table]) -> dict[str, str]:
+    columns = dict(fact.columns)
+    for table in dimensions.values():
+        columns.update({k: v for k, v in table.columns.items() if k not in columns})
+    return columns
 
 
-def _check_join(i: int, join: Join, fact: Table, dimension: Table | None, report: Report) -> None:
-    at = ("join", i, "on")
-    for expression, _ in join.on:
-        Scope(fact.columns).check(expression, report, *at)
-    if dimension is None:
-        return
-    for _, column in join.on:
+def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: Report) -> None:
+    at: Where = ("join", i, "on")
+    for expression, column in join.on:
+        fact.check(expression, report, *at)
         if column not in dimension.columns:
-            report.add(at, unknown(f"column of {dimension.name}", column, dimension.columns, "its columns"))
-    unique = set(dimension.key)
-    if getattr(dimension.spec, "history", False):
-        unique.discard("valid_from")
-    lacking = sorted(unique - {column for _, column in join.on})
+            report.add(at, unknown_of(join.qualifier, column, dimension.columns))
+    check_covers_key(dimension, [column for _, column in join.on], report, at)
+
+
+def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, at: Where) -> None:
+    """Note a join that leaves a part of the dimension's key open: rows would multiply."""
+    has_history = isinstance(dimension.spec, Dimension) and dimension.spec.history
+    unique = dimension.key[:-1] if has_history else dimension.key
+    lacking = [column for column in unique if column not in set(columns)]
     if lacking:
         report.add(
             at,
-            f"{dimension.name} is unique by {', '.join(sorted(unique))}: "
-            f"join on {', '.join(lacking)} as well, or facts multiply",
+            f"{dimension.name} is unique by {', '.join(unique)}: "
+            f"join on {', '.join(lacking)} as well, or rows multiply",
         )
+
+
+def _check_history(spec: Lookup, dimensions: Mapping[str, Table], report: Report) -> None:
+    for i, join in enumerate(spec.join):
+        dimension = dimensions[join.dimension].spec
+        if not (isinstance(dimension, Dimension) and dimension.history):
+            report.add(
+                ("join", i, "dimension"),
+                f"as_of: event_time needs the past of {join.dimension}: "
+                "declare it with history: true",
+            )

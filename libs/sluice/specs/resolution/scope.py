@@ -1,16 +1,18 @@
 """The columns that an expression may read, and where a mistake in it is noted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.specs.document import Document, Where
-from sluice.specs.expression import Expression
+from sluice.specs.expression import Expression, SortKey
 from sluice.specs.inference import infer
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.names import unknown
-from sluice.specs.types import EVENT_TIMES, head
+from sluice.specs.quality import Expectation
+from sluice.specs.types import EVENT_TIMES, UNORDERED, head
 
 Columns = Mapping[str, str]
+Select = Mapping[str, Expression]
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,10 @@ class Scope:
         """What is wrong with that column; '' if nothing is."""
         first, *rest = column.split(".")
         if rest and first in self.joined:
-            dimension = self.joined[first]
-            return "" if rest[0] in dimension else unknown(f"column of {first}", rest[0], dimension, "its columns")
+            known = self.joined[first]
+            return "" if rest[0] in known else unknown_of(first, rest[0], known)
         if first in self.columns:
-            return self._field_problem(column)
+            return self._field_problem(first, rest)
         owner = next((name for name, columns in self.joined.items() if first in columns), None)
         if owner:
             return f"column {first!r} belongs to {owner}; write {owner}.{first}"
@@ -48,16 +50,20 @@ class Scope:
             return unknown("table or struct", first, [*self.joined, *self.columns], "known ones")
         return unknown("column", first, self.columns)
 
-    def _field_problem(self, column: str) -> str:
-        first, *rest = column.split(".")
-        type_ = head(self.columns[first])
-        if rest and type_ not in ("", "STRUCT", "MAP", "ARRAY", "VARIANT"):
-            return f"{column!r}: {first} is {self.columns[first]}, it has no fields"
+    def _field_problem(self, column: str, fields: Sequence[str]) -> str:
+        type_ = self.columns[column]
+        if fields and head(type_) not in ("", "STRUCT", "MAP", "ARRAY", "VARIANT"):
+            return f"'{'.'.join([column, *fields])}': {column} is {type_}, it has no fields"
         return ""
 
     def check(self, expression: Expression | None, report: Report, *where: str | int) -> None:
         """Note every column of the expression that isn't there."""
-        for column in sorted(expression.columns) if expression else ():
+        if expression:
+            self.check_columns(expression.columns, report, *where)
+
+    def check_columns(self, columns: Iterable[str], report: Report, *where: str | int) -> None:
+        """Note every one of these (`a`, `products.a`) that isn't there."""
+        for column in sorted(columns):
             problem = self.problem(column)
             if problem:
                 report.add(where, problem)
@@ -68,26 +74,73 @@ class Scope:
             if name not in self.columns:
                 report.add(where, unknown("column", name, self.columns))
 
+    def check_key(self, names: Sequence[str], report: Report, *where: str | int) -> None:
+        """Note what can't be a key column."""
+        self.check_names(names, report, *where)
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            report.add(where, f"{name!r} is named twice")
+        for name in names:
+            self._check_comparable(name, self.columns.get(name, ""), report, where)
+
+    def check_order(self, keys: Iterable[SortKey], report: Report, *where: str | int) -> None:
+        """Note what can't be sorted by."""
+        for i, key in enumerate(keys):
+            self.check(key.expression, report, *where, i)
+            text = key.expression.text
+            self._check_comparable(text, self.type_of(key.expression), report, (*where, i))
+
+    def check_groups(self, groups: Iterable[Expression], report: Report, *where: str | int) -> None:
+        """Note what can't be grouped by."""
+        for i, expression in enumerate(groups):
+            self.check(expression, report, *where, i)
+            type_ = self.type_of(expression)
+            self._check_comparable(expression.text, type_, report, (*where, i))
+
+    def check_condition(self, condition: Expression | None, report: Report, *where: str) -> None:
+        """Note a condition that is neither true nor false."""
+        self.check(condition, report, *where)
+        type_ = self.type_of(condition)
+        if condition and type_ not in ("", "BOOLEAN"):
+            report.add(where, f"{condition.text!r} is {type_}; a condition is true or false")
+
     def check_time(self, column: str, report: Report, *where: str | int) -> None:
         """Note a time column that isn't there, or isn't a time."""
-        if column not in self.columns:
-            report.add(where, unknown("column", column, self.columns))
-        elif self.columns[column] and head(self.columns[column]) not in EVENT_TIMES:
-            report.add(where, f"{column} is {self.columns[column]}; an event time is a TIMESTAMP or a DATE")
+        self.check_names([column], report, *where)
+        type_ = self.columns.get(column, "")
+        if type_ and head(type_) not in EVENT_TIMES:
+            report.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
+
+    def check_select(self, select: Select | None, report: Report) -> None:
+        """Note what is wrong with the selected expressions."""
+        for name, expression in (select or {}).items():
+            self.check(expression, report, "select", name)
 
     def type_of(self, expression: Expression | None) -> str:
         """The expression's type, '' where it isn't known."""
-        return infer(expression.sql, self.columns, self.joined) if expression else ""
+        return infer(expression, self.columns, self.joined) if expression else ""
+
+    def types_of(self, select: Select) -> dict[str, str]:
+        """The selected columns' types."""
+        return {name: self.type_of(expression) for name, expression in select.items()}
+
+    def _check_comparable(self, text: str, type_: str, report: Report, where: Where) -> None:
+        if head(type_) in UNORDERED:
+            report.add(where, f"{text} is a {head(type_)}, which has no order and can't be a key")
 
 
-def plain_columns(select: Mapping[str, Expression]) -> set[str]:
+def unknown_of(table: str, column: str, known: Iterable[str]) -> str:
+    """`unknown column 'salse' of sales; ...`."""
+    return unknown("column", column, known).replace(";", f" of {table};", 1)
+
+
+def plain_columns(select: Select) -> set[str]:
     """The selected columns that are the input's, under the same name."""
     return {name for name, expression in select.items() if expression.plain_column == name}
 
 
-def check_expectations(columns: Columns, spec: object, report: Report) -> None:
+def check_expectations(columns: Columns, expect: Iterable[Expectation], report: Report) -> None:
     """Note expectations on columns that the table does not have."""
-    for i, expectation in enumerate(getattr(spec, "expect", ())):
+    for i, expectation in enumerate(expect):
         for column in expectation.columns:
             if column not in columns:
                 report.add(("expect", i), unknown("column", column, columns))

@@ -11,27 +11,34 @@ def resolve_window_store(spec: WindowStore, source: Table, report: Report) -> Ta
     _check(spec, scope, report)
     window = {"window_start": "TIMESTAMP", **({"window_end": "TIMESTAMP"} if spec.window else {})}
     head = {**{name: source.type_of(name) for name in spec.key}, **window}
-    rest = {name: type_ for name, type_ in _rest(spec, source, scope).items() if name not in head}
-    columns = {**head, **rest}
+    rest = _rest(spec, source, scope)
+    _check_rest(spec, rest, report)
+    columns = {**head, **{name: type_ for name, type_ in rest.items() if name not in head}}
     keys = carried(source, _unchanged(spec, columns)) if spec.duplicates else {}
     key = tuple(dict.fromkeys((*spec.key, "window_start", *keys)))
-    return Table(
-        spec.name, spec.pipeline, "window_store", columns, key, spec, (source.id,), hidden_of(keys)
-    )
+    hidden = hidden_of(keys)
+    return Table(spec.name, spec.pipeline, "window_store", columns, key, spec, (source.id,), hidden)
 
 
 def _check(spec: WindowStore, scope: Scope, report: Report) -> None:
-    scope.check_names(spec.key, report, "key")
+    scope.check_key(spec.key, report, "key")
     scope.check_time(spec.time, report, "time")
-    for i, key in enumerate(spec.sequence):
-        scope.check(key.expression, report, "sequence", i)
-    for name, expression in (spec.select or {}).items():
-        scope.check(expression, report, "select", name)
+    scope.check_order(spec.sequence, report, "sequence")
+    scope.check_select(spec.select, report)
+    if spec.time in spec.key:
+        report.add(("key",), f"{spec.time} is the event time already: drop it from the key")
+
+
+def _check_rest(spec: WindowStore, rest: dict[str, str], report: Report) -> None:
+    own = {"window_start"} | ({"window_end"} if spec.window else set())
+    for name in sorted(own & rest.keys()):
+        at = ("select", name) if spec.select else ()
+        report.add(at, f"{name} is the store's own column; `select` the others, or rename it")
 
 
 def _rest(spec: WindowStore, source: Table, scope: Scope) -> dict[str, str]:
     if spec.select is not None:
-        return {name: scope.type_of(expression) for name, expression in spec.select.items()}
+        return scope.types_of(spec.select)
     return {name: type_ for name, type_ in source.columns.items() if name != spec.time}
 
 

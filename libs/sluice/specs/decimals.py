@@ -1,0 +1,68 @@
+"""The precision and scale that Spark gives to decimal arithmetic."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+MOST = 38
+MINIMUM_SCALE = 6
+OF_INTEGERS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+TEXT = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+
+
+@dataclass(frozen=True)
+class Decimal:
+    """DECIMAL(precision, scale)."""
+
+    precision: int
+    scale: int
+
+    @classmethod
+    def of(cls, type_: str) -> Self | None:
+        """The decimal that a type is, or holds as an integer; None for other types."""
+        match = TEXT.fullmatch(type_)
+        if match:
+            return cls(int(match[1]), int(match[2]))
+        return cls(OF_INTEGERS[type_], 0) if type_ in OF_INTEGERS else None
+
+    @classmethod
+    def fitted(cls, precision: int, scale: int) -> Self:
+        """As Spark cuts what exceeds 38 digits: the scale gives way, down to 6."""
+        if precision <= MOST:
+            return cls(precision, scale)
+        whole = precision - scale
+        return cls(MOST, max(MOST - whole, min(scale, MINIMUM_SCALE)))
+
+    @property
+    def whole(self) -> int:
+        """Digits before the point."""
+        return self.precision - self.scale
+
+    def plus(self, other: "Decimal") -> "Decimal":
+        scale = max(self.scale, other.scale)
+        return self.fitted(max(self.whole, other.whole) + scale + 1, scale)
+
+    def times(self, other: "Decimal") -> "Decimal":
+        return self.fitted(self.precision + other.precision + 1, self.scale + other.scale)
+
+    def over(self, other: "Decimal") -> "Decimal":
+        scale = max(MINIMUM_SCALE, self.scale + other.precision + 1)
+        return self.fitted(self.whole + other.scale + scale, scale)
+
+    def modulo(self, other: "Decimal") -> "Decimal":
+        scale = max(self.scale, other.scale)
+        return self.fitted(min(self.whole, other.whole) + scale, scale)
+
+    def wider(self, other: "Decimal") -> "Decimal":
+        """The decimal that holds both."""
+        scale = max(self.scale, other.scale)
+        return self.fitted(max(self.whole, other.whole) + scale, scale)
+
+    def sum(self) -> "Decimal":
+        return Decimal(min(self.precision + 10, MOST), self.scale)
+
+    def average(self) -> "Decimal":
+        return self.fitted(self.precision + 4, self.scale + 4)
+
+    def __str__(self) -> str:
+        return f"DECIMAL({self.precision}, {self.scale})"

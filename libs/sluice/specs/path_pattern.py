@@ -1,0 +1,39 @@
+"""Paths that name the interval: `landing/{interval_start:%Y-%m-%d}/`."""
+
+from string import Formatter
+from zoneinfo import ZoneInfo
+
+from sluice.specs.interval import Interval
+from sluice.specs.names import unknown
+
+PLACEHOLDERS = ("interval_start", "interval_end")
+CODES = frozenset("YymdHMSjGVufWU%")
+
+
+def check_pattern(path: str) -> None:
+    """ValueError for a placeholder that no interval can fill."""
+    try:
+        fields = [(name, spec) for _, name, spec, _ in Formatter().parse(path) if name is not None]
+    except ValueError as error:
+        raise ValueError(f"{path!r}: {error}; write {{interval_start:%Y-%m-%d}}") from None
+    for name, spec in fields:
+        _check_field(name, spec or "")
+
+
+def _check_field(name: str, spec: str) -> None:
+    if name not in PLACEHOLDERS:
+        raise ValueError(unknown("placeholder", name, PLACEHOLDERS))
+    if not spec:
+        raise ValueError(f"{{{name}}} needs a format, e.g. {{{name}:%Y-%m-%d}}")
+    codes = [part[:1] for part in spec.replace("%%", "").split("%")[1:]]
+    strange = [code for code in codes if code not in CODES]
+    if strange or not codes:
+        raise ValueError(f"{{{name}:{spec}}} is not a format of a time; write e.g. %Y-%m-%d")
+
+
+def path_of(pattern: str, interval: Interval, zone: str = "UTC") -> str:
+    """The interval's own path; bounds are written in the schedule's zone."""
+    local = ZoneInfo(zone)
+    return pattern.format(
+        interval_start=interval.start.astimezone(local), interval_end=interval.end.astimezone(local)
+    )
