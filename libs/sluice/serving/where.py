@@ -32,6 +32,7 @@ OPERATORS: Mapping[type[exp.Expr], How] = {
     exp.NullSafeEQ: How.SAME,
 }
 SPANNING = {How.EQ: "both", How.GT: "low", How.GE: "low", How.LT: "high", How.LE: "high"}
+KNOWN = {"this", "expression", "expressions", "low", "high", "negate"}  # parts of a predicate
 DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
 
 
@@ -78,17 +79,19 @@ class _Compiler:
 
     def predicate(self, node: exp.Expr) -> pc.Expression:
         """What is evaluated for each row."""
-        connect = CONNECTIVES.get(type(node))
-        if connect:
-            return connect(self, node)
+        if {name for name, value in node.args.items() if value} - KNOWN:
+            raise self._refuse(node)
         if isinstance(node, exp.Binary) and type(node) in OPERATORS:
             return self._compare(OPERATORS[type(node)], node.left, node.right)
-        raise self._refuse(node)
+        if type(node) not in TESTS:
+            raise self._refuse(node)
+        test = TESTS[type(node)](self, node)
+        return ~test if node.args.get("negate") else test
 
     def column(self, node: exp.Expr) -> pa.Field:
         """The visible column that the node names."""
         is_plain = isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)
-        if not is_plain or node.args.get("table"):
+        if not is_plain or len([value for value in node.args.values() if value]) > 1:
             raise self._refuse(node)
         visible = [n for n in self.schema.names if not n.startswith(RESERVED_PREFIX)]
         name = node.name if node.name in visible else node.name.lower()
@@ -138,8 +141,6 @@ class _Compiler:
 
     def between(self, node: exp.Between) -> pc.Expression:
         """Both bounds included."""
-        if node.args.get("symmetric"):
-            raise self._refuse(node)
         low = self._compare(How.GE, node.this, node.args["low"])
         return low & self._compare(How.LE, node.this, node.args["high"])
 
@@ -196,7 +197,7 @@ class _Compiler:
         return UsageError(f"where can't take {part!r} (in {self.text!r})", hint=ACCEPTED)
 
 
-CONNECTIVES: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {
+TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {
     exp.Paren: lambda c, node: c.predicate(node.this),
     exp.And: lambda c, node: c.predicate(node.left) & c.predicate(node.right),
     exp.Or: lambda c, node: c.predicate(node.left) | c.predicate(node.right),
@@ -211,7 +212,9 @@ CONNECTIVES: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] 
 
 
 def _column_first(how: How, left: exp.Expr, right: exp.Expr) -> tuple[How, exp.Expr, exp.Expr]:
-    return (how, left, right) if isinstance(left, exp.Column) else (how.mirrored, right, left)
+    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
+        return how.mirrored, right, left
+    return how, left, right
 
 
 def _unsigned(node: exp.Expr) -> tuple[str, exp.Expr]:
