@@ -1,7 +1,7 @@
-"""The text of an aggregate, taken apart: function, argument, DISTINCT, ORDER BY, FILTER and parameters.
+"""The text of an aggregate, taken apart into its function, argument, order, filter and parameters.
 
-`collect_list(item ORDER BY at)` and `first(x ORDER BY at)` are Sluice's spelling: an aggregate whose result depends on the
-order of the rows must name that order.
+`collect_list(item ORDER BY at)` and `first(x ORDER BY at)` are Sluice's spelling: an aggregate
+whose result depends on the order of the rows must name that order.
 """
 
 import re
@@ -24,11 +24,9 @@ SYNONYMS = {
     "percentile_approx": "approx_percentile",
 }
 ORDERED = frozenset({"first", "last", "collect_list"})
+_PLAIN = "count sum min max avg collect_set count_distinct bool_or bool_and first last collect_list"
 PARAMETERS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(
-        "count sum min max avg first last collect_list collect_set count_distinct bool_or bool_and".split(),
-        (0, 0),
-    ),
+    **dict.fromkeys(_PLAIN.split(), (0, 0)),
     "approx_count_distinct": (0, 1),
     "approx_percentile": (1, 2),
     "approx_top_k": (0, 2),
@@ -78,7 +76,8 @@ def _call(tree: syntax.Tree, text: str) -> tuple[str, list[syntax.Tree]]:
     if isinstance(tree, exp.Window):
         raise ValueError(syntax.WHY_NOT[exp.Window])
     raise ValueError(
-        f"{syntax.shorten(text)!r} is no aggregate; write e.g. 'sum(x)', aggregates are: {', '.join(ACCEPTED)}"
+        f"{syntax.shorten(text)!r} is no aggregate; write e.g. sum(x); "
+        f"aggregates are: {', '.join(ACCEPTED)}"
     )
 
 
@@ -140,7 +139,8 @@ def _check_parts(parts: AggregateParts, text: str) -> None:
         raise ValueError(f"{parts.function} needs an argument")
     if parts.function in ORDERED and not parts.order_by:
         raise ValueError(
-            f"{parts.function} depends on the order of the rows; write {parts.function}(x ORDER BY at)"
+            f"{parts.function} depends on the order of the rows; "
+            f"write {parts.function}(x ORDER BY at)"
         )
     if parts.order_by and parts.function not in ORDERED:
         raise ValueError(f"{parts.function} does not depend on an order; drop its ORDER BY")

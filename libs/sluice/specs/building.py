@@ -1,4 +1,4 @@
-"""The graph, built from the declared tables: names found, cycles named, every table resolved after its inputs."""
+"""The graph, built from what is declared: names found, cycles named, inputs resolved first."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -188,7 +188,9 @@ def _resolve(
     return table
 
 
-def _resolved(spec: Spec, inputs: Mapping[Where, Table], report: Report) -> Table:
+def _resolved(  # noqa: PLR0911 - one per kind
+    spec: Spec, inputs: Mapping[Where, Table], report: Report
+) -> Table:
     match spec:
         case Source():
             return resolve_source(spec, report)

@@ -4,8 +4,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sluice.specs.expression import Aggregate, Expression, Select
+from sluice.specs.expression import Aggregate, Expression
 from sluice.specs.model import Model
+from sluice.specs.named import Select
 from sluice.specs.names import Name
 from sluice.specs.view import View, Window
 

@@ -1,7 +1,7 @@
 """What a table means, as data and as a fingerprint that changes when its rows would.
 
-Two spellings of one declaration have one fingerprint: the formatting of YAML and SQL, names of files,
-descriptions, expectations and how work is done don't count.
+Two spellings of one declaration have one fingerprint: the formatting of YAML and SQL, names of
+files, descriptions, expectations and how work is done don't count.
 """
 
 import hashlib

@@ -1,11 +1,12 @@
-"""Dimensions: full snapshots of reference data, and views over them that are resolved at a lookup."""
+"""Dimensions: full snapshots of reference data, and views over them, resolved at a lookup."""
 
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from sluice.specs.expression import Expression, Select
+from sluice.specs.expression import Expression
 from sluice.specs.model import Model
+from sluice.specs.named import Select
 from sluice.specs.names import Name
 from sluice.specs.source import Declared
 

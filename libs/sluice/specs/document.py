@@ -1,7 +1,7 @@
 """A YAML file as plain data that still knows the line of everything in it.
 
-YAML 1.2 rules, so that `on`, `yes` and `no` are words. Text may name environment variables: `${VAR:-default}`. Numbers, texts,
-booleans and null become Python's; dates become ISO text.
+YAML 1.2 rules, so that `on`, `yes` and `no` are words. Text may name environment variables:
+`${VAR:-default}`. Numbers, texts, booleans and null become Python's; dates become ISO text.
 """
 
 import re

@@ -5,10 +5,10 @@ for messages. Which columns exist is not known here: `columns` says which are re
 checks them against the input.
 """
 
-from collections.abc import Container, Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Container
+from typing import Any, Self
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
+from pydantic import GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from sqlglot import exp
@@ -16,7 +16,6 @@ from sqlglot import exp
 from sluice.specs import syntax
 from sluice.specs.aggregate_syntax import read_aggregate
 from sluice.specs.model import Model
-from sluice.specs.names import Name
 
 
 class Written(Model):
@@ -139,53 +138,6 @@ class Aggregate(Written):
         return self.text
 
 
-class Named(Model):
-    """An expression and the column that it becomes: `upper(department) as department`."""
-
-    name: Name
-    expression: Expression
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        if (
-            isinstance(data, Mapping)
-            and len(data) == 1
-            and not data.keys() & {"name", "expression"}
-        ):
-            ((name, text),) = data.items()
-            return {"name": name, "expression": text}
-        return cls._split(data) if isinstance(data, str) else data
-
-    @classmethod
-    def _split(cls, text: str) -> dict[str, Any]:
-        tree = syntax.parse_as(text, None)
-        name = tree.alias if isinstance(tree, exp.Alias) else ""
-        inner = tree.this if isinstance(tree, exp.Alias) else tree
-        syntax.check(inner)
-        if not name and not isinstance(inner, exp.Column):
-            raise ValueError(f"{text!r} needs a name; write '{text} as <name>'")
-        return {
-            "name": name or inner.name,
-            "expression": Expression.of(inner, syntax.render(inner)),
-        }
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is the column of that name, unchanged."""
-        return self.expression.plain_column == self.name
-
-
-def named_expressions(data: Any) -> Any:
-    """What `select:` takes: a mapping, or a list of `column` and `expression as name`."""
-    if not isinstance(data, list | tuple):
-        return data
-    names = [Named.model_validate(item) for item in data]
-    if len({item.name for item in names}) < len(names):
-        raise ValueError("one name is given twice")
-    return {item.name: item.expression for item in names}
-
-
 def as_text(data: Any) -> str | None:
     """YAML's scalars as expression text; None for what is no scalar."""
     if isinstance(data, bool):
@@ -193,17 +145,3 @@ def as_text(data: Any) -> str | None:
     if isinstance(data, int | float):
         return repr(data)
     return data if isinstance(data, str) else None
-
-
-SELECT_SCHEMA = {
-    "anyOf": [
-        {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
-        {"type": "array", "items": {"type": ["string", "object"]}},
-    ]
-}
-Select = Annotated[
-    dict[Name, Expression],
-    BeforeValidator(named_expressions),
-    Field(min_length=1),
-    WithJsonSchema(SELECT_SCHEMA),
-]

@@ -2,54 +2,54 @@
 
 An allow-list, so that a function which reads a file, calls Java, asks for the time or throws dice
 is refused by not being here. Each line's head says what the functions on it return, where that
-follows from their name: a type, `first` (the first argument's), `common` (of all arguments), or `?`.
+follows from their name: a type, `first` (the first argument's), `common` (all arguments'), or `?`.
 """
 
 _TABLE = """
-STRING: base64 bin btrim char chr concat_ws conv date_format dayname decode
-STRING: elt format_number format_string printf from_unixtime get_json_object hex initcap lcase left
-STRING: lower lpad ltrim mask md5 monthname overlay parse_url try_parse_url quote regexp_extract
-STRING: regexp_replace regexp_substr repeat replace right rpad rtrim sha sha1 sha2 soundex space
-STRING: split_part string substr substring substring_index to_json to_char to_varchar
-STRING: translate trim typeof ucase upper url_decode url_encode try_url_decode
-STRING: collation schema_of_json schema_of_csv to_csv validate_utf8 try_validate_utf8 make_valid_utf8
-INT: ascii array_size bit_count bit_length cardinality char_length character_length
-INT: day dayofmonth dayofweek dayofyear find_in_set hash hour instr length len
-INT: levenshtein locate minute month octet_length position quarter regexp_count regexp_instr second
-INT: size unix_date weekday weekofyear year int json_array_length
-BIGINT: bigint crc32 factorial unix_micros unix_millis unix_seconds xxhash64
-BIGINT: to_unix_timestamp unix_timestamp array_position
+STRING: base64 bin btrim char chr collation concat_ws conv date_format dayname decode elt
+STRING: format_number format_string from_unixtime get_json_object hex initcap lcase left lower
+STRING: lpad ltrim make_valid_utf8 mask md5 monthname overlay parse_url printf quote
+STRING: regexp_extract regexp_replace regexp_substr repeat replace right rpad rtrim schema_of_csv
+STRING: schema_of_json sha sha1 sha2 soundex space split_part string substr substring
+STRING: substring_index to_char to_csv to_json to_varchar translate trim try_parse_url
+STRING: try_url_decode try_validate_utf8 typeof ucase upper url_decode url_encode validate_utf8
+INT: array_size ascii bit_count bit_length cardinality char_length character_length day dayofmonth
+INT: dayofweek dayofyear find_in_set hash hour instr int json_array_length len length levenshtein
+INT: locate minute month octet_length position quarter regexp_count regexp_instr second size
+INT: unix_date weekday weekofyear year
+BIGINT: array_position bigint crc32 factorial to_unix_timestamp unix_micros unix_millis
+BIGINT: unix_seconds unix_timestamp xxhash64
 SMALLINT: smallint
 TINYINT: getbit tinyint
 FLOAT: float
-DOUBLE: acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees double exp expm1 hypot
-DOUBLE: ln log log10 log1p log2 pi pow power radians rint sec sin sinh sqrt tan tanh months_between
-BOOLEAN: array_contains arrays_overlap boolean contains endswith equal_null exists forall ilike isnan
-BOOLEAN: isnotnull isnull like luhn_check map_contains_key regexp regexp_like rlike startswith
-BOOLEAN: is_valid_utf8 is_valid_variant is_variant_null
+DOUBLE: acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees double exp expm1
+DOUBLE: hypot ln log log10 log1p log2 months_between pi pow power radians rint sec sin sinh sqrt
+DOUBLE: tan tanh
+BOOLEAN: array_contains arrays_overlap boolean contains endswith equal_null exists forall ilike
+BOOLEAN: is_valid_utf8 is_valid_variant is_variant_null isnan isnotnull isnull like luhn_check
+BOOLEAN: map_contains_key regexp regexp_like rlike startswith
 DATE: add_months date date_add date_from_unix_date date_sub last_day make_date next_day to_date
 DATE: trunc try_to_date
-TIMESTAMP: date_trunc from_utc_timestamp make_timestamp make_timestamp_ltz timestamp timestamp_micros
-TIMESTAMP: timestamp_millis timestamp_seconds to_timestamp to_timestamp_ltz to_utc_timestamp
-TIMESTAMP: try_to_timestamp try_make_timestamp try_make_timestamp_ltz
+TIMESTAMP: date_trunc from_utc_timestamp make_timestamp make_timestamp_ltz timestamp
+TIMESTAMP: timestamp_micros timestamp_millis timestamp_seconds to_timestamp to_timestamp_ltz
+TIMESTAMP: to_utc_timestamp try_make_timestamp try_make_timestamp_ltz try_to_timestamp
 TIMESTAMP_NTZ: convert_timezone make_timestamp_ntz to_timestamp_ntz try_make_timestamp_ntz
 BINARY: binary encode to_binary try_to_binary unbase64 unhex
-ARRAY<STRING>: split regexp_extract_all json_object_keys
+ARRAY<STRING>: json_object_keys regexp_extract_all split
 MAP<STRING, STRING>: str_to_map
-first: array_compact array_distinct array_remove array_sort
-first: filter map_filter negative nullif positive reverse slice sort_array
-common: coalesce ifnull nvl greatest least
-?: array_except array_intersect array_union nanvl zeroifnull nullifzero
-?: array_append array_insert array_prepend collate date_diff dateadd datediff
-?: shiftleft shiftright shiftrightunsigned
-?: abs aggregate concat array array_join array_max array_min array_repeat arrays_zip bround ceil
-?: ceiling decimal element_at flatten floor from_csv from_json get div map map_concat map_entries
-?: map_from_arrays map_from_entries map_keys map_values map_zip_with mod named_struct nvl2 pmod reduce
-?: round sequence sign signum struct timestampadd timestampdiff to_number transform transform_keys
-?: transform_values try_add try_divide try_element_at try_mod try_multiply try_subtract try_to_number
-?: try_variant_get variant_get parse_json try_parse_json to_variant_object width_bucket zip_with if
-?: date_part datepart extract make_interval make_dt_interval make_ym_interval try_make_interval
-?: sentences schema_of_variant
+first: array_compact array_distinct array_remove array_sort filter map_filter negative nullif
+first: positive reverse slice sort_array
+common: coalesce greatest ifnull least nvl
+?: abs aggregate array array_append array_except array_insert array_intersect array_join array_max
+?: array_min array_prepend array_repeat array_union arrays_zip bround ceil ceiling collate concat
+?: date_diff date_part dateadd datediff datepart decimal div element_at extract flatten floor
+?: from_csv from_json get if make_dt_interval make_interval make_ym_interval map map_concat
+?: map_entries map_from_arrays map_from_entries map_keys map_values map_zip_with mod named_struct
+?: nanvl nullifzero nvl2 parse_json pmod reduce round schema_of_variant sentences sequence
+?: shiftleft shiftright shiftrightunsigned sign signum struct timestampadd timestampdiff to_number
+?: to_variant_object transform transform_keys transform_values try_add try_divide try_element_at
+?: try_make_interval try_mod try_multiply try_parse_json try_subtract try_to_number
+?: try_variant_get variant_get width_bucket zeroifnull zip_with
 """
 
 
@@ -61,9 +61,10 @@ def _read(table: str) -> dict[str, str]:
 SCALAR = _read(_TABLE)
 
 # Known, so that a refusal can say where they belong.
-AGGREGATES = frozenset(
-    "any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bool_and "
-    "bool_or collect_list collect_set corr count count_distinct count_if every first first_value "
-    "last last_value listagg max max_by mean median min min_by mode percentile percentile_approx "
-    "some stddev string_agg sum variance".split()
-)
+_AGGREGATES = """
+any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bool_and bool_or
+collect_list collect_set corr count count_distinct count_if every first first_value last last_value
+listagg max max_by mean median min min_by mode percentile percentile_approx some stddev string_agg
+sum variance
+"""
+AGGREGATES = frozenset(_AGGREGATES.split())

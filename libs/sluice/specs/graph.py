@@ -1,4 +1,4 @@
-"""The graph of tables: what each is made from, in the order in which they can be brought up to date."""
+"""The graph of tables: what each is made from, inputs before the views over them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,18 +33,18 @@ class Graph:
         """The tables of one pipeline, in order."""
         return tuple(table for table in self.tables.values() if table.pipeline == name)
 
-    def inputs(self, id: str) -> tuple[Table, ...]:
+    def inputs(self, table_id: str) -> tuple[Table, ...]:
         """What that table is made from."""
-        return tuple(self.tables[input_] for input_ in self.tables[id].inputs)
+        return tuple(self.tables[input_] for input_ in self.tables[table_id].inputs)
 
-    def consumers(self, id: str) -> tuple[Table, ...]:
+    def consumers(self, table_id: str) -> tuple[Table, ...]:
         """The views that read that table."""
-        return tuple(table for table in self.tables.values() if id in table.inputs)
+        return tuple(table for table in self.tables.values() if table_id in table.inputs)
 
-    def ancestors(self, id: str) -> tuple[Table, ...]:
+    def ancestors(self, table_id: str) -> tuple[Table, ...]:
         """Every table that it is made from, near and far, in order."""
         found: set[str] = set()
-        waiting = list(self.tables[id].inputs)
+        waiting = list(self.tables[table_id].inputs)
         while waiting:
             current = waiting.pop()
             if current not in found:

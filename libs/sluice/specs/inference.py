@@ -69,7 +69,7 @@ class _Types:
     columns: Columns
     joined: Mapping[str, Columns]
 
-    def of(self, node: syntax.Tree) -> str:
+    def of(self, node: syntax.Tree) -> str:  # noqa: PLR0911 - one per kind of node
         match node:
             case exp.Column():
                 return self._column([part.name.lower() for part in node.parts])

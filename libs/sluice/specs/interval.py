@@ -1,24 +1,32 @@
-"""Time: instants in UTC, durations, data intervals, and the grid that a schedule lays over time.
+"""Time: instants in UTC, data intervals, and the grid that a schedule lays over time.
 
-Times without a zone are UTC, everywhere. A schedule's intervals are half open, touch each other, and are cut in
-the schedule's own zone, so that a day of a daylight saving change has 23 or 25 hours.
+Times without a zone are UTC, everywhere. A schedule's intervals are half open, touch each other,
+and are cut in the schedule's own zone: a day on which clocks change has 23 or 25 hours.
 """
 
-import re
-from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from croniter import CroniterBadCronError, CroniterBadDateError, croniter
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from croniter import CroniterError, croniter
+from pydantic import model_validator
 
 from sluice.errors import UsageError
+from sluice.specs.duration import Duration
 from sluice.specs.model import Model
-from sluice.specs.names import near
+
+__all__ = [
+    "Duration",
+    "Interval",
+    "IntervalError",
+    "Schedule",
+    "in_utc",
+    "parse_time",
+    "show",
+    "zone",
+]
 
 
 class IntervalError(UsageError):
@@ -91,122 +99,36 @@ def show(moment: datetime) -> str:
     return moment.date().isoformat() if moment.time() == time() else moment.isoformat()
 
 
-Length = timedelta
-UNITS = {
-    "microsecond": timedelta(microseconds=1),
-    "millisecond": timedelta(milliseconds=1),
-    "second": timedelta(seconds=1),
-    "minute": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(weeks=1),
-}
-CALENDAR_UNITS = {"month": 1, "quarter": 3, "year": 12}
-DURATION = re.compile(r"\s*(\d+)\s+([a-z]+?)s?\s*")
-
-
-@dataclass(frozen=True)
-class Duration:
-    """`90 days`: a length of time; months and years follow the calendar."""
-
-    text: str
-
-    def __post_init__(self) -> None:
-        match = DURATION.fullmatch(self.text.lower())
-        if not match or match[2] not in UNITS | CALENDAR_UNITS:
-            guess = near(match[2], UNITS | CALENDAR_UNITS) if match else ""
-            hint = f"; did you mean '{match[1]} {guess}s'?" if match and guess else ""
-            raise ValueError(
-                f"{self.text!r} is not a duration{hint}; write e.g. '30 minutes', '1 day' or '1 month'"
-            )
-        if int(match[1]) == 0:
-            raise ValueError(f"{self.text!r}: a duration must be longer than nothing")
-
-    @property
-    def count(self) -> int:
-        """How many units."""
-        return int(self.text.split()[0])
-
-    @property
-    def unit(self) -> str:
-        """The unit, singular."""
-        return self.text.lower().split()[1].removesuffix("s")
-
-    @property
-    def months(self) -> int:
-        """Its length in calendar months; 0 where the length is fixed."""
-        unit = CALENDAR_UNITS.get(self.unit, 0)
-        return self.count * unit
-
-    @property
-    def timedelta(self) -> Length:
-        """Its length, for a fixed one."""
-        if self.months:
-            raise ValueError(f"{self.text!r} has no fixed length")
-        return self.count * UNITS[self.unit]
-
-    @property
-    def longest(self) -> Length:
-        """The longest that it can be: for comparing durations."""
-        return timedelta(days=31 * self.months) if self.months else self.timedelta
-
-    @property
-    def sql(self) -> str:
-        """As a Spark SQL literal."""
-        return f"INTERVAL {self.count} {self.unit.upper()}"
-
-    def after(self, moment: datetime) -> datetime:
-        """The moment that much later; the last day of a month where the day does not exist."""
-        return add_months(moment, self.months) if self.months else moment + self.timedelta
-
-    def before(self, moment: datetime) -> datetime:
-        """The moment that much earlier."""
-        return add_months(moment, -self.months) if self.months else moment - self.timedelta
-
-    def __str__(self) -> str:
-        return self.text
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        parse = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
-        return core_schema.json_or_python_schema(
-            json_schema=parse,
-            python_schema=core_schema.union_schema(
-                [core_schema.is_instance_schema(cls), parse], mode="left_to_right"
-            ),
-            serialization=core_schema.plain_serializer_function_ser_schema(str),
-        )
-
-
-def add_months(moment: datetime, months: int) -> datetime:
-    """Calendar arithmetic as Spark's: 31 January plus a month is the last of February."""
-    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
-    day = min(moment.day, monthrange(year, month + 1)[1])
-    return moment.replace(year=year, month=month + 1, day=day)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Schedule(Model):
-    """When a pipeline runs: a cron expression's data intervals, or `assets`: whenever inputs change."""
+    """A cron expression's data intervals, or `assets`: a run whenever inputs change."""
 
     PRESETS: ClassVar[tuple[str, ...]] = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 
     expression: str
     timezone: str = "UTC"
 
-    def model_post_init(self, context: Any, /) -> None:
+    @model_validator(mode="after")
+    def _has_a_grid(self) -> Self:
         zone(self.timezone)
-        if not self.has_intervals or self.expression in self.PRESETS:
-            return
-        try:
-            five = len(self.expression.split()) == 5
-            croniter(self.expression)
-        except (CroniterBadCronError, CroniterBadDateError, ValueError, KeyError, AttributeError):
-            five = False
-        if not five:
-            presets = ", ".join(self.PRESETS)
+        if self.has_intervals and not self._is_cron:
             raise ValueError(
-                f"{self.expression!r} is no schedule; write a cron expression, {presets} or assets"
+                f"{self.expression!r} is no schedule; "
+                f"write a cron expression, {', '.join(self.PRESETS)} or assets"
             )
+        return self
+
+    @property
+    def _is_cron(self) -> bool:
+        if self.expression not in self.PRESETS and len(self.expression.split()) != 5:
+            return False
+        try:
+            croniter(self.expression, EPOCH).get_next()
+        except (CroniterError, ValueError, KeyError, AttributeError):
+            return False
+        return True
 
     @property
     def has_intervals(self) -> bool:
@@ -253,8 +175,9 @@ class Schedule(Model):
     def _check_bound(self, bound: datetime) -> None:
         before, after = self.nearest(bound)
         if before != after:
+            schedule = f"{self.expression!r} ({self.timezone})"
             raise IntervalError(
-                f"{show(bound)} is not a bound of the schedule {self.expression!r} ({self.timezone})",
+                f"{show(bound)} is not a bound of the schedule {schedule}",
                 hint=f"the nearest are {show(before)} and {show(after)}",
             )
 

@@ -27,7 +27,8 @@ def _pair(part: syntax.Tree, dimension: str) -> tuple[syntax.Tree, str]:
     text = syntax.render(part)
     if not isinstance(part, exp.EQ):
         raise ValueError(
-            f"{text!r} is not `<fact expression> = {dimension}.<column>`; a lookup joins by equality only"
+            f"{text!r} is not `<fact expression> = {dimension}.<column>`: "
+            "a lookup joins by equality only"
         )
     left, right = part.this.unnest(), part.expression.unnest()
     if _is_column_of(left, dimension):

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from sluice.specs.expression import Expression, Select
+from sluice.specs.expression import Expression
 from sluice.specs.join_syntax import read_pairs
 from sluice.specs.model import Model
+from sluice.specs.named import Select
 from sluice.specs.view import View
 
 

@@ -83,9 +83,9 @@ def _existing(loc: tuple[int | str, ...], data: Any, kind: str) -> Where:
     """The part of a location that is in the data: pydantic adds names of union members to it."""
     where: list[str | int] = []
     for part in loc:
-        if isinstance(data, dict) and part in data:
+        if isinstance(data, dict) and part in data:  # noqa: SIM114 - the types differ
             data = data[part]
-        elif isinstance(data, list | tuple) and isinstance(part, int) and part < len(data):
+        elif isinstance(part, int) and isinstance(data, list | tuple) and part < len(data):
             data = data[part]
         elif kind != "missing" or part != loc[-1]:
             continue
@@ -93,7 +93,7 @@ def _existing(loc: tuple[int | str, ...], data: Any, kind: str) -> Where:
     return tuple(where)
 
 
-def _words(problem: ErrorDetails) -> str:
+def _words(problem: ErrorDetails) -> str:  # noqa: PLR0911 - one per kind of problem
     context = problem.get("ctx", {})
     found = problem["input"]
     match problem["type"]:

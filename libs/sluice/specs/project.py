@@ -1,4 +1,4 @@
-"""The whole configuration: `config/sluice.yaml` and one file per pipeline in `config/pipelines/`."""
+"""The whole configuration: `sluice.yaml`, and a file per pipeline in `pipelines/`."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -65,7 +65,7 @@ class Project(Model):
     graph: Graph = Graph()
 
     def resolve(self, path: str) -> str:
-        """A declared path from the project's root; one with a scheme, or an absolute one, as it is."""
+        """A path from the project's root; one that is absolute, or has a scheme, as it is."""
         return path if "://" in path else str(self.root / path)
 
 

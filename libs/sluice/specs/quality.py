@@ -1,4 +1,4 @@
-"""What a table's rows are expected to be: Great Expectations' names and arguments, and what a failure does."""
+"""What a table's rows are expected to be, in Great Expectations' words, and what a failure does."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,7 @@
-"""The files of a configuration, read into declarations: each table on its own, so that one mistake hides no other."""
+"""The files of a configuration, read into declarations.
+
+Each table is read on its own, so that one mistake hides no other.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -97,7 +100,7 @@ def _tables(document: Document, pipeline: str, mistakes: Mistakes) -> Iterator[D
 def _declaration(
     name: str, data: Any, document: Document, pipeline: str, where: Where, mistakes: Mistakes
 ) -> Declaration:
-    id = f"{pipeline}.{name}"
+    table_id = f"{pipeline}.{name}"
     model = _model(data, document, where, mistakes)
     try:
         check_table_name(name)
@@ -105,11 +108,11 @@ def _declaration(
         mistakes.add(document, where, str(error))
         model = None
     if model is None:
-        return Declaration(id, None, document, where)
+        return Declaration(table_id, None, document, where)
     for key in sorted({"name", "pipeline"} & data.keys()):
         mistakes.add(document, (*where, key), unknown("key", key, ()).split(";")[0])
     spec = mistakes.validated(model, {**data, "name": name, "pipeline": pipeline}, document, where)
-    return Declaration(id, spec, document, where)  # type: ignore[arg-type]
+    return Declaration(table_id, spec, document, where)  # type: ignore[arg-type]
 
 
 def _model(data: Any, document: Document, where: Where, mistakes: Mistakes) -> type[Model] | None:

@@ -7,7 +7,6 @@ from pydantic import Field, WithJsonSchema, field_validator
 from sluice.specs.interval import Duration
 from sluice.specs.model import Model
 
-
 Options = Annotated[
     dict[str, str],
     WithJsonSchema(

@@ -155,7 +155,7 @@ def check(tree: Tree) -> None:
             raise ValueError(problem)
 
 
-def _problem(node: Tree) -> str:
+def _problem(node: Tree) -> str:  # noqa: PLR0911 - one per kind of node
     if type(node) in WHY_NOT and not _names_a_field(node):
         return WHY_NOT[type(node)]
     match node:

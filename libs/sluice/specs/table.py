@@ -1,4 +1,4 @@
-"""A table as its readers see it: visible columns, the key that identifies its rows, the tables it is made from."""
+"""A table as its readers see it: visible columns, the key of its rows, what it is made from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

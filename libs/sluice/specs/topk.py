@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
-from sluice.specs.expression import Expression, Named, Select, SortKey
+from sluice.specs.expression import Expression, SortKey
+from sluice.specs.named import Named, Select
 from sluice.specs.names import Name, check_name
 from sluice.specs.topk_sql import read_topk
 from sluice.specs.view import View, Window

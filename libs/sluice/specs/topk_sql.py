@@ -11,7 +11,8 @@ from typing import Any
 from sqlglot import exp
 
 from sluice.specs import syntax
-from sluice.specs.expression import Expression, Named, SortKey
+from sluice.specs.expression import Expression, SortKey
+from sluice.specs.named import Named
 
 FORM = (
     "write SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY p ORDER BY s DESC) AS rank "
@@ -202,7 +203,9 @@ def _bounds(condition: syntax.Tree, rank: str | None) -> Bounds:
     return Bounds(first, uppers[0])
 
 
-def _bound(part: syntax.Tree, rank: str | None) -> tuple[int, int | str | None]:
+def _bound(  # noqa: PLR0911 - one per comparison
+    part: syntax.Tree, rank: str | None
+) -> tuple[int, int | str | None]:
     text = f"the condition {syntax.render(part)}"
     if not _is_rank(part.this, rank):
         raise refused(text)

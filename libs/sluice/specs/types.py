@@ -41,7 +41,7 @@ def split_columns(ddl: str) -> list[str]:
 
 def _read_column(part: str) -> tuple[str, str]:
     name, _, type_ = part.replace(
-        ":", " ", 1 if part.split(":")[0].isidentifier() else 0
+        ":", " ", 1 if part.split(":", maxsplit=1)[0].isidentifier() else 0
     ).partition(" ")
     if not type_.strip():
         raise ValueError(f"{part!r}: a column is written as a name and a type")

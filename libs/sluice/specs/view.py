@@ -59,6 +59,7 @@ class View(Model):
     def _nothing_is_quarantined(cls, expect: tuple[Expectation, ...]) -> tuple[Expectation, ...]:
         if any(expectation.on_failure == "quarantine" for expectation in expect):
             raise ValueError(
-                "a view takes on_failure: stop or warn; quarantine would make it differ from its query"
+                "a view takes on_failure: stop or warn; "
+                "quarantine would make it differ from its query"
             )
         return expect

@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from sluice.specs.expression import Select, SortKey
+from sluice.specs.expression import SortKey
 from sluice.specs.interval import Duration
+from sluice.specs.named import Select
 from sluice.specs.names import Name
 from sluice.specs.view import View
 

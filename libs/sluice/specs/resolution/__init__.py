@@ -1,5 +1,5 @@
-"""From what is declared to tables: columns, keys and types derived, names checked against the inputs.
+"""From what is declared to tables: columns, keys and types derived, names checked.
 
-Resolution never stops at a mistake: it notes it and derives what it can, so that one wrong name does not
-cast doubt on the views behind it.
+Resolution never stops at a mistake: it notes it and derives what it can, so that one wrong name
+does not cast doubt on the views behind it.
 """

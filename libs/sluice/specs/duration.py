@@ -1,0 +1,105 @@
+"""Lengths of time as people write them: `90 days`, `1 month`."""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from sluice.specs.names import near
+
+Length = timedelta
+UNITS = {
+    "microsecond": timedelta(microseconds=1),
+    "millisecond": timedelta(milliseconds=1),
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(weeks=1),
+}
+CALENDAR_UNITS = {"month": 1, "quarter": 3, "year": 12}
+DURATION = re.compile(r"\s*(\d+)\s+([a-z]+?)s?\s*")
+
+
+@dataclass(frozen=True)
+class Duration:
+    """`90 days`: a length of time; months and years follow the calendar."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        match = DURATION.fullmatch(self.text.lower())
+        if not match or match[2] not in UNITS | CALENDAR_UNITS:
+            guess = near(match[2], UNITS | CALENDAR_UNITS) if match else ""
+            hint = f"; did you mean '{match[1]} {guess}s'?" if match and guess else ";"
+            raise ValueError(
+                f"{self.text!r} is not a duration{hint} write e.g. '30 minutes' or '1 month'"
+            )
+        if int(match[1]) == 0:
+            raise ValueError(f"{self.text!r}: a duration must be longer than nothing")
+
+    @property
+    def count(self) -> int:
+        """How many units."""
+        return int(self.text.split()[0])
+
+    @property
+    def unit(self) -> str:
+        """The unit, singular."""
+        return self.text.lower().split()[1].removesuffix("s")
+
+    @property
+    def months(self) -> int:
+        """Its length in calendar months; 0 where the length is fixed."""
+        unit = CALENDAR_UNITS.get(self.unit, 0)
+        return self.count * unit
+
+    @property
+    def timedelta(self) -> Length:
+        """Its length, for a fixed one."""
+        if self.months:
+            raise ValueError(f"{self.text!r} has no fixed length")
+        return self.count * UNITS[self.unit]
+
+    @property
+    def longest(self) -> Length:
+        """The longest that it can be: for comparing durations."""
+        return timedelta(days=31 * self.months) if self.months else self.timedelta
+
+    @property
+    def sql(self) -> str:
+        """As a Spark SQL literal."""
+        return f"INTERVAL {self.count} {self.unit.upper()}"
+
+    def after(self, moment: datetime) -> datetime:
+        """The moment that much later; the last day of a month where the day does not exist."""
+        return add_months(moment, self.months) if self.months else moment + self.timedelta
+
+    def before(self, moment: datetime) -> datetime:
+        """The moment that much earlier."""
+        return add_months(moment, -self.months) if self.months else moment - self.timedelta
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        parse = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+        return core_schema.json_or_python_schema(
+            json_schema=parse,
+            python_schema=core_schema.union_schema(
+                [core_schema.is_instance_schema(cls), parse], mode="left_to_right"
+            ),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+
+def add_months(moment: datetime, months: int) -> datetime:
+    """Calendar arithmetic as Spark's: 31 January plus a month is the last of February."""
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    day = min(moment.day, monthrange(year, month + 1)[1])
+    return moment.replace(year=year, month=month + 1, day=day)
