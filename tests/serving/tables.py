@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake import WriterProperties
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 
 from sluice.serving.keyed import KeyedTable
 from sluice.serving.snapshot import Snapshot
@@ -20,29 +19,57 @@ pipeline: shop
 schedule: "@daily"
 start_date: 2017-01-01
 sources:
-  events: {path: "landing/events/", format: json, schema: "user_id INT, what STRING, at TIMESTAMP", time: at}
+  events:
+    path: "landing/events/"
+    format: json
+    schema: "user_id INT, what STRING, at TIMESTAMP"
+    time: at
   sales:
     path: "landing/sales/"
     format: parquet
-    schema: "basket_id BIGINT, product_id INT, department STRING, amount DECIMAL(12,2), at TIMESTAMP"
+    schema: >-
+      basket_id BIGINT, product_id INT, department STRING, amount DECIMAL(12,2), at TIMESTAMP
     time: at
     key: [basket_id, product_id]
 dimensions:
-  products: {path: "landing/products/", schema: "product_id INT, name STRING, brand_id INT", key: [product_id]}
+  products:
+    path: "landing/products/"
+    schema: "product_id INT, name STRING, brand_id INT"
+    key: [product_id]
   brands: {path: "landing/brands/", schema: "brand_id INT, brand STRING", key: [brand_id]}
-  prices: {path: "landing/prices/", schema: "product_id INT, price DECIMAL(9,2)", key: [product_id], history: true}
+  prices:
+    path: "landing/prices/"
+    schema: "product_id INT, price DECIMAL(9,2)"
+    key: [product_id]
+    history: true
   catalogue:
     join: [{dimension: products}, {dimension: brands, on: "products.brand_id = brands.brand_id"}]
-    select: {product_id: products.product_id, name: "upper(products.name)", brand: "coalesce(brands.brand, 'none')"}
+    select:
+      product_id: products.product_id
+      name: upper(products.name)
+      brand: coalesce(brands.brand, 'none')
 views:
   totals:
     kind: cogroup
     key: [department, product_id]
     streams: {sales: {from: sales, aggregates: {total: "sum(amount)"}}}
-  leaders: {kind: topk, from: totals, partition_by: [department], order_by: ["total desc"], limit: 3}
-  unranked: {kind: topk, from: totals, partition_by: [department], order_by: ["total desc"], limit: 3, rank: false}
-  tied: {kind: topk, from: totals, partition_by: [department], order_by: ["total desc"], limit: 3, function: rank}
-  visits: {kind: window_store, from: events, key: [user_id], time: at, duplicates: true, retention: 30 days}
+  leaders:
+    kind: topk
+    from: totals
+    partition_by: [department]
+    order_by: ["total desc"]
+    limit: 3
+  unranked: {kind: topk, from: totals, partition_by: [department], order_by: ["total desc"],
+    limit: 3, rank: false}
+  tied: {kind: topk, from: totals, partition_by: [department], order_by: ["total desc"],
+    limit: 3, function: rank}
+  visits:
+    kind: window_store
+    from: events
+    key: [user_id]
+    time: at
+    duplicates: true
+    retention: 30 days
   latest: {kind: window_store, from: events, key: [user_id], time: at, backward_iteration: true}
 """
 

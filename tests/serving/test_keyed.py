@@ -10,10 +10,10 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.serving.tables import keyed, placed, write
 
 from sluice.errors import UsageError
 from sluice.serving.snapshot import NotBuilt, Snapshot, SnapshotExpired
-from tests.serving.tables import keyed, placed, write
 
 KEY = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.int64())])
 key_values = st.tuples(
@@ -232,11 +232,11 @@ def test_column_mapping_by_the_old_protocol_is_refused(tmp_path):
     write(tmp_path / "t", pa.table({"k": [1]}))
     log = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"
     mapped = '"configuration":{"delta.columnMapping.mode":"name",'
-    physical = r'\"delta.columnMapping.id\":1,\"delta.columnMapping.physicalName\":\"col-1\"'
+    physical = r"\"delta.columnMapping.id\":1,\"delta.columnMapping.physicalName\":\"col-1\""
     log.write_text(
         log.read_text()
         .replace('"configuration":{', mapped)
-        .replace(r'\"metadata\":{}', rf'\"metadata\":{{{physical}}}')
+        .replace(r"\"metadata\":{}", rf"\"metadata\":{{{physical}}}")
         .replace('"minReaderVersion":1', '"minReaderVersion":2')
     )
     with pytest.raises(UsageError, match="columnMapping"):

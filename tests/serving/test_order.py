@@ -3,10 +3,10 @@
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.serving.tables import placed
 
 from sluice.serving.bounds import UNKNOWN, Bounds
 from sluice.serving.order import Order, Span, places
-from tests.serving.tables import placed
 
 keys = st.tuples(
     st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))
@@ -23,7 +23,9 @@ def test_before_is_pythons_tuple_order(rows, bound, descending, width):
     order = Order(("a", "b"), descending)
     mask = order.before(table_of(rows), places(bound[:width])).to_pylist()
     limit = placed(bound[:width])
-    expected = [placed(r[:width]) > limit if descending else placed(r[:width]) < limit for r in rows]
+    expected = [
+        placed(r[:width]) > limit if descending else placed(r[:width]) < limit for r in rows
+    ]
     assert mask == expected
 
 
@@ -45,7 +47,9 @@ def test_a_span_prunes_only_what_it_does_not_hold(rows, low, high):
     ]
     assert kept == len(inside)
     if kept:
-        assert span.may_hold({"a": bounds_of([a for a, _ in rows]), "b": bounds_of([b for _, b in rows])})
+        assert span.may_hold(
+            {"a": bounds_of([a for a, _ in rows]), "b": bounds_of([b for _, b in rows])}
+        )
 
 
 def bounds_of(values):

@@ -59,22 +59,23 @@ COMPARE = {
 @st.composite
 def predicates(draw, depth=2):
     """A predicate's text, and a function that evaluates it to True, False or None."""
+    if not depth or draw(st.booleans()):
+        return draw(tests_of_a_column())
+    one, other = draw(predicates(depth=depth - 1)), draw(predicates(depth=depth - 1))
+    how = draw(st.sampled_from(["and", "or", "not"]))
+    return negated(*one) if how == "not" else joined(how, one, other)
+
+
+@st.composite
+def tests_of_a_column(draw):
     kind = draw(st.sampled_from(["compare", "in", "null", "between", "columns", "same"]))
-    if depth and draw(st.booleans()):
-        kind = draw(st.sampled_from(["and", "or", "not"]))
     column, number = draw(st.sampled_from("ijf")), draw(st.integers(-2, 2))
-    if kind == "not":
-        text, inner = draw(predicates(depth=depth - 1))
-        return f"not ({text})", lambda r: None if inner(r) is None else not inner(r)
-    if kind in ("and", "or"):
-        return joined(kind, draw(predicates(depth=depth - 1)), draw(predicates(depth=depth - 1)))
     if kind == "null":
         return f"{column} is null", lambda r: r[column] is None
     if kind == "in":
         return is_in(column, draw(st.lists(st.one_of(st.none(), st.integers(-2, 2)), min_size=1)))
     if kind == "between":
-        low, high = ("and", compared(column, ">=", number), compared(column, "<=", number + 1))[1:]
-        _, test = joined("and", low, high)
+        _, test = joined("and", compared(column, ">=", number), compared(column, "<=", number + 1))
         return f"{column} between {number} and {number + 1}", test
     if kind == "same":
         return f"{column} <=> {number}", lambda r: r[column] is not None and same(r[column], number)
@@ -88,6 +89,10 @@ def compared(column, how, other):
         return None if row[column] is None or value is None else COMPARE[how](row[column], value)
 
     return f"{column} {how} {other}", test
+
+
+def negated(text, test):
+    return f"not ({text})", lambda row: None if test(row) is None else not test(row)
 
 
 def joined(how, one, other):

@@ -8,12 +8,12 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.serving.tables import day, keyed, placed, position, project_at, write, write_table
 
 from sluice.errors import UsageError
 from sluice.serving.lake import Lake
 from sluice.serving.window import WindowStore, visible_span
 from sluice.specs.interval import Duration
-from tests.serving.tables import day, keyed, placed, position, project_at, write, write_table
 
 SCHEMA = pa.schema(
     [
@@ -65,7 +65,9 @@ def newest_first_layout(commits, folder):
     """As a sealed day lies: by key, newest first within a key, small row groups."""
     start = 0
     for rows in commits:
-        part = table_of(rows, start).sort_by([("user", "ascending"), ("window_start", "descending")])
+        part = table_of(rows, start).sort_by(
+            [("user", "ascending"), ("window_start", "descending")]
+        )
         write(f"{folder}/t", part, partition_by=["_sluice_day"], group_rows=3)
         start += len(rows)
     return store_at(f"{folder}/t")
@@ -82,7 +84,9 @@ def newest_first_layout(commits, folder):
     st.booleans(),
 )
 def test_a_fetch_is_the_sorted_rows_that_match(commits, user, low, high, reverse, limit, filtered):
-    every = [(u, at, what, i) for i, (u, at, what) in enumerate(r for rows in commits for r in rows)]
+    every = [
+        (u, at, what, i) for i, (u, at, what) in enumerate(r for rows in commits for r in rows)
+    ]
     expected = [
         {"user": u, "window_start": at, "what": what}
         for u, at, what, _ in sorted(every, key=lambda r: placed((r[1], r[0], r[3])))
@@ -153,10 +157,17 @@ def test_a_filtered_read_stops_at_its_limit(tmp_path):
 def test_key_ranges_and_single_rows(tmp_path):
     store = month(tmp_path, users=5, per_day=10)
     found = store.fetch(key_from=2, key_to=3, time_from=day(5), time_to=day(5, 23))
-    assert [(r["user"], r["window_start"].minute) for r in found] == [(2, 2), (3, 3), (2, 7), (3, 8)]
+    assert [(r["user"], r["window_start"].minute) for r in found] == [
+        (2, 2),
+        (3, 3),
+        (2, 7),
+        (3, 8),
+    ]
     assert store.fetch_one(2, day(5) + timedelta(minutes=7))["what"] == "usual"
     assert store.fetch_one(2, day(5)) is None
-    assert store.fetch_one(2, "2017-01-05T00:07:00") == store.fetch_one(2, "2017-01-05T01:07:00+01:00")
+    assert store.fetch_one(2, "2017-01-05T00:07:00") == store.fetch_one(
+        2, "2017-01-05T01:07:00+01:00"
+    )
 
 
 def test_of_duplicates_fetch_one_takes_the_last(tmp_path):
@@ -172,7 +183,7 @@ def test_times_the_wrong_way_round_are_empty_unless_the_store_goes_backward(tmp_
     found = [row["window_start"] for row in backward.fetch_all(**asked)]
     minute = timedelta(minutes=1)
     assert found == [day(3), day(2) + minute, day(2)]
-    assert list(backward.fetch_all(**asked, limit=1))[0]["window_start"] == day(3)
+    assert next(backward.fetch_all(**asked, limit=1))["window_start"] == day(3)
 
 
 def test_an_iterator_is_pinned_to_its_version(tmp_path):

@@ -95,6 +95,11 @@ def _time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def show_time(moment: datetime) -> str:
+    """A time as people read it, in UTC."""
+    return _time(moment).replace("T", " ").removesuffix("Z")
+
+
 def _write_json_lines(rows: Iterator[Row], columns: Sequence[str]) -> None:
     for row in rows:
         write_json({column: row.get(column) for column in columns})
@@ -123,13 +128,13 @@ def _write_table(rows: Iterator[Row], columns: Sequence[str]) -> None:
         _print(_table(page, columns))
 
 
-def _table(page: Sequence[Row], columns: Sequence[str]) -> Table:
+def _table(page: Sequence[Row], columns: Sequence[str], missing: str = "null") -> Table:
     table = Table(header_style="bold")
     for column in columns:
         values = [row.get(column) for row in page]
         table.add_column(column, justify="right" if _is_numeric(values) else "left")
     for row in page:
-        table.add_row(*(_cell(row.get(column)) for column in columns))
+        table.add_row(*(_cell(row.get(column), missing) for column in columns))
     return table
 
 
@@ -138,20 +143,20 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     return any(numbers) and all(n or v is None for n, v in zip(numbers, values, strict=True))
 
 
-def _cell(value: Any) -> Text:
+def _cell(value: Any, missing: str = "null") -> Text:
     if value is None:
-        return Text("null", style="dim")
+        return Text(missing, style="dim")
     if isinstance(value, datetime):
-        return Text(_time(value).replace("T", " ").removesuffix("Z"))
+        return Text(show_time(value))
     if isinstance(value, dict | list):
         return Text(to_json(value), overflow="fold")
     return Text(_field(value), overflow="fold")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
-    """A table of values that are already text or plain numbers."""
+    """A table of a report: None is left blank, and each row has all columns."""
     named = [dict(zip(columns, row, strict=True)) for row in rows]
-    table = _table(named, columns)
+    table = _table(named, columns, missing="")
     table.title = title or None
     _print(table)
 

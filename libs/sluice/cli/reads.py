@@ -2,12 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 import click
 
 from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, Row, print_table, write_json, write_record, write_rows
+from sluice.cli.output import (
+    Format,
+    Row,
+    print_table,
+    show_time,
+    write_json,
+    write_record,
+    write_rows,
+)
 from sluice.errors import ExitCode, UsageError
 from sluice.serving.changes import COMMIT_VERSION, Changelog, Full
 from sluice.serving.lake import open_lake
@@ -15,9 +24,12 @@ from sluice.serving.ranking import Ranking, Ranks
 from sluice.serving.rows import Rows
 from sluice.serving.status import Lag, TableStatus
 from sluice.serving.status import status as statuses
-from sluice.specs.interval import show
 from sluice.specs.project import load
 
+STATUS_COLUMNS = (
+    *("table", "kind", "version", "rows", "behind"),
+    *("last batch", "at", "run", "quarantined"),
+)
 version_option = click.option("--version", type=int, help="Read the table as of this version.")
 limit_option = click.option("--limit", type=int, help="At most so many rows.")
 reverse_option = click.option("--reverse", is_flag=True, help="Last first.")
@@ -200,8 +212,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
         rows = [asdict(one) for one in found]
         write_rows(rows, list(TableStatus.__dataclass_fields__), format_)
         return
-    columns = ("table", "kind", "version", "rows", "behind", "last batch", "quarantined")
-    print_table(columns, [_status_row(one) for one in found])
+    print_table(STATUS_COLUMNS, [_status_row(one) for one in found])
 
 
 def _write(rows: Rows, format_: Format) -> None:
@@ -251,13 +262,16 @@ def _write_maps(maps: Iterator[Full], ranking: Ranking, format_: Format) -> None
 def _status_row(one: TableStatus) -> tuple[Any, ...]:
     behind = one.problem or "\n".join(_lag_text(lag) for lag in one.lag)
     last = one.last
-    batch = f"{last.number} ({last.kind}) {show(last.at.replace(microsecond=0))}" if last else ""
-    run = f"\n{last.run}" if last and last.run else ""
-    version = "not built" if one.version is None else one.version
-    quarantined = one.quarantined if one.kind == "source" else ""
-    return one.table, one.kind, version, one.rows, behind, batch + run, quarantined
+    behind = "not built" if one.version is None and not behind else behind
+    batch = (last.number, _second(last.at), last.run) if last else (None, None, None)
+    quarantined = one.quarantined if one.kind == "source" else None
+    return one.table, one.kind, one.version, one.rows, behind, *batch, quarantined
+
+
+def _second(moment: datetime) -> str:
+    return show_time(moment.replace(microsecond=0))
 
 
 def _lag_text(lag: Lag) -> str:
-    since = f" since {show(lag.since.replace(microsecond=0))}" if lag.since else ""
+    since = f" since {_second(lag.since)}" if lag.since else ""
     return f"{lag.input}: {lag.versions} version{'s' if lag.versions != 1 else ''}{since}"

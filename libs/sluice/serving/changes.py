@@ -6,22 +6,24 @@ Commits that change no row are not in it. Versions that the log has lost are a n
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from sluice.errors import HistoryLost, UsageError
 from sluice.serving.commits import Commit, back_from
 from sluice.serving.keyed import KeyedTable
 from sluice.serving.lake import Lake
+from sluice.serving.order import Order
 from sluice.serving.ranking import Ranks
 from sluice.serving.rows import Rows
 from sluice.serving.scan import Touched
 from sluice.serving.snapshot import Snapshot, open_delta
 
-CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
-IN_ORDER = pa.array(["delete", "update_preimage", "update_postimage", "insert"])
+CHANGE_TYPE, COMMIT_VERSION, IS_NEW = "_change_type", "_commit_version", "_is_new"
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 
@@ -59,16 +61,13 @@ class Changelog:
 
     def commits(self, *, from_version: int | None = None, run: str | None = None) -> list[Commit]:
         """The commits that changed rows, oldest first."""
-        found: list[Commit] = []
-        oldest = self.snapshot.version + 1
-        for commit in back_from(self.snapshot.uri, self.snapshot.version):
-            oldest = commit.version
-            if commit.changes_data and (run is None or _run(commit) == run):
-                found.append(commit)
-            if oldest == (from_version or 0):
-                break
-        self._check_start(from_version, oldest)
-        return found[::-1]
+        first = from_version or 0
+        every = back_from(self.snapshot.uri, self.snapshot.version)
+        kept = list(takewhile(lambda commit: commit.version >= first, every))[::-1]
+        oldest = kept[0].version if kept else self.snapshot.version + 1
+        if from_version is not None and first < oldest:
+            raise self._lost(f"the log begins at version {oldest}")
+        return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
 
     def rows(self, *, from_version: int | None = None, run: str | None = None) -> Rows:
         """Every change, with its type and version before the visible columns. Lazy by version."""
@@ -103,17 +102,10 @@ class Changelog:
         return self._sorted(_with_missing(feed, self.snapshot.schema))
 
     def _sorted(self, feed: pa.Table) -> pa.Table:
-        turn = pa.compute.index_in(feed[CHANGE_TYPE], value_set=IN_ORDER)
+        kinds = feed[CHANGE_TYPE]
+        is_new = pc.or_(pc.equal(kinds, "insert"), pc.equal(kinds, "update_postimage"))
         identity = [c for c in self.table.identity if c in feed.column_names]
-        keys = [(c, "ascending") for c in (*identity, "_turn")]
-        order = pa.compute.sort_indices(
-            feed.append_column("_turn", turn), sort_keys=keys, null_placement="at_start"
-        )
-        return feed.take(order)
-
-    def _check_start(self, from_version: int | None, oldest: int) -> None:
-        if from_version is not None and from_version < oldest <= self.snapshot.version:
-            raise self._lost(f"the log begins at version {oldest}")
+        return Order((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
 
     def _lost(self, why: str) -> HistoryLost:
         return HistoryLost(

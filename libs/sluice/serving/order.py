@@ -75,9 +75,9 @@ class Order:
         """The rows in this order."""
         way = "descending" if self.descending else "ascending"
         at = "at_end" if self.descending else "at_start"
-        keys = [(column, way) for column in self.columns]
+        keys = [(column, way, at) for column in self.columns]
         table = table.combine_chunks()
-        return table.take(pc.sort_indices(table, sort_keys=keys, null_placement=at))
+        return table.take(pc.sort_indices(table, sort_keys=keys))
 
     def _compare(self, values: pa.ChunkedArray, limit: Place) -> tuple[Any, Any]:
         """Masks of the values that come before the limit, and of those that stand at it."""

@@ -13,6 +13,7 @@ from sluice.errors import HistoryLost
 from sluice.serving.commits import Commit, back_from
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import NotBuilt, Snapshot
+from sluice.specs.definition import definition
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import LakeLayout, layout
@@ -20,6 +21,7 @@ from sluice.storage.position import Head, head
 
 Range = tuple[int | None, int]  # (from, to] versions; from is None where nothing was read yet
 UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})
+REDEFINED = "built by another definition: run `sluice rebuild {}`, or take the change back"
 WORKERS = 8
 
 
@@ -78,7 +80,8 @@ class _Heads:
 def pending(project: Project, table: Table) -> dict[str, Range]:
     """Which versions of which inputs the table does not reflect yet; empty if it is up to date.
 
-    A view whose inputs are not all built yet has nothing to do either.
+    A view whose inputs are not all built yet has nothing to do either; one whose definition has
+    changed has everything to do, so that somebody hears of it.
     """
     return _pending(project, table, _Heads(layout(project)))
 
@@ -108,18 +111,25 @@ def _status(project: Project, heads: _Heads, table: Table) -> TableStatus:
         lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
         last=_last_batch(at),
         quarantined=_quarantined(heads.lake, table),
+        problem=REDEFINED.format(table.id) if _is_redefined(table, at) else "",
     )
 
 
 def _pending(project: Project, table: Table, heads: _Heads) -> dict[str, Range]:
     at = heads.of(table.id)
-    if at is None or at.position is None:
+    if at is None or at.position is None or _is_redefined(table, at):
         return _unread(project, table, heads)
     return dict(_behind(table.id, at, heads))
 
 
+def _is_redefined(table: Table, at: Head) -> bool:
+    """Whether the table was built by another definition than the configuration has now."""
+    built_by = at.position.definition if at.position else ""
+    return table.is_view and bool(built_by) and built_by != definition(table)
+
+
 def _unread(project: Project, table: Table, heads: _Heads) -> dict[str, Range]:
-    """Everything, for a table that was never built: once all that it reads is there."""
+    """Everything, once all that the table reads is there."""
     stored = [t for i in table.inputs for t in _stored(project, i)]
     found = {i: heads.of(i) for i in dict.fromkeys(stored)}
     return {i: (None, h.version) for i, h in found.items() if h} if all(found.values()) else {}

@@ -10,6 +10,14 @@ import pyarrow as pa
 from sluice.errors import UsageError
 from sluice.specs.interval import parse_time
 
+NAMES = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "date32[day]": "DATE",
+    "bool": "BOOLEAN",
+}
 Reader = Callable[[str], Any]
 ACCEPTED: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
     (pa.types.is_boolean, bool),
@@ -22,12 +30,21 @@ ACCEPTED: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
 )
 
 
+def type_name(kind: pa.DataType) -> str:
+    """The type as the configuration spells it."""
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    return NAMES.get(str(kind), str(kind).upper())
+
+
 def from_text(text: str, kind: pa.DataType, column: str) -> Any:
     """The value that a command line's text stands for in a column of that type."""
     try:
         return check(_reader(kind)(text), kind, column)
     except (ValueError, InvalidOperation):
-        raise UsageError(f"{text!r} is no value of column {column!r} ({kind})") from None
+        raise UsageError(f"{text!r} is no value of column {column!r} ({type_name(kind)})") from None
 
 
 def check(value: Any, kind: pa.DataType, column: str) -> Any:
@@ -37,11 +54,11 @@ def check(value: Any, kind: pa.DataType, column: str) -> Any:
     if pa.types.is_timestamp(kind) and isinstance(value, str | date):
         value = parse_time(value) if kind.tz else parse_time(value).replace(tzinfo=None)
     if not _fits(value, kind):
-        raise UsageError(f"{value!r} is no value of column {column!r} ({kind})")
+        raise UsageError(f"{value!r} is no value of column {column!r} ({type_name(kind)})")
     try:
         return pa.scalar(value, kind).as_py()
     except (pa.ArrowException, OverflowError, ValueError):
-        raise UsageError(f"{value!r} does not fit column {column!r} ({kind})") from None
+        raise UsageError(f"{value!r} does not fit column {column!r} ({type_name(kind)})") from None
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:

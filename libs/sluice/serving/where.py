@@ -19,6 +19,7 @@ from sluice.errors import UsageError
 from sluice.serving import comparison
 from sluice.serving.comparison import How
 from sluice.serving.order import Span, place
+from sluice.serving.values import type_name
 from sluice.specs.names import RESERVED_PREFIX, unknown
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
@@ -136,7 +137,7 @@ class _Compiler:
         """A column of truth values."""
         column = self.column(node)
         if not pa.types.is_boolean(column.type):
-            raise self._mismatch(f"{column.name!r} is {column.type}, not a truth value")
+            raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a truth value")
         return pc.field(column.name)
 
     def between(self, node: exp.Between) -> pc.Expression:
@@ -159,7 +160,7 @@ class _Compiler:
         if not isinstance(node.expression, exp.Literal) or not node.expression.is_string:
             raise self._refuse(node)
         if not pa.types.is_string(column.type):
-            raise self._mismatch(f"like needs text, {column.name!r} is {column.type}")
+            raise self._mismatch(f"like needs text, {column.name!r} is {type_name(column.type)}")
         return pc.match_like(pc.field(column.name), node.expression.name)
 
     def null_test(self, node: exp.Is) -> pc.Expression:
@@ -186,7 +187,7 @@ class _Compiler:
         except ValueError:
             shown = node.sql(dialect="spark")
             raise self._mismatch(
-                f"{shown} does not compare with column {column.name!r} ({column.type})"
+                f"{shown} does not compare with column {column.name!r} ({type_name(column.type)})"
             ) from None
 
     def _mismatch(self, what: str) -> UsageError:
