@@ -60,14 +60,14 @@ COMPARE = {
 def predicates(draw, depth=2):
     """A predicate's text, and a function that evaluates it to True, False or None."""
     if not depth or draw(st.booleans()):
-        return draw(tests_of_a_column())
+        return draw(on_one_column())
     one, other = draw(predicates(depth=depth - 1)), draw(predicates(depth=depth - 1))
     how = draw(st.sampled_from(["and", "or", "not"]))
     return negated(*one) if how == "not" else joined(how, one, other)
 
 
 @st.composite
-def tests_of_a_column(draw):
+def on_one_column(draw):
     kind = draw(st.sampled_from(["compare", "in", "null", "between", "columns", "same"]))
     column, number = draw(st.sampled_from("ijf")), draw(st.integers(-2, 2))
     if kind == "null":

@@ -1,0 +1,184 @@
+"""The reading commands, run on a small lake."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from deltalake import DeltaTable
+from tests.serving.tables import day, pin, position, project_at, write_table
+from tests.serving.test_dimension_view import brands, products
+from tests.serving.test_ranking import LEADERS, ranked
+from tests.serving.test_window import visits
+
+from sluice.cli.main import COMMANDS, main
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shop")
+    project = project_at(folder)
+    totals = write_table(project, "totals", ranked(LEADERS, rank=False), position(1))
+    inputs = {"shop.totals": pin(totals)}
+    leaders = write_table(project, "leaders", ranked(LEADERS), position(1, inputs, run="monday"))
+    DeltaTable(leaders).delete("department = 'MEAT'")
+    write_table(project, "unranked", ranked(LEADERS, rank=False))
+    write_table(project, "visits", visits([1, 2, 3, 30]), position(1, horizon=day(31)))
+    write_table(project, "products", products([(1, "tea", 10), (2, "ham", None)]))
+    write_table(project, "brands", brands([(10, "Acme")]))
+    return str(folder / "config")
+
+
+@pytest.fixture
+def sluice(shop):
+    def run(*args):
+        return CliRunner().invoke(main, [*args, "--config", shop])
+
+    return run
+
+
+def rows(result):
+    assert result.exit_code == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_read_filters_and_limits(sluice):
+    found = rows(sluice("read", "totals", "--where", "total >= 7", "--columns", "total", "--json"))
+    assert sorted(row["total"] for row in found) == [7.0, 9.5]
+    assert len(rows(sluice("read", "totals", "--limit", "2", "--json"))) == 2
+
+
+def test_read_takes_an_older_version(sluice):
+    assert len(rows(sluice("read", "leaders", "--json"))) == 3
+    assert len(rows(sluice("read", "leaders", "--version", "0", "--json"))) == 4
+
+
+def test_get_reads_key_values_by_their_types(sluice):
+    (row,) = rows(sluice("get", "totals", "DELI", "2", "--json"))
+    assert row == {"department": "DELI", "product_id": 2, "total": 5.0}
+    wrong = sluice("get", "totals", "DELI", "two")
+    assert wrong.exit_code == 2
+    assert "'two' is no value of column 'product_id' (INT)" in wrong.stderr
+
+
+def test_get_of_a_key_that_is_not_there_exits_with_1(sluice):
+    result = sluice("get", "totals", "DELI", "99")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no row with the key DELI 99" in result.stderr
+
+
+def test_get_resolves_a_dimension_view(sluice):
+    assert rows(sluice("get", "catalogue", "2", "--json")) == [
+        {"product_id": 2, "name": "HAM", "brand": "none"}
+    ]
+
+
+def test_range_takes_one_option_for_each_key_column(sluice):
+    found = rows(
+        sluice(
+            "range", "totals", "--key-from", "DELI", "--key-from", "2", "--key-to", "MEAT", "--json"
+        )
+    )
+    assert [row["product_id"] for row in found] == [2, 3]
+    reverse = rows(sluice("range", "totals", "--reverse", "--limit", "1", "--json"))
+    assert reverse[0]["department"] == "MEAT"
+
+
+def test_top_shows_one_partition_or_all(sluice):
+    out = sluice("top", "leaders", "--partition", "department=DELI").stdout
+    assert out.index("9.50") < out.index("5.00")
+    both = rows(sluice("top", "leaders", "--json"))
+    assert [line["partition"]["department"] for line in both] == [None, "DELI"]
+    assert list(both[1]["top"]) == ["1", "2"]
+    assert sluice("top", "unranked", "--format", "csv").stdout.splitlines()[2] == "DELI,1,9.50,1"
+    assert "write column=value" in sluice("top", "leaders", "--partition", "DELI").stderr
+
+
+def test_fetch_reads_newest_first_and_hides_what_expired(sluice):
+    found = rows(sluice("fetch", "visits", "--key", "1", "--reverse", "--json"))
+    assert [row["window_start"] for row in found] == [
+        "2017-01-30T00:00:00Z",
+        "2017-01-03T00:00:00Z",
+        "2017-01-02T00:00:00Z",
+    ]
+    some = sluice(
+        "fetch", "visits", "--time-from", "2017-01-02", "--time-to", "2017-01-03", "--json"
+    )
+    assert len(rows(some)) == 2
+    assert "'soon' is not a time" in sluice("fetch", "visits", "--time-from", "soon").stderr
+
+
+def test_changes_as_rows_by_run_and_as_maps(sluice):
+    found = rows(sluice("changes", "leaders", "--from-version", "1", "--json"))
+    assert [(r["_change_type"], r["product_id"]) for r in found] == [("delete", 3)]
+    assert len(rows(sluice("changes", "leaders", "--run", "monday", "--json"))) == 4
+    maps = rows(sluice("changes", "leaders", "--from-version", "1", "--as", "map", "--json"))
+    assert maps == [{"_commit_version": 1, "partition": {"department": "MEAT"}, "top": {}}]
+    as_csv = sluice("changes", "leaders", "--from-version", "1", "--as", "map", "--format", "csv")
+    assert as_csv.stdout.splitlines()[1] == "1,MEAT,,,"
+
+
+def test_status_shows_every_table(sluice):
+    out = sluice("status").stdout
+    assert "shop.totals" in out
+    assert "not built" in out
+    found = {row["table"]: row for row in rows(sluice("status", "--json"))}
+    assert found["shop.totals"]["last"]["number"] == 1
+    assert found["shop.totals"]["rows"] == 4
+
+
+def test_a_table_that_is_not_built_names_the_command_that_builds_it(sluice):
+    result = sluice("read", "latest")
+    assert result.exit_code == 2
+    assert "hint: run `sluice run shop`" in result.stderr
+
+
+def test_errors_have_no_trace_unless_it_is_asked_for(sluice, monkeypatch):
+    result = sluice("read", "totls")
+    assert (result.exit_code, "Traceback" in result.output) == (2, False)
+    assert "did you mean" in result.stderr
+    monkeypatch.setitem(COMMANDS, "read", ("sluice.cli.nowhere:read", ""))
+    unexpected = sluice("read", "totals")
+    assert unexpected.exit_code == 2
+    assert unexpected.stderr.startswith("error: ModuleNotFoundError: ")
+    assert CliRunner().invoke(main, ["--debug", "read", "totals"]).exception is not None
+
+
+def test_help_and_reads_import_no_engine():
+    code = (
+        "import sys\n"
+        "from sluice.cli.main import main\n"
+        "import sluice.cli.reads\n"
+        "heavy = ('pyspark', 'airflow', 'great_expectations', 'pandas')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(tmp_path):
+    project = project_at(tmp_path)
+    many = pa.table(
+        {"department": ["D"] * 50_000, "product_id": pa.array(range(50_000), pa.int32())}
+    )
+    write_table(project, "totals", many)
+    command = [sys.executable, "-m", "sluice.cli.main", "read", "totals", "--json"]
+    with subprocess.Popen(
+        [*command, "--config", str(Path(tmp_path) / "config")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as reading:
+        assert reading.stdout is not None
+        assert reading.stderr is not None
+        assert json.loads(reading.stdout.readline())["department"] == "D"
+        reading.stdout.close()
+        assert reading.stderr.read() == b""
+        assert reading.wait() == 0
+
+
+def test_every_command_has_a_line_of_help():
+    out = CliRunner().invoke(main, ["--help"]).stdout
+    assert all(f"  {name} " in out and about in out for name, (_, about) in COMMANDS.items())
