@@ -35,8 +35,9 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.log.level": "ERROR",
 }
 SMALL: Mapping[str, str] = {
-    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
 }
 LARGE: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "64",

@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from sluice.errors import HistoryLost
+from sluice.storage.feed_size import feed_size, table_size
+from sluice.storage.local import SMALL_BYTES, local_feed, local_snapshot
 from sluice.storage.position import Head, Position, head_of
 
 PROPERTIES: Mapping[str, str] = {
@@ -50,6 +52,8 @@ def nullable(schema: StructType) -> StructType:
 
 def snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
     """The rows of the table as of `version`."""
+    if table_size(uri, version).bytes <= SMALL_BYTES:
+        return local_snapshot(session, uri, version)
     return session.read.format("delta").option("versionAsOf", version).load(uri)
 
 
@@ -57,6 +61,8 @@ def feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
     """The change feed of versions (after, upto], with Delta's `_change_type` columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
+    if feed_size(uri, after, upto).bytes <= SMALL_BYTES:
+        return local_feed(session, uri, after, upto)
     reader = session.read.format("delta").option("readChangeFeed", "true")
     return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
 

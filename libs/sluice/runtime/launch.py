@@ -1,0 +1,32 @@
+"""What starting Spark for a project takes, as JSON for those who may not import Spark.
+
+`python -m sluice.runtime.launch --config DIR` prints `{"conf": ..., "environ": ...}`: the settings
+that spark-submit or a Spark Connect server needs, and the environment of its process.
+"""
+
+import argparse
+import json
+import sys
+
+from sluice.errors import SluiceError
+from sluice.runtime.java import environment
+from sluice.runtime.session import local_conf
+from sluice.specs.project import load
+
+
+def main() -> int:
+    """Prints them; 2 and a message if the configuration, Java or the jars are not right."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--config", default="config")
+    try:
+        project = load(parser.parse_args().config)
+        told = {"conf": local_conf(project.spark), "environ": environment()}
+    except SluiceError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return int(error.exit_code)
+    print(json.dumps(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
