@@ -148,6 +148,18 @@ def test_reading_goes_on_only_as_far_as_it_is_asked(tmp_path):
     assert rows.touched.files == 3
 
 
+def test_the_last_of_a_whole_big_day_touch_only_that_day(tmp_path):
+    for number in (1, 2, 3):
+        rows = [(i % 5, day(number) + timedelta(seconds=i), "x") for i in range(30_000)]
+        part = table_of(rows).sort_by([("user", "ascending"), ("window_start", "descending")])
+        write(tmp_path / "t", part, partition_by=["_sluice_day"], group_rows=5_000)
+    found = store_at(tmp_path / "t").all(reverse=True, limit=100)
+    assert [row["window_start"] for row in found] == [
+        day(3) + timedelta(seconds=i) for i in range(29_999, 29_899, -1)
+    ]
+    assert found.touched.files == 1
+
+
 def test_a_filtered_read_stops_at_its_limit(tmp_path):
     found = month(tmp_path).fetch_all(reverse=True, limit=3, where="what = 'rare'")
     assert [row["window_start"].day for row in found] == [30, 30, 30]

@@ -115,7 +115,6 @@ class _Pool:
             self.patience = 2 * self.rows if self.rows > SMALL else 0
             return
         self._keep(pooled.filter(pc.invert(is_ready)))
-        self.patience = 0
         yield from self._hand_out(pooled.filter(is_ready))
 
     def _is_worth(self, ready: int) -> bool:
@@ -130,4 +129,4 @@ class _Pool:
         yield ready
 
     def _keep(self, table: pa.Table) -> None:
-        self.tables, self.rows = [table], table.num_rows
+        self.tables, self.rows, self.patience = [table], table.num_rows, 0
