@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from sluice.specs.names import unknown
+from sluice.specs.names import near
 
 Where = tuple[str | int, ...]
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -116,8 +116,13 @@ class _Reader:
         name, default = match[1], match[2]
         if name in self.environ or default is not None:
             return self.environ.get(name) or default or ""
-        hint = unknown("environment variable", name, self.environ).split(
-            " environment variables are"
-        )[0]
-        self.document.mistakes.append((where, f"{hint} or write ${{{name}:-default}}"))
+        guess = near(name, self.environ)
+        meant = f"did you mean {guess!r}? or " if guess else ""
+        self.document.mistakes.append(
+            (
+                where,
+                f"unknown environment variable {name!r} without a default; "
+                f"{meant}write ${{{name}:-default}}",
+            )
+        )
         return name

@@ -42,7 +42,7 @@ first: positive reverse slice sort_array
 common: coalesce greatest ifnull least nvl
 ?: abs aggregate array array_append array_except array_insert array_intersect array_join array_max
 ?: array_min array_prepend array_repeat array_union arrays_zip bround ceil ceiling collate concat
-?: date_diff date_part dateadd datediff datepart decimal div element_at extract flatten floor
+?: date_diff date_part dateadd datediff datepart decimal element_at extract flatten floor
 ?: from_csv from_json get if make_dt_interval make_interval make_ym_interval map map_concat
 ?: map_entries map_from_arrays map_from_entries map_keys map_values map_zip_with mod named_struct
 ?: nanvl nullifzero nvl2 parse_json pmod reduce round schema_of_variant sentences sequence

@@ -33,8 +33,9 @@ Name = Annotated[str, AfterValidator(check_name)]
 
 def near(word: str, known: Iterable[str]) -> str:
     """The known name that `word` resembles most, or ''."""
-    matches = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
-    return matches[0] if matches else ""
+    by_lower = {name.lower(): name for name in known}
+    matches = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else ""
 
 
 def unknown(kind: str, word: str, known: Iterable[str], plural: str = "") -> str:

@@ -7,6 +7,7 @@ behind the user's back. Kinds of syntax are an allow-list as well: what is not n
 tree, never taken from the text.
 """
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +19,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sluice.specs.functions import AGGREGATES, SCALAR
 from sluice.specs.names import near
+
+# A refusal says all that there is to say: sqlglot's warning of a statement it takes for a command
+# would stand beside it.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 Tree = exp.Expr
 LONGEST = 20_000
@@ -58,6 +63,15 @@ _DATE_PARTS = "year quarter month week day hour minute second millisecond micros
 DATE_PARTS = frozenset(_DATE_PARTS.split())
 INTERVAL_UNITS = DATE_PARTS - {"quarter"}
 TAKES_A_PART = frozenset({"timestampadd", "timestampdiff", "dateadd", "datediff", "date_diff"})
+HIGHER_ORDER = frozenset(
+    {
+        *("aggregate", "array_sort", "exists", "filter", "forall", "map_filter", "map_zip_with"),
+        *("reduce", "transform", "transform_keys", "transform_values", "zip_with"),
+    }
+)
+CLOCKS = frozenset(
+    {"curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"}
+)
 MOMENTS = frozenset({"now", "today", "yesterday", "tomorrow"})
 
 _SUBQUERY = "a subquery is not allowed; join tables with a lookup or a cogroup"
@@ -165,12 +179,19 @@ def _problem(node: Tree) -> str:  # noqa: PLR0911 - one per kind of node
             return f"{render(node)!r}: a function with a catalog or a schema is not allowed"
         case exp.Cast() if node.this.is_string and node.this.name.strip().lower() in MOMENTS:
             return _CLOCK
+        case exp.Lambda() if not _takes_functions(node.parent):
+            return f"{render(node)!r}: -> belongs to a function over arrays or maps"
         case exp.Interval():
             return _interval_problem(node)
         case exp.Identifier() if not node.name or "`" in node.name:
             return f"{node.name!r} is not the name of a column"
     known = type(node) in SYNTAX or _names_a_field(node)
     return "" if known else f"{shorten(render(node))!r} is not allowed in an expression"
+
+
+def _takes_functions(call: Tree | None) -> bool:
+    is_named = isinstance(call, exp.Anonymous) and call.name.lower() in HIGHER_ORDER
+    return is_named or isinstance(call, exp.Transform)
 
 
 def _interval_problem(node: exp.Interval) -> str:
@@ -192,6 +213,8 @@ def _names_a_field(node: Tree) -> bool:
 
 def _call_problem(node: exp.Anonymous) -> str:
     name = node.name.lower()
+    if name in CLOCKS:
+        return _CLOCK
     if name not in SCALAR:
         return refusal(name)
     if isinstance(node.this, exp.Identifier):

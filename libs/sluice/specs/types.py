@@ -9,7 +9,15 @@ SIMPLE = (
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY"),
     *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT", "VARIANT"),
 )
-TEXTS = ("CHAR", "VARCHAR")
+_TYPE = exp.DataType.Type
+OF_SPARK = frozenset(
+    {
+        *(_TYPE.TINYINT, _TYPE.SMALLINT, _TYPE.INT, _TYPE.BIGINT, _TYPE.FLOAT, _TYPE.DOUBLE),
+        *(_TYPE.DECIMAL, _TYPE.TEXT, _TYPE.CHAR, _TYPE.VARCHAR, _TYPE.BINARY, _TYPE.BOOLEAN),
+        *(_TYPE.DATE, _TYPE.TIMESTAMPTZ, _TYPE.TIMESTAMPLTZ, _TYPE.TIMESTAMPNTZ),
+        *(_TYPE.ARRAY, _TYPE.MAP, _TYPE.STRUCT, _TYPE.VARIANT),
+    }
+)
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 EVENT_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 UNORDERED = ("MAP", "VARIANT")
@@ -56,18 +64,17 @@ def canonical(text: str) -> str:
         raise ValueError(_no_type(text)) from None
     if not isinstance(tree, exp.DataType):
         raise ValueError(_no_type(text))
-    for part in tree.find_all(exp.DataType):
-        name = head(syntax.render(part))
-        if name not in (*SIMPLE, *TEXTS):
-            raise ValueError(_no_type(name))
+    strange = [part for part in tree.find_all(exp.DataType) if part.this not in OF_SPARK]
+    if strange:
+        raise ValueError(_no_type(syntax.render(strange[0])))
     rendered = syntax.render(tree)
     return {"DECIMAL": "DECIMAL(10, 0)"}.get(rendered, rendered)
 
 
 def _no_type(text: str) -> str:
     text = text.strip()
-    guess = near(text.partition("(")[0], [name.lower() for name in SIMPLE])
-    meant = f"; did you mean {guess.upper()!r}?" if guess else ";"
+    guess = near(head(text), SIMPLE)
+    meant = f"; did you mean {guess!r}?" if guess else ";"
     return f"unknown type {text!r}{meant} types are: {', '.join(SIMPLE)}"
 
 

@@ -1,0 +1,87 @@
+"""A small shop to declare views over, and what the loader says about it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from sluice.errors import ConfigError
+from sluice.specs import Project, Table, load
+
+SHOP = """\
+pipeline: shop
+schedule: "@daily"
+start_date: 2017-01-01
+sources:
+  sales: {path: "sales/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, item STRING, price DECIMAL(12,2), at TIMESTAMP, tags MAP<STRING, STRING>"}
+  clicks: {path: "clicks/{interval_start:%Y-%m-%d}/", schema: "item STRING, at TIMESTAMP, where_from STRUCT<page: STRING>"}
+dimensions:
+  items: {path: "items/", schema: "item STRING, department STRING, price DECIMAL(12,2)", key: [item]}
+  prices: {path: "prices/", schema: "item STRING, price DECIMAL(12,2)", key: [item], history: true}
+views:
+"""
+
+Load = Callable[..., Project]
+Mistakes = Callable[..., list[str]]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Write a configuration of whole files by their names."""
+
+    def write(files: Mapping[str, str]) -> Path:
+        folder = tmp_path / "config"
+        (folder / "pipelines").mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def shop(write: Callable[..., Path]) -> Load:
+    """Load the shop with these views; the first one's line is 11."""
+
+    def shop(views: str, **environ: str) -> Project:
+        text = SHOP + indent(views.strip("\n"), "  ")
+        return load(write({"pipelines/shop.yaml": text}), environ=environ)
+
+    return shop
+
+
+@pytest.fixture
+def table(shop: Load) -> Callable[[str], Table]:
+    """The last view of the shop with these views."""
+
+    def table(views: str) -> Table:
+        project = shop(views)
+        return project.graph.table(list(project.pipelines["shop"].views)[-1])
+
+    return table
+
+
+@pytest.fixture
+def mistakes(shop: Load) -> Mistakes:
+    """What is wrong with the shop's views, as `line: what`."""
+
+    def mistakes(views: str, **environ: str) -> list[str]:
+        with pytest.raises(ConfigError) as caught:
+            shop(views, **environ)
+        return [mistake.partition("shop.yaml:")[2] for mistake in caught.value.mistakes]
+
+    return mistakes
+
+
+@pytest.fixture
+def wrong(write: Callable[..., Path]) -> Mistakes:
+    """What is wrong with whole files, as `file:line: what`."""
+
+    def wrong(files: Mapping[str, str], **environ: str) -> list[str]:
+        folder = write(files)
+        with pytest.raises(ConfigError) as caught:
+            load(folder, environ=environ)
+        return [m.replace(f"{folder.as_posix()}/", "") for m in caught.value.mistakes]
+
+    return wrong
