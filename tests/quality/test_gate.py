@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.quality.rows import DEPARTMENTS, SCHEMA, expect, random_rows
 
 from sluice.errors import ConfigError, ExitCode, QualityStop
 from sluice.quality.gate import Gate, Verdict, accepted
 from sluice.specs.quality import Expectation
-from tests.quality.rows import DEPARTMENTS, SCHEMA, expect, random_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,9 +4,10 @@ import datetime as dt
 import json
 from typing import TYPE_CHECKING
 
+from tests.quality.rows import expect
+
 from sluice.quality import quarantine
 from sluice.quality.gate import Gate, accepted
-from tests.quality.rows import expect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

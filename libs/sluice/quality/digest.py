@@ -63,6 +63,7 @@ class ExpectationDigest:
     on_failure: str
     checks: tuple[Check, ...]
     sample: tuple[Row, ...]
+    sample_when: str
     suspects: frozenset[str]  # the columns that it is about
 
     @property
@@ -110,11 +111,12 @@ class TableDigest:
 
     @property
     def quarantined(self) -> int:
-        return sum(interval.quarantined for interval in self.intervals)
+        """Rows in quarantine, of all intervals, also those that are not shown."""
+        return sum(row["rows_quarantined"] for row in self.facts.intervals)
 
     @property
     def read(self) -> int:
-        return sum(interval.read for interval in self.intervals)
+        return sum(row["rows_read"] for row in self.facts.intervals)
 
 
 def digest(facts: TableFacts) -> TableDigest:
@@ -122,7 +124,7 @@ def digest(facts: TableFacts) -> TableDigest:
     results = standing(facts.results)
     return TableDigest(
         facts,
-        tuple(_expectation(rows) for rows in _by_expectation(results)),
+        tuple(_expectation(rows) for rows in _by_expectation(results, _current(results))),
         tuple(_worst(list(rows)) for _, rows in groupby(results, key=_moment))[-SHOWN:],
         tuple(_interval(row) for row in sorted(facts.intervals, key=_start))[-SHOWN:],
     )
@@ -131,7 +133,7 @@ def digest(facts: TableFacts) -> TableDigest:
 def standing(results: Iterable[Row]) -> list[Row]:
     """The last check of each expectation in each interval (or batch), oldest interval first."""
     last = {
-        (_moment(row), row["expectation"], row["says"]): row
+        (_moment(row), *_key(row)): row
         for row in sorted(results, key=lambda row: row["checked_at"])
     }
     return sorted(last.values(), key=_moment)
@@ -147,10 +149,21 @@ def _start(row: Row) -> dt.datetime:
     return start
 
 
-def _by_expectation(results: Sequence[Row]) -> list[list[Row]]:
-    found: dict[tuple[str, str], list[Row]] = {}
+def _current(results: Sequence[Row]) -> list[tuple[str, str]]:
+    """The expectations of the last check: ones that left the configuration are not shown."""
+    last = max((row["checked_at"] for row in results), default=None)
+    return [_key(row) for row in results if row["checked_at"] == last]
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["expectation"], row["says"]
+
+
+def _by_expectation(results: Sequence[Row], keys: Sequence[tuple[str, str]]) -> list[list[Row]]:
+    found: dict[tuple[str, str], list[Row]] = {key: [] for key in keys}
     for row in results:
-        found.setdefault((row["expectation"], row["says"]), []).append(row)
+        if _key(row) in found:
+            found[_key(row)].append(row)
     return list(found.values())
 
 
@@ -164,6 +177,7 @@ def _expectation(rows: Sequence[Row]) -> ExpectationDigest:
         newest["on_failure"],
         tuple(_check(row) for row in rows[-SHOWN:]),
         tuple(r for r in (result.get("result") or {}).get("unexpected_rows") or () if r),
+        moment_text(_moment(failed)),
         _suspects(result["expectation_config"]["kwargs"]),
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from sluice.quality.results import Json, Outcome, config
+from sluice.specs.expression import Expression
 from sluice.specs.quality import Expectation
 
 INDEX = "sluice_index"  # in an expectation's meta: GX orders results by column
@@ -66,6 +67,7 @@ def _build(expectation: Expectation, index: int) -> Any:
     arguments = dict(expectation.kwargs)
     arguments["meta"] = {**arguments.get("meta", {}), INDEX: index}
     if "row_condition" in arguments:
+        arguments["row_condition"] = Expression.parse(str(arguments["row_condition"])).sql
         arguments["condition_parser"] = "spark"
     return get_expectation_impl(expectation.type)(**arguments)
 
@@ -97,19 +99,19 @@ def mistakes(expectation: Expectation) -> list[str]:
     try:
         _build(expectation, 0)
     except ValidationError as error:
-        return [_explain(expectation.type, e, list(kind.__fields__)) for e in error.errors()]
+        told = [e for e in error.errors() if e["type"] != "type_error.dict"]  # GX's parameters
+        return [_explain(expectation.type, e, list(kind.__fields__)) for e in told]
     except (TypeError, ValueError) as error:
         return [f"{expectation.type}: {error}"]
-    return _unanswerable(expectation, kind)
+    return []
 
 
-def _unanswerable(expectation: Expectation, kind: Any) -> list[str]:
-    """Expectations that GX has, but not for Spark."""
+def not_on_spark(expectation: Expectation) -> list[str]:
+    """A mistake if GX has the expectation, but not for Spark."""
+    load()
     from great_expectations.expectations import registry
 
-    metric = getattr(kind, "map_metric", None)
-    if metric is None:
-        return []
+    metric = registry.get_expectation_impl(expectation.type).__dict__.get("map_metric")
     engines = registry._registered_metrics.get(f"{metric}.condition", {}).get("providers", {})  # noqa: SLF001
     if not engines or "SparkDFExecutionEngine" in engines:
         return []
@@ -117,14 +119,14 @@ def _unanswerable(expectation: Expectation, kind: Any) -> list[str]:
 
 
 def _explain(kind: str, error: Mapping[str, Any], accepted: Sequence[str]) -> str:
-    field = ".".join(str(part) for part in error["loc"])
+    field = ".".join(str(part) for part in error["loc"] if part != "__root__")
     if error["type"] == "value_error.extra":
         return f"{kind} has no argument {field!r}{_instead(field, accepted)}"
     if error["type"] == "value_error.missing":
         return f"{kind} needs the argument {field!r}"
-    return f"{kind}: {field}: {error['msg']}"
+    return ": ".join(part for part in (kind, field, error["msg"]) if part)
 
 
 def _instead(name: str, accepted: Sequence[str]) -> str:
-    near = get_close_matches(name, accepted, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+    close = get_close_matches(name, accepted, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -6,7 +6,7 @@ null meets no bound.
 """
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,3 @@ AGGREGATES: Mapping[str, str] = {
         "coalesce(try_divide(count({column}) {rows}, count(*) {rows}), 0.0D)"
     ),
 }
-
-COMPILED: Mapping[str, Callable[[Expectation], Measure]] = dict.fromkeys(
-    AGGREGATES, compile_measure
-)

@@ -44,6 +44,7 @@ def write(folder: Path, pages: Mapping[str, str]) -> Path:
 
 
 def page_name(table: TableDigest) -> str:
+    """The file of a table's page."""
     return re.sub(r"[^a-z0-9_.]", "-", table.name.lower()) + ".html"
 
 

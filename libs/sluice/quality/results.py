@@ -56,7 +56,8 @@ class Outcome:
         if self.unexpected_count is None:
             return str(self.details.get("observed_value"))
         percent = self.details.get("unexpected_percent") or 0.0
-        return f"{self.unexpected_count} of {self.element_count} rows unexpected ({percent:.3g} %)"
+        counts = f"{self.unexpected_count:,} of {self.element_count:,}"
+        return f"{counts} rows unexpected ({percent:.3g} %)"
 
 
 def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any
 
 from sluice.quality.sql import every, literal, name, some, text
+from sluice.specs.expression import Expression
 from sluice.specs.quality import Expectation
 
 Kwargs = Mapping[str, Any]
@@ -55,7 +56,7 @@ def compile_row_rule(expectation: Expectation) -> RowRule:
 def domain(kwargs: Kwargs) -> str:
     """The rows that an expectation speaks about."""
     condition = kwargs.get("row_condition")
-    return f"({condition})" if condition else "true"
+    return f"({Expression.parse(str(condition)).sql})" if condition else "true"
 
 
 def bounds(value: str, kwargs: Kwargs) -> str:

@@ -5,7 +5,7 @@ the first two, one grouping job the third. Only what is left needs Great Expecta
 whose import alone takes longer than judging a batch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sluice.errors import ConfigError
@@ -13,14 +13,17 @@ from sluice.quality import measures, row_rules, uniqueness
 from sluice.quality.measures import Measure
 from sluice.quality.row_rules import RowRule
 from sluice.quality.uniqueness import Uniqueness
+from sluice.specs.expression import Expression
 from sluice.specs.quality import Expectation
+
+Rule = RowRule | Measure | Uniqueness
 
 # Expectations that a batch of rows can't answer, however it is asked.
 MEANINGLESS: Mapping[str, str] = {
-    "expect_column_values_to_be_increasing": "a batch has no order of rows",
-    "expect_column_values_to_be_decreasing": "a batch has no order of rows",
-    "expect_table_row_count_to_equal_other_table": "a batch is one table",
-    "expect_query_results_to_match_comparison": "a batch is one table",
+    "expect_column_values_to_be_increasing": "a batch of rows has no order",
+    "expect_column_values_to_be_decreasing": "a batch of rows has no order",
+    "expect_table_row_count_to_equal_other_table": "only one table is at hand",
+    "expect_query_results_to_match_comparison": "only one table is at hand",
 }
 
 
@@ -40,34 +43,68 @@ class Suite:
         return tuple(r for r in self.rows if r.expectation.on_failure == "quarantine")
 
 
+COMPILERS: Mapping[str, Callable[[Expectation], Rule]] = {
+    **dict.fromkeys(row_rules.COMPILED, row_rules.compile_row_rule),
+    **dict.fromkeys(measures.AGGREGATES, measures.compile_measure),
+    **dict.fromkeys(uniqueness.COMPILED, uniqueness.compile_uniqueness),
+}
+
+
 def build_suite(table: str, expectations: Sequence[Expectation]) -> Suite:
     """The expectations of `table`, compiled; all that can't be done is refused together."""
     if mistakes := [f"{table}: {m}" for e in expectations for m in refusals(e)]:
         raise ConfigError(mistakes)
-    compiled = row_rules.COMPILED, measures.COMPILED, uniqueness.COMPILED
-    row, measure, unique = ([e for e in expectations if e.type in kind] for kind in compiled)
+    rules = [COMPILERS[e.type](e) for e in expectations if e.type in COMPILERS]
     return Suite(
         table,
-        tuple(row_rules.compile_row_rule(e) for e in row),
-        tuple(measures.compile_measure(e) for e in measure),
-        tuple(uniqueness.compile_uniqueness(e) for e in unique),
-        tuple(e for e in expectations if not any(e.type in kind for kind in compiled)),
+        tuple(rule for rule in rules if isinstance(rule, RowRule)),
+        tuple(rule for rule in rules if isinstance(rule, Measure)),
+        tuple(rule for rule in rules if isinstance(rule, Uniqueness)),
+        tuple(e for e in expectations if e.type not in COMPILERS),
     )
 
 
 def refusals(expectation: Expectation) -> list[str]:
     """Why an expectation that Great Expectations knows can't be used here."""
-    kind, found = expectation.type, []
-    if kind in MEANINGLESS:
-        found.append(f"{kind} can't be answered: {MEANINGLESS[kind]}")
-    if expectation.on_failure == "quarantine" and kind not in row_rules.COMPILED:
-        accepted = ", ".join(sorted(row_rules.COMPILED))
-        found.append(
-            f"{kind} says nothing about a single row, so it can't send rows to quarantine"
-            f" (use stop or warn). accepted with quarantine: {accepted}"
-        )
+    found = (refuse(expectation) for refuse in (_meaning, _quarantine, _condition, _arguments))
+    return [f"{expectation.type}: {why}" for why in found if why]
+
+
+def _meaning(expectation: Expectation) -> str:
+    return MEANINGLESS.get(expectation.type, "")
+
+
+def _quarantine(expectation: Expectation) -> str:
+    if expectation.on_failure != "quarantine" or expectation.type in row_rules.COMPILED:
+        return ""
+    return (
+        "says nothing about a single row, so it can't send rows to quarantine (use stop or warn)."
+        f" accepted with quarantine: {', '.join(sorted(row_rules.COMPILED))}"
+    )
+
+
+def _condition(expectation: Expectation) -> str:
+    """What makes a row condition unfit for Spark."""
+    condition = expectation.kwargs.get("row_condition")
     if expectation.kwargs.get("condition_parser", "spark") != "spark":
-        found.append(f"{kind}: row_condition is Spark SQL; condition_parser must be spark")
+        return "row_condition is Spark SQL; condition_parser must be spark, or be left out"
+    try:
+        Expression.parse("true" if condition is None else str(condition))
+    except ValueError as error:
+        return f"row_condition: {error}"
+    return ""
+
+
+def _arguments(expectation: Expectation) -> str:
+    """What keeps the arguments from being compiled, if their type is."""
     if None in (expectation.kwargs.get("value_set") or ()):
-        found.append(f"{kind}: null in value_set accepts every value, since null is never unequal")
-    return found
+        return "null in value_set accepts every value, since null is never unequal"
+    if expectation.type not in COMPILERS or _condition(expectation):
+        return ""
+    try:
+        COMPILERS[expectation.type](expectation)
+    except KeyError as missing:
+        return f"needs the argument {missing}, or a value that it knows"
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from sluice.quality.row_rules import RowRule
@@ -51,20 +50,25 @@ class Tally:
 
 def tally(split: DataFrame, suite: Suite) -> Tally:
     """One Spark job over a split batch (see `gate.split`)."""
-    numbered = split.withColumn("_sluice_nth", F.monotonically_increasing_id())
-    row_json = f"struct({', '.join(_shown(split))})"
+    flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule)]
+    nth = "monotonically_increasing_id() AS _sluice_nth"
+    judged = split.selectExpr("*", nth, f"{ACCEPTED} AS _sluice_accepted", *flags)
+    row = f"struct({', '.join(_shown(split))})"
     aggregates = [
         "count(*) AS read",
-        f"count_if({ACCEPTED}) AS accepted",
-        *(a for i, rule in enumerate(suite.rows) for a in _of_rule(i, rule, row_json)),
-        *(f"{m.aggregate(ACCEPTED)} AS observed_{i}" for i, m in enumerate(suite.measures)),
+        "count_if(_sluice_accepted) AS accepted",
+        *(a for i in range(len(suite.rows)) for a in _counts(i, row)),
+        *(
+            f"{m.aggregate('_sluice_accepted')} AS observed_{i}"
+            for i, m in enumerate(suite.measures)
+        ),
     ]
-    row = numbered.selectExpr(*aggregates).toArrow().to_pylist()[0]
+    found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
     return Tally(
-        row["read"],
-        row["accepted"],
-        tuple(_row_counts(row, i) for i in range(len(suite.rows))),
-        tuple(row[f"observed_{i}"] for i in range(len(suite.measures))),
+        found["read"],
+        found["accepted"],
+        tuple(_row_counts(found, i) for i in range(len(suite.rows))),
+        tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
     )
 
 
@@ -80,14 +84,22 @@ def _shown(split: DataFrame) -> Iterator[str]:
         yield f"left({quoted}, {LONGEST_TEXT}) AS {quoted}" if is_text else quoted
 
 
-def _of_rule(i: int, rule: RowRule, row: str) -> tuple[str, ...]:
+def _flags(i: int, rule: RowRule) -> tuple[str, ...]:
+    """Computed once for each row, so that counting them is cheap."""
     population = READABLE if rule.expectation.on_failure == "quarantine" else ACCEPTED
-    violated = f"{population} AND {rule.violated}"
-    first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE {violated})"
     return (
-        f"count_if({population} AND {rule.domain}) AS elements_{i}",
-        f"count_if({population} AND {rule.considered}) AS considered_{i}",
-        f"count_if({violated}) AS unexpected_{i}",
+        f"{population} AND {rule.domain} AS _sluice_in_{i}",
+        f"{population} AND {rule.considered} AS _sluice_of_{i}",
+        f"{population} AND {rule.violated} AS _sluice_not_{i}",
+    )
+
+
+def _counts(i: int, row: str) -> tuple[str, ...]:
+    first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE _sluice_not_{i})"
+    return (
+        f"count_if(_sluice_in_{i}) AS elements_{i}",
+        f"count_if(_sluice_of_{i}) AS considered_{i}",
+        f"count_if(_sluice_not_{i}) AS unexpected_{i}",
         f"transform({first}, r -> to_json(r)) AS samples_{i}",
     )
 

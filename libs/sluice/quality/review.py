@@ -1,0 +1,80 @@
+"""What is wrong with an expectation, told before any batch is held against it.
+
+Great Expectations checks its own names and arguments; what it leaves to run time is checked here:
+values that can't be compared with their column, row conditions that Spark would not take, and what
+a batch can't answer at all. Its import makes this take seconds, so only `sluice validate` asks.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from sluice.quality import engine
+from sluice.quality.suite import COMPILERS, refusals
+from sluice.specs.expression import Expression
+from sluice.specs.names import unknown
+from sluice.specs.quality import Expectation
+
+# Arguments whose values are compared with the column's, where the expectation is about one column.
+COMPARED = ("min_value", "max_value", "value_set")
+ABOUT_LENGTHS_OR_COUNTS = ("length", "count", "proportion", "mean", "sum", "stdev", "median")
+NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+
+
+def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
+    """Every mistake, in words; `columns` are the table's, with Spark types ('' where unknown)."""
+    if told := engine.mistakes(expectation) or refusals(expectation):
+        return told
+    return [
+        *([] if expectation.type in COMPILERS else engine.not_on_spark(expectation)),
+        *_order(expectation.kwargs),
+        *_condition(expectation.kwargs.get("row_condition"), columns),
+        *_values(expectation, columns),
+    ]
+
+
+def _order(kwargs: Mapping[str, Any]) -> Iterator[str]:
+    low, high = kwargs.get("min_value"), kwargs.get("max_value")
+    if type(low) is type(high) and low is not None and low > high:
+        yield f"min_value {low!r} is greater than max_value {high!r}"
+
+
+def _condition(condition: Any, columns: Mapping[str, str]) -> Iterator[str]:
+    """Columns of a row condition that the table lacks."""
+    if condition is None:
+        return
+    read = Expression.parse(str(condition)).reads(columns)
+    for column in sorted(read - set(columns)):
+        yield f"row_condition: {unknown('column', column, columns)}"
+
+
+def _values(expectation: Expectation, columns: Mapping[str, str]) -> Iterator[str]:
+    """Values that Spark could not compare with the column's."""
+    column = expectation.kwargs.get("column", "")
+    kind = columns.get(column, "").upper()
+    if not kind or any(word in expectation.type for word in ABOUT_LENGTHS_OR_COUNTS):
+        return
+    for argument in COMPARED:
+        given = expectation.kwargs.get(argument)
+        for value in given if isinstance(given, list | tuple) else [given]:
+            if value is not None and not _is_comparable(value, kind):
+                yield f"{argument}: {value!r} can't be compared with {column}, which is {kind}"
+
+
+def _is_comparable(value: Any, kind: str) -> bool:
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    if kind.startswith(NUMBERS):
+        return is_number or (isinstance(value, str) and _reads_as_number(value))
+    if kind == "STRING":
+        return isinstance(value, str)
+    if kind.startswith(("TIMESTAMP", "DATE")):
+        return not is_number
+    return True
+
+
+def _reads_as_number(value: str) -> bool:
+    try:
+        Decimal(value)
+    except InvalidOperation:
+        return False
+    return True
