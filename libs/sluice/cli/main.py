@@ -18,22 +18,23 @@ from sluice.errors import ExitCode, SluiceError
 COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("sluice.cli.project:validate", "Check the configuration: every mistake at once."),
     "schema": ("sluice.cli.project:schema", "Print the configuration's JSON Schema, for editors."),
-    "doctor": ("sluice.cli.project:doctor", "Check what this machine and the logs lack."),
-    "plan": ("sluice.cli.runs:plan", "Show what a run would read, and how; nothing is run."),
+    "plan": ("sluice.cli.views:plan", "Show what a run would read, and how; nothing is run."),
     "run": ("sluice.cli.runs:run", "Run a pipeline: sources, then dimensions, then views."),
     "ingest": ("sluice.cli.runs:ingest", "Read a source's intervals."),
     "load": ("sluice.cli.runs:load", "Load a dimension."),
     "advance": ("sluice.cli.runs:advance", "Bring views up to their inputs."),
-    "verify": ("sluice.cli.runs:verify", "Recompute views and compare; exit 1 if they differ."),
-    "rebuild": ("sluice.cli.runs:rebuild", "Recompute a view and swap it in, in one commit."),
-    "maintain": ("sluice.cli.runs:maintain", "Compact, seal, expire and vacuum, within the guard."),
+    "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
+    "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
-    "changes": ("sluice.cli.reads:changes", "Show a table's changelog, or what one run changed."),
-    "top": ("sluice.cli.reads:top", "Show the rankings of a top-k."),
+    "changes": (
+        "sluice.cli.rankings:changes",
+        "Show a table's changelog, or what one run changed.",
+    ),
+    "top": ("sluice.cli.rankings:top", "Show the rankings of a top-k."),
     "get": ("sluice.cli.reads:get", "Show the row of one key."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "fetch": ("sluice.cli.reads:fetch", "Read a window store by key and time."),
-    "status": ("sluice.cli.reads:status", "Show every table's version, rows, lag and last batch."),
+    "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
 
 

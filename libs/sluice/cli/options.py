@@ -9,6 +9,8 @@ from sluice.cli.output import Format
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+version_option = click.option("--version", type=int, help="Read the table as of this version.")
+
 
 def config_option(command: F) -> F:
     """`--config DIR`, as the argument `config`."""

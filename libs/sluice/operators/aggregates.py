@@ -117,7 +117,7 @@ class Accumulator:
         parameters = [F.lit(p) for p in self.aggregate.parameters]
         match self.aggregate.function:
             case "min" | "max" | "approx_count_distinct":
-                return getattr(F, self.aggregate.function)(value)
+                return F.call_function(self.aggregate.function, value)
             case "count_distinct":
                 return F.size(F.collect_set(value)).cast("bigint")
             case "collect_set":

@@ -7,12 +7,13 @@ take the last `checked_at` of a (table, interval_start, expectation).
 
 import datetime as dt
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sluice.quality.gate import Verdict
-from sluice.quality.results import Outcome
+if TYPE_CHECKING:
+    from sluice.quality.gate import Verdict
+    from sluice.quality.results import Outcome
 
 TABLE = "__quality/results"
 TIME = pa.timestamp("us", tz="UTC")
@@ -37,7 +38,7 @@ SCHEMA = pa.schema(
 
 
 def rows(
-    verdict: Verdict,
+    verdict: "Verdict",
     *,
     run: str,
     batch: int,
@@ -57,7 +58,7 @@ def rows(
     return pa.Table.from_pylist([common | _row(o) for o in verdict.outcomes], schema=SCHEMA)
 
 
-def _row(outcome: Outcome) -> dict[str, Any]:
+def _row(outcome: "Outcome") -> dict[str, Any]:
     return {
         "expectation": outcome.expectation.label,
         "says": outcome.says,

@@ -29,7 +29,7 @@ from sluice.runtime.writing import Target, write
 from sluice.specs.definition import definition
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
-from sluice.specs.source import Declared, Source
+from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
 from sluice.storage.feed_size import FeedSize
@@ -162,7 +162,7 @@ def _parse(session: SparkSession, project: Project, delivery: Delivery) -> DataF
     return placed(judged, spec.key)
 
 
-def _resolved(spec: Declared, project: Project) -> Declared:
+def _resolved(spec: Source, project: Project) -> Source:
     return spec.model_copy(update={"path": project.resolve(spec.path)}) if spec.path else spec
 
 

@@ -80,7 +80,8 @@ def plan_load(project: Project, table: Table) -> Snapshot:
     """What a load would read. Starts no Spark. Raises UsageError if there are no files."""
     spec = table.spec
     assert isinstance(spec, Dimension)
-    lake, files = layout(project), ()
+    lake = layout(project)
+    files: tuple[LandedFile, ...] = ()
     if spec.format in ("json", "csv", "parquet"):
         files = tuple(landing.list_files(project.resolve(spec.path)))
         if not files:

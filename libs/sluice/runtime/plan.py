@@ -164,10 +164,7 @@ def _check_definition(node: Node, before: Head | None) -> None:
     built_by = before.position.definition if before and before.position else ""
     if built_by and built_by != node.definition:
         raise ConfigError(
-            [
-                f"{node.table.id} was built by another definition ({built_by}) than the "
-                f"configuration has now ({node.definition})"
-            ],
+            [f"{node.table.id} was built by another definition than the configuration has now"],
             hint=f"run `sluice rebuild {node.table.id}`, or take the change back",
         )
 

@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from sluice.errors import QualityStop
 from sluice.operators.operator import union
 from sluice.quality.tally import FILE, RAW, REASON
-from sluice.specs.source import Declared
+from sluice.specs.dimension import Dimension
+from sluice.specs.source import Source
 from sluice.storage.landing import LandedFile
 
+Declared = Source | Dimension
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 
 
@@ -170,7 +171,7 @@ def _unreadable(
     absent = {**{c.name: c.type for c in spec.columns}, **own}
     for name, type_ in absent.items():
         frame = frame.withColumn(name, F.expr(f"CAST(NULL AS {type_})"))
-    return frame.select(*StructType.fromDDL(_with_own(spec)).names)
+    return frame.select(*empty(session, spec).columns)
 
 
 def _check_columns(spec: Declared, found: Sequence[str], files: Sequence[LandedFile]) -> None:

@@ -1,4 +1,4 @@
-"""The rows that an operator reads: inputs and references at pinned versions, only the columns it uses."""
+"""The rows that an operator reads: at pinned versions, only the columns that it uses."""
 
 from collections.abc import Mapping
 

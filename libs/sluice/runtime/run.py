@@ -1,4 +1,4 @@
-"""The embedded main job: intervals in order, and in each its sources, dimensions, then every view."""
+"""The embedded main job: interval by interval, sources, then dimensions, then every view."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ def run(
     project: Project,
     pipeline: Pipeline,
     intervals: Iterable[Interval],
-    on_step: Step = lambda report: None,
+    on_step: Step = lambda _: None,
 ) -> list[BatchReport]:
     """Run a pipeline over `intervals`; `on_step` hears of every table as it is done."""
     reports: list[BatchReport] = []

@@ -6,9 +6,9 @@ through Spark Connect; what they need of either is set here.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
@@ -17,6 +17,7 @@ from sluice.specs.project import SparkSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -75,6 +76,15 @@ class Spark:
         """End it, if it was started."""
         if self.is_started:
             self.session.stop()
+
+
+def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
+    """What `work` returns; the session, if one was needed, is stopped afterwards."""
+    spark = Spark(settings)
+    try:
+        return work(spark)
+    finally:
+        spark.stop()
 
 
 def open_session(settings: SparkSettings) -> "SparkSession":

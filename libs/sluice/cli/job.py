@@ -1,0 +1,114 @@
+"""A job: one step of a run as a process of its own, for spark-submit and for schedulers.
+
+It prints its report as one line of JSON, the last of its output, and writes the same to the file
+named by `--report`: the batches' reports, or what went wrong with a hint. Its exit code says
+whether a retry can help.
+"""
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import ExitCode, SluiceError, UsageError
+from sluice.runtime.batch import Run
+from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+from sluice.specs.interval import Interval, parse_time
+from sluice.specs.project import Project, load
+from sluice.specs.table import Table
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the process was asked to do."""
+
+    names: Sequence[str]
+    config: Path
+    run: Run
+    start: str | None
+    end: str | None
+
+    @cached_property
+    def project(self) -> Project:
+        return load(self.config)
+
+    @cached_property
+    def spark(self) -> Spark:
+        return Spark(self.project.spark)
+
+    @property
+    def tables(self) -> list[Table]:
+        return [self.project.graph.table(name) for name in self.names]
+
+    def intervals(self, pipeline: str) -> list[Interval]:
+        """The asked time, cut along the pipeline's schedule; none if no time was asked for."""
+        if not self.start or not self.end:
+            return []
+        schedule = self.project.pipelines[pipeline].schedule
+        return schedule.intervals(parse_time(self.start), parse_time(self.end))
+
+
+Work = Callable[[Job], Iterable[BatchReport]]
+
+
+def run_job(work: Work, argv: Sequence[str] | None = None) -> int:
+    """Does the work, reports, and returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    told = _done(work, arguments)
+    line = json.dumps(told, default=str)
+    if arguments.report:
+        Path(arguments.report).write_text(line, "utf-8")
+    print(line, flush=True)
+    return int(told["exit_code"])
+
+
+def _done(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
+    reports: list[dict[str, Any]] = []
+    try:
+        job = _job(arguments)
+        reports.extend(report.to_dict() for report in work(job))
+        job.spark.stop()
+    except SluiceError as error:
+        return _failure(reports, error.message, error.hint, error.exit_code)
+    except Exception as error:  # noqa: BLE001 a job's last word: whatever it was, it is reported
+        traceback.print_exc()
+        what = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+        return _failure(reports, what, "the trace is in the log", ExitCode.RETRY)
+    return {"reports": reports, "exit_code": int(ExitCode.OK)}
+
+
+def _failure(
+    reports: list[dict[str, Any]], error: str, hint: str, exit_code: ExitCode
+) -> dict[str, Any]:
+    print(f"error: {error}\nhint: {hint}" if hint else f"error: {error}", file=sys.stderr)
+    return {"reports": reports, "error": error, "hint": hint, "exit_code": int(exit_code)}
+
+
+def _job(arguments: argparse.Namespace) -> Job:
+    run = Run(arguments.run_id, _pins(arguments.pin))
+    return Job(arguments.names, arguments.config, run, arguments.start, arguments.end)
+
+
+def _pins(pins: Iterable[str]) -> Mapping[str, int]:
+    try:
+        return {name: int(version) for name, version in (pin.rsplit("=", 1) for pin in pins)}
+    except ValueError:
+        raise UsageError(f"--pin takes dimension=version, not {' '.join(pins)}") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("names", nargs="+", help="tables, or a pipeline, in the order to be done")
+    parser.add_argument("--config", type=Path, default=Path("config"), help="its folder")
+    parser.add_argument("--run-id", default="", help="the run that this step belongs to")
+    parser.add_argument("--start", help="the first instant of the data interval")
+    parser.add_argument("--end", help="the instant after its last")
+    parser.add_argument("--pin", action="append", default=[], metavar="DIMENSION=VERSION")
+    parser.add_argument("--report", metavar="FILE", help="where to write the report, too")
+    return parser

@@ -1,0 +1,153 @@
+"""The commands that bring tables up to date: what DAG tasks do, with Spark in this process."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import click
+
+from sluice.cli.options import config_option, format_option
+from sluice.cli.output import Format
+from sluice.cli.progress import Steps, summary
+from sluice.errors import UsageError
+from sluice.reporting.publish import publish
+from sluice.runtime.batch import Run
+from sluice.runtime.batch import advance as advance_view
+from sluice.runtime.ingest import ingest as ingest_interval
+from sluice.runtime.load import load as load_dimension
+from sluice.runtime.report import BatchReport
+from sluice.runtime.run import intervals_to_run
+from sluice.runtime.run import run as run_pipeline
+from sluice.runtime.session import Spark, with_spark
+from sluice.specs.interval import parse_time
+from sluice.specs.project import Pipeline, Project
+from sluice.specs.project import load as load_project
+from sluice.specs.table import Table
+
+start_option = click.option("--start", metavar="T", help="The first instant, e.g. 2017-05-08.")
+end_option = click.option("--end", metavar="T", help="The instant after the last.")
+pin_option = click.option(
+    "--pin", multiple=True, metavar="DIMENSION=VERSION", help="Use at least this version."
+)
+
+
+@click.command()
+@click.argument("pipeline")
+@start_option
+@end_option
+@format_option
+@config_option
+def run(pipeline: str, start: str | None, end: str | None, format_: Format, config: str) -> None:
+    """Run PIPELINE: for each interval its sources, then dimensions, then every view.
+
+    Without bounds, every complete interval since start_date that was not delivered yet.
+    """
+    project = load_project(config)
+    declared = _pipeline(project, pipeline)
+    first, last = (parse_time(t) if t else None for t in (start, end))
+    intervals = intervals_to_run(project, declared, first, last, datetime.now(UTC))
+    tables = project.graph.pipeline(pipeline)
+    with Steps(len(intervals) * _steps(tables), format_ is Format.TABLE) as steps:
+        reports = with_spark(
+            project.spark,
+            lambda spark: run_pipeline(spark, project, declared, intervals, steps.done),
+        )
+    summary(reports, format_)
+    path = publish(project)
+    if format_ is Format.TABLE:
+        click.echo(f"{len(intervals)} intervals; quality report: {path}")
+
+
+@click.command()
+@click.argument("source")
+@click.option("--start", required=True, metavar="T", help="The first instant.")
+@click.option("--end", required=True, metavar="T", help="The instant after the last.")
+@format_option
+@config_option
+def ingest(source: str, start: str, end: str, format_: Format, config: str) -> None:
+    """Deliver the intervals of [START, END) of SOURCE; each replaces what it delivered before."""
+    project = load_project(config)
+    table = _table(project, source, "source")
+    schedule = project.pipelines[table.pipeline].schedule
+    intervals = schedule.intervals(parse_time(start), parse_time(end))
+
+    def work(spark: Spark) -> list[BatchReport]:
+        done = (ingest_interval(spark, project, table, i, _run("ingest")) for i in intervals)
+        return [report for reports in done for report in reports]
+
+    summary(with_spark(project.spark, work), format_)
+
+
+@click.command()
+@click.argument("dimension")
+@format_option
+@config_option
+def load(dimension: str, format_: Format, config: str) -> None:
+    """Bring DIMENSION to the state of its source; only rows that differ are written."""
+    project = load_project(config)
+    table = _table(project, dimension, "dimension")
+
+    def work(spark: Spark) -> Iterable[BatchReport]:
+        return load_dimension(spark, project, table, _run("load"))
+
+    summary(with_spark(project.spark, work), format_)
+
+
+@click.command()
+@click.argument("views", nargs=-1, required=True)
+@pin_option
+@format_option
+@config_option
+def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, config: str) -> None:
+    """Bring VIEWS up to their inputs, inputs before the views over them."""
+    project = load_project(config)
+    this = Run(_run("advance").id, _pins(project, pin))
+    tables = [_view(project, name) for name in views]
+
+    def work(spark: Spark) -> list[BatchReport]:
+        return [r for t in tables for r in advance_view(spark, project, t, this)]
+
+    summary(with_spark(project.spark, work), format_)
+
+
+def _steps(tables: Iterable[Table]) -> int:
+    """How many tables an interval of a pipeline advances, with the internal ones."""
+    return sum(1 for t in tables if t.is_stored)
+
+
+def _pipeline(project: Project, name: str) -> Pipeline:
+    if name not in project.pipelines:
+        known = ", ".join(project.pipelines)
+        raise UsageError(f"unknown pipeline {name!r}", hint=f"pipelines are: {known}")
+    return project.pipelines[name]
+
+
+def _table(project: Project, name: str, kind: str) -> Table:
+    table = project.graph.table(name)
+    if table.kind != kind:
+        raise UsageError(f"{table.id} is a {table.kind}, not a {kind}")
+    return table
+
+
+def _view(project: Project, name: str) -> Table:
+    table = project.graph.table(name)
+    if not table.is_view:
+        raise UsageError(
+            f"{table.id} is a {table.kind}, not a view",
+            hint="`sluice ingest` delivers sources, `sluice load` dimensions",
+        )
+    return table
+
+
+def _run(step: str) -> Run:
+    return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
+
+
+def _pins(project: Project, pins: Iterable[str]) -> dict[str, int]:
+    found = {}
+    for pin in pins:
+        name, _, version = pin.rpartition("=")
+        if not name or not version.isdigit():
+            raise UsageError(f"--pin takes DIMENSION=VERSION, not {pin!r}")
+        found[project.graph.table(name).id] = int(version)
+    return found

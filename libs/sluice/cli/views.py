@@ -1,0 +1,109 @@
+"""The commands about views as they stand: what is pending, do they hold, building them anew."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from sluice.cli.options import config_option, format_option
+from sluice.cli.output import Format, print_table, write_json, write_rows
+from sluice.cli.progress import summary
+from sluice.errors import ExitCode
+from sluice.runtime.batch import Run
+from sluice.runtime.explain import Step, explain
+from sluice.runtime.nodes import nodes_of
+from sluice.runtime.rebuild import rebuild as rebuild_view
+from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark, with_spark
+from sluice.runtime.verify import Verdict
+from sluice.runtime.verify import verify as verify_table
+from sluice.specs.project import Project
+from sluice.specs.project import load as load_project
+from sluice.specs.table import Table
+from sluice.storage.lake import exists, layout
+
+
+@click.command()
+@click.argument("table", required=False)
+@format_option
+@config_option
+def plan(table: str | None, format_: Format, config: str) -> None:
+    """Show what the next batch of TABLE (or of every table) would read, and how. Runs nothing."""
+    project = load_project(config)
+    chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
+    steps = [step for t in chosen for step in explain(project, t)]
+    if format_ is Format.TABLE:
+        print_table(PLAN_COLUMNS, [_row(step) for step in steps])
+        return
+    for step in steps:
+        write_json(asdict(step))
+
+
+@click.command()
+@click.argument("views", nargs=-1)
+@format_option
+@config_option
+def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
+    """Recompute VIEWS (or all) at the versions they reflect and compare. Exit 1 if one differs."""
+    project = load_project(config)
+    tables = [project.graph.table(name) for name in views] or _computed(project)
+
+    def work(spark: Spark) -> list[Verdict]:
+        return [verdict for t in tables for verdict in verify_table(spark, project, t)]
+
+    verdicts = with_spark(project.spark, work)
+    _show_verdicts(verdicts, format_)
+    if not all(verdict.is_equal for verdict in verdicts):
+        raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
+
+
+@click.command()
+@click.argument("view")
+@format_option
+@config_option
+def rebuild(view: str, format_: Format, config: str) -> None:
+    """Recompute VIEW by its definition of today, in one commit of what differs."""
+    project = load_project(config)
+    table = project.graph.table(view)
+    run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+
+    def work(spark: Spark) -> Iterable[BatchReport]:
+        return rebuild_view(spark, project, table, run)
+
+    summary(with_spark(project.spark, work), format_)
+
+
+PLAN_COLUMNS = ("table", "next", "pending", "rows", "bytes", "because")
+VERDICT_COLUMNS = ("table", "version", "rows", "verdict", "missing", "extra", "different")
+
+
+def _row(step: Step) -> tuple[object, ...]:
+    pending = ", ".join(f"{i} ({a}, {b}]" for i, (a, b) in step.pending.items())
+    return (step.table, step.next, pending, step.rows, step.bytes or None, step.reason)
+
+
+def _computed(project: Project) -> list[Table]:
+    """The tables that are a query over others, and have been built."""
+    lake = layout(project)
+    tables = project.graph.tables.values()
+    return [t for t in tables if nodes_of(t, project.graph) and exists(lake.uri(t.id))]
+
+
+def _show_verdicts(verdicts: Iterable[Verdict], format_: Format) -> None:
+    found = list(verdicts)
+    if format_ is not Format.TABLE:
+        for verdict in found:
+            write_json(asdict(verdict))
+        return
+    print_table(VERDICT_COLUMNS, [_verdict_row(v) for v in found])
+    for verdict in found:
+        if not verdict.is_equal:
+            click.echo(f"{verdict.table}: rows that differ from the recompute")
+            columns = list(verdict.differences[0])
+            write_rows(verdict.differences, columns, Format.TABLE)
+
+
+def _verdict_row(v: Verdict) -> tuple[object, ...]:
+    verdict = "equal" if v.is_equal else "DIFFERS"
+    return (v.table, v.version, v.rows, verdict, v.missing, v.extra, v.different)

@@ -1,0 +1,69 @@
+"""A table's next batch in words: what `sluice plan` shows. Nothing is run, no Spark is started."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sluice.runtime.load import plan_load
+from sluice.runtime.nodes import nodes_of
+from sluice.runtime.plan import BatchPlan, plan_batch
+from sluice.specs.dimension import Dimension
+from sluice.specs.project import Project
+from sluice.specs.source import Source
+from sluice.specs.table import Table
+from sluice.storage.intervals import deliveries
+from sluice.storage.lake import exists, layout
+
+
+@dataclass(frozen=True)
+class Step:
+    """One table's next batch. `pending`: input -> versions (from, to]; sizes of what is read."""
+
+    table: str
+    next: str
+    reason: str = ""
+    pending: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    references: Mapping[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    bytes: int = 0
+    files: int = 0
+
+
+def explain(project: Project, table: Table) -> list[Step]:
+    """The next step of a table and of the internal tables behind it."""
+    steps = list(_delivery(project, table))
+    if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
+        return steps
+    plans = (plan_batch(n, layout(project), project.graph) for n in nodes_of(table, project.graph))
+    return [*steps, *(_step(plan) for plan in plans)]
+
+
+def _delivery(project: Project, table: Table) -> Iterator[Step]:
+    if isinstance(table.spec, Source):
+        known = deliveries(layout(project).uri(table.id, "intervals"))
+        last = f", the last one {known[-1].interval.start:%Y-%m-%d %H:%M}" if known else ""
+        yield Step(table.id, "ingest", f"{len(known)} intervals were delivered{last}")
+    elif isinstance(table.spec, Dimension):
+        found = plan_load(project, table)
+        size = sum(f.size for f in found.files)
+        files = len(found.files)
+        if found.is_loaded:
+            yield Step(table.id, "nothing", "the files are those that were loaded")
+        else:
+            yield Step(table.id, "load", "files are new or changed", bytes=size, files=files)
+
+
+def _step(plan: BatchPlan) -> Step:
+    if plan.waiting_for:
+        return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
+    if not plan.is_pending:
+        return Step(plan.node.id, "nothing", "no input has new data")
+    return Step(
+        plan.node.id,
+        plan.strategy.value,
+        plan.reason,
+        pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
+        references={i: p.version for i, p in plan.references.items()},
+        rows=plan.size.rows,
+        bytes=plan.size.bytes,
+        files=plan.size.files,
+    )
