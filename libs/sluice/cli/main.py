@@ -26,10 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
-    "changes": (
-        "sluice.cli.rankings:changes",
-        "Show a table's changelog, or what one run changed.",
-    ),
+    "changes": ("sluice.cli.rankings:changes", "Show a table's changelog, or one run's part."),
     "top": ("sluice.cli.rankings:top", "Show the rankings of a top-k."),
     "get": ("sluice.cli.reads:get", "Show the row of one key."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),

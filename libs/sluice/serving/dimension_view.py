@@ -7,32 +7,21 @@ Spark are taken; a view that needs more is read through a lookup.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
 from deltalake import DeltaTable, QueryBuilder
-from sqlglot import exp
 
 from sluice.errors import UsageError
 from sluice.serving import where as predicates
+from sluice.serving.engine_sql import translated, where_sql
 from sluice.serving.keys import Key, KeyColumns
 from sluice.serving.order import Span
 from sluice.serving.rows import Row, Rows, check_limit
 from sluice.serving.scan import Touched
 from sluice.specs.dimension import DimensionView
-from sluice.specs.expression import Expression
 from sluice.specs.names import unknown
-
-SAME = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),
-    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is),
-    *(exp.In, exp.Between, exp.Case, exp.If, exp.Coalesce, exp.Upper, exp.Lower, exp.DPipe),
-    *(exp.Add, exp.Sub, exp.Mul, exp.Nullif),
-)
 
 
 @dataclass(frozen=True)
@@ -126,7 +115,7 @@ class JoinedTable:
         condition = predicates.parse(where, self.schema) if where else None
         way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
         order = ", ".join(f'"{column}" {way}' for column in self.key_names)
-        reader = self._query(f"{_where(spans)} ORDER BY {order}")
+        reader = self._query(f"{where_sql(spans)} ORDER BY {order}")
         found = _filtered(reader, self.schema, spans, condition, limit)
         schema = pa.schema([self.schema.field(column) for column in shown])
         return Rows((t.select(shown) for t in found), schema, self.version, Touched())
@@ -151,56 +140,17 @@ class JoinedTable:
 
     @cached_property
     def _sql(self) -> str:
-        selected = [f'{_translated(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
+        selected = [f'{translated(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
         first, *others = self._qualifiers
         joins = [f"{self._rows(first)} AS {first}"]
         for qualifier, join in zip(others, self.spec.join[1:], strict=True):
-            condition = _translated(join.on, self.name) if join.on else "TRUE"
+            condition = translated(join.on, self.name) if join.on else "TRUE"
             joins.append(f"LEFT JOIN {self._rows(qualifier)} AS {qualifier} ON {condition}")
         return f"SELECT {', '.join(selected)} FROM {' '.join(joins)}"
 
     def _rows(self, qualifier: str) -> str:
         current = " WHERE is_current" if qualifier in self.history else ""
         return f"(SELECT * FROM dimension_{qualifier}{current})"
-
-
-def _translated(expression: Expression, view: str) -> str:
-    """The expression as the query engine takes it."""
-    tree = sqlglot.parse_one(expression.sql, dialect="spark")
-    for node in tree.walk():
-        if not isinstance(node, SAME):
-            raise UsageError(
-                f"dimension view {view!r} can't be read without Spark: {expression.text!r}",
-                hint="select plain columns here, and compute in the lookup that joins it",
-            )
-    return tree.sql(dialect="postgres", identify=True)
-
-
-def _where(spans: tuple[Span, ...]) -> str:
-    """The spans' first columns as SQL: enough to prune by, the rest is filtered exactly."""
-    tests = []
-    for span in spans:
-        for sign, bound in ((">=", span.low), ("<=", span.high)):
-            literal = _literal(bound[0][-1]) if bound and len(bound[0]) == 2 else None
-            or_null = f' OR "{span.columns[0]}" IS NULL' if sign == "<=" else ""
-            if literal:
-                tests.append(f'("{span.columns[0]}" {sign} {literal}{or_null})')
-    return f"WHERE {' AND '.join(tests)}" if tests else ""
-
-
-def _literal(value: Any) -> str | None:
-    """A value as SQL, None for those that the filter after the join takes care of."""
-    match value:
-        case bool() | datetime():
-            return None
-        case int() | Decimal():
-            return str(value)
-        case str():
-            return "'" + value.replace("'", "''") + "'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case _:
-            return None
 
 
 def _filtered(

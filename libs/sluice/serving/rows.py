@@ -28,7 +28,8 @@ class Rows(Iterator[Row]):
         self.version = version
         self.touched = touched
         self._source = _batches(tables, schema)
-        self._batch = pa.RecordBatch.from_pylist([], schema)
+        nothing = [pa.nulls(0, field.type) for field in schema]
+        self._batch = pa.RecordBatch.from_arrays(nothing, schema=schema)
         self._seen = 0  # rows of the batch that are in the page or were taken
         self._page: deque[Row] = deque()
 

@@ -69,7 +69,8 @@ class Snapshot:
         table = open_delta(name, uri, version, build=build)
         refuse_unreadable(name, table)
         schema = pa.schema(table.schema().to_arrow())
-        actions = pa.table(table.get_add_actions(flatten=True))
+        # Not pa.table(): that imports pandas, 0.2 s, to see whether it was given a frame of it.
+        actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
         partitions = frozenset(table.metadata().partition_columns)
         return cls(name, uri, table.version(), schema, partitions, actions)
 
@@ -127,7 +128,8 @@ class Snapshot:
             found = parquet.row_group(self.uri, group.file.path, group.index, stored)
         except FileNotFoundError:
             raise self._expired() from None
-        return pa.table([_column(found, group, f) for f in fields], schema=pa.schema(fields))
+        columns = [_column(found, group, field) for field in fields]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def _file(self, stats: dict[str, Any], columns: tuple[str, ...]) -> DataFile:
         bounds = {c: from_log(self.kind(c), stats, c) for c in columns}
