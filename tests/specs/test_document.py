@@ -78,9 +78,9 @@ def test_what_is_broken_is_told_with_its_line(
 
 
 def test_a_tag_makes_nothing_but_a_mistake(tmp_path: Path) -> None:
-    found = document(tmp_path, "a: !!python/object/apply:os.system [x]\nb: !!binary aGk=\n")
-    assert found.data == {"a": ["x"], "b": None}
-    assert [where for where, _ in found.mistakes] == [("b",)]
+    found = document(tmp_path, "a: !!python/object:os.system x\nb: !!binary aGk=\n")
+    assert found.data == {"a": None, "b": None}
+    assert [where for where, _ in found.mistakes] == [("a",), ("b",)]
 
 
 def test_an_alias_of_itself_ends(tmp_path: Path) -> None:

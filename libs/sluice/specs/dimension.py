@@ -1,6 +1,6 @@
 """Dimensions: full snapshots of reference data, and views over them, resolved at a lookup."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -42,6 +42,8 @@ class DimensionJoin(Model):
 
 class DimensionView(Model):
     """Dimensions joined to dimensions: not stored, resolved at a lookup or a get."""
+
+    LOADED: ClassVar[frozenset[str]] = frozenset({"name", "pipeline"})
 
     name: Name
     pipeline: str

@@ -4,7 +4,7 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -88,14 +88,17 @@ class Duration:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        parse = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
         return core_schema.json_or_python_schema(
-            json_schema=parse,
-            python_schema=core_schema.union_schema(
-                [core_schema.is_instance_schema(cls), parse], mode="left_to_right"
+            json_schema=core_schema.no_info_after_validator_function(
+                cls, core_schema.str_schema()
             ),
+            python_schema=core_schema.no_info_plain_validator_function(cls._read),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
+
+    @classmethod
+    def _read(cls, data: Any) -> Self:
+        return data if isinstance(data, cls) else cls(str(data))
 
 
 def add_months(moment: datetime, months: int) -> datetime:

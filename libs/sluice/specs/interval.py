@@ -41,7 +41,7 @@ def parse_time(text: str | date | datetime) -> datetime:
         return datetime.combine(text, time(), UTC)
     try:
         return in_utc(datetime.fromisoformat(text.strip()))
-    except ValueError:
+    except (ValueError, AttributeError):
         raise IntervalError(
             f"{text!r} is not a time", hint="write 2017-01-31 or 2017-01-31T08:30:00+01:00"
         ) from None

@@ -12,7 +12,6 @@ from sluice.specs.document import Document, Where
 from sluice.specs.names import unknown
 
 Validated = TypeVar("Validated", bound=BaseModel)
-INJECTED = frozenset({"name", "pipeline"})
 
 
 @dataclass
@@ -125,7 +124,9 @@ def accepted_keys(model: type[BaseModel], where: Where) -> list[str]:
     for part in where:
         inner = _inner(model, part)
         model = inner or model
-    return [f.alias or name for name, f in model.model_fields.items() if name not in INJECTED]
+    keys = [field.alias or name for name, field in model.model_fields.items()]
+    own = getattr(model, "LOADED", frozenset())
+    return [key for key in keys if key not in own]
 
 
 def _inner(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:

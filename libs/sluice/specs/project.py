@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from os import environ as process_environ
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from sluice.specs.building import build, check_modules
 from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.graph import Graph
-from sluice.specs.interval import Schedule, parse_time
+from sluice.specs.interval import IntervalError, Schedule, parse_time
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
 from sluice.specs.names import Name
@@ -23,13 +23,20 @@ from sluice.specs.table import ViewSpec
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
 
+def _read_time(text: Any) -> datetime:
+    try:
+        return parse_time(text)
+    except IntervalError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from None
+
+
 class Pipeline(Model):
     """One pipeline: its schedule and its tables."""
 
     name: Name = Field(alias="pipeline")
     description: str = ""
     schedule: Schedule
-    start_date: Annotated[datetime, BeforeValidator(parse_time)] | None = None
+    start_date: Annotated[datetime, BeforeValidator(_read_time)] | None = None
     catchup: bool = False
     timezone: str = "UTC"
     sources: dict[str, Source] = Field(default_factory=dict)
@@ -49,11 +56,10 @@ class Pipeline(Model):
         }
 
 
-LOADED = frozenset({"pipelines", "root", "graph"})
-
-
 class Project(Model):
     """Everything that is declared, checked; `root` is where relative paths start."""
+
+    LOADED: ClassVar[frozenset[str]] = frozenset({"pipelines", "root", "graph"})
 
     lake: str = "lake"
     spark: SparkSettings = SparkSettings()
@@ -97,7 +103,7 @@ def _project(settings: Reading | None, mistakes: Mistakes) -> Project | None:
     if settings is None:
         return None
     data = {key: value for key, value in settings.document.data.items() if value is not None}
-    for key in sorted(LOADED & data.keys()):
+    for key in sorted(Project.LOADED & data.keys()):
         mistakes.add(settings.document, (key,), f"unknown key {key!r}")
     return mistakes.validated(Project, data, settings.document, ())
 

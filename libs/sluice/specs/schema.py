@@ -20,7 +20,6 @@ VIEWS: tuple[type[Model], ...] = (TopK, Cogroup, Lookup, WindowStore)
 TABLES: tuple[type[Model], ...] = (Source, Dimension, DimensionView, *VIEWS)
 MODELS: tuple[type[BaseModel], ...] = (*TABLES, AirflowSettings)
 VARIABLE = {"type": "string", "pattern": r"\$\{"}
-LOADED = ("pipelines", "root", "graph")
 
 JsonSchema = dict[str, Any]
 
@@ -44,7 +43,7 @@ def _with_variables(schema: Any) -> Any:
 
 def _project() -> JsonSchema:
     whole = Project.model_json_schema(by_alias=True)
-    kept = {name: part for name, part in whole["properties"].items() if name not in LOADED}
+    kept = {name: part for name, part in whole["properties"].items() if name not in Project.LOADED}
     definitions = {name: part for name, part in whole["$defs"].items() if name.endswith("Settings")}
     return _closed(kept, []) | {"$defs": definitions}
 

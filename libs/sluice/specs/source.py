@@ -1,6 +1,6 @@
 """A source: where rows arrive, by interval or as a stream, and what a row looks like."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
@@ -44,6 +44,8 @@ class Change(Model):
 
 class Declared(Model):
     """What sources and dimensions share: rows of a declared schema, in files or elsewhere."""
+
+    LOADED: ClassVar[frozenset[str]] = frozenset({"name", "pipeline"})
 
     name: Name
     pipeline: str

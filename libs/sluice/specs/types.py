@@ -66,7 +66,7 @@ def canonical(text: str) -> str:
         raise ValueError(_no_type(text))
     strange = [part for part in tree.find_all(exp.DataType) if part.this not in OF_SPARK]
     if strange:
-        raise ValueError(_no_type(syntax.render(strange[0])))
+        raise ValueError(_no_type(strange[0].this.name))
     rendered = syntax.render(tree)
     return {"DECIMAL": "DECIMAL(10, 0)"}.get(rendered, rendered)
 

@@ -1,6 +1,6 @@
 """What every view declares, and the event time windows that some of them have."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -46,6 +46,8 @@ def _and(names: set[str]) -> str:
 
 class View(Model):
     """A table that is kept equal to a query over others."""
+
+    LOADED: ClassVar[frozenset[str]] = frozenset({"name", "pipeline"})
 
     name: Name
     pipeline: str
