@@ -162,6 +162,11 @@ def test_a_gate_without_expectations_only_counts(spark: "SparkSession") -> None:
     assert (verdict.rows_read, verdict.rows_accepted, verdict.outcomes) == (2, 2, ())
 
 
+def test_a_sample_shows_the_null_that_it_was_found_for(spark: "SparkSession") -> None:
+    verdict = verdict_on(spark, [None], expect("column_values_to_not_be_null", column="quantity"))
+    assert verdict.outcomes[0].unexpected_rows == [{"quantity": None}]
+
+
 def test_long_text_is_cut_in_samples(spark: "SparkSession") -> None:
     gate = rules(expect("column_value_lengths_to_be_between", column="note", max_value=3))
     batch = spark.createDataFrame([("x" * 1_000_000,)], "note STRING")

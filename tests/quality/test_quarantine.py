@@ -85,7 +85,13 @@ def test_rows_name_interval_batch_and_run(spark: "SparkSession") -> None:
     assert (row["batch"], row["run"]) == (3, "run-1")
 
 
+def test_a_row_is_kept_to_the_microsecond(spark: "SparkSession") -> None:
+    parsed = spark.createDataFrame([(None, 1, NOW)], "household INT, quantity INT, at TIMESTAMP")
+    (row,) = set_aside(GATE.split(parsed))
+    assert dt.datetime.fromisoformat(json.loads(row.raw)["at"]) == NOW
+
+
 def test_a_reader_that_marks_nothing_needs_no_columns_of_ours(spark: "SparkSession") -> None:
     batch = GATE.split(spark.createDataFrame([(None, 1)], "household INT, quantity INT"))
     (row,) = set_aside(batch)
-    assert (row.raw, row.file) == ('{"quantity":1}', None)
+    assert (row.raw, row.file) == ('{"household":null,"quantity":1}', None)

@@ -10,6 +10,7 @@ import datetime as dt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.quality.sql import as_json
 from sluice.quality.tally import ACCEPTED, FILE, RAW, REASONS, visible
 
 SCHEMA = (
@@ -52,5 +53,5 @@ def _joined(field: str) -> Column:
 
 
 def _raw(split: DataFrame) -> Column:
-    whole = f"to_json(struct({', '.join(f'`{c}`' for c in visible(split))}))"
+    whole = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
     return F.expr(f"coalesce({RAW}, {whole})" if RAW in split.columns else whole)

@@ -30,6 +30,12 @@ def literal(value: object) -> str:
     raise TypeError(f"no SQL literal for {value!r} ({type(value).__name__})")
 
 
+def as_json(row: str) -> str:
+    """A struct as JSON that loses nothing: nulls are written, times have their microseconds."""
+    times = text("yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
+    return f"to_json({row}, map('timestampFormat', {times}, 'ignoreNullFields', 'false'))"
+
+
 def every(conditions: Iterable[str]) -> str:
     """All of them; of none, true."""
     return " AND ".join(f"({c})" for c in conditions) or "true"

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType
 
 from sluice.quality.row_rules import RowRule
-from sluice.quality.sql import name
+from sluice.quality.sql import as_json, name
 from sluice.quality.suite import Suite
 
 REASON = "_sluice_reason"
@@ -100,7 +100,7 @@ def _counts(i: int, row: str) -> tuple[str, ...]:
         f"count_if(_sluice_in_{i}) AS elements_{i}",
         f"count_if(_sluice_of_{i}) AS considered_{i}",
         f"count_if(_sluice_not_{i}) AS unexpected_{i}",
-        f"transform({first}, r -> to_json(r)) AS samples_{i}",
+        f"transform({first}, r -> {as_json('r')}) AS samples_{i}",
     )
 
 

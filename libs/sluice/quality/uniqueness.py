@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.quality.row_rules import Kwargs, bounds_text, domain
-from sluice.quality.sql import every, name, some
+from sluice.quality.sql import as_json, every, name, some
 from sluice.specs.quality import Expectation
 
 UNIQUE_ROWS = ("expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique")
@@ -110,5 +110,5 @@ def _summary(rows: DataFrame, rule: Uniqueness) -> DataFrame:
         "count(*) FILTER (WHERE _judged) AS distinct",
         "sum(_rows) FILTER (WHERE _judged AND _rows > 1) AS repeated",
         f"transform(max_by({key}, _rows, {SAMPLES}) FILTER (WHERE _judged AND _rows > 1),"
-        " k -> to_json(k)) AS samples",
+        f" k -> {as_json('k')}) AS samples",
     )
