@@ -1,0 +1,34 @@
+"""The tables as Airflow knows them: one asset each, and what an event says about a change.
+
+A pipeline with `schedule: assets` runs when a table of another pipeline changes. So a task records
+an event only for the tables that its run changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow.sdk import Asset, AssetAny
+
+GROUP = "sluice"
+FACTS = ("version", "batch", "rows_in", "inserted", "updated", "deleted", "quarantined", "refills")
+
+
+def asset(table: str) -> Asset:
+    """The asset of the table with that id."""
+    return Asset(name=table, uri=f"sluice://{table.replace('.', '/', 1)}", group=GROUP)
+
+
+def whenever(tables: Iterable[str]) -> AssetAny:
+    """The schedule of a pipeline that runs when any of those tables changes."""
+    return AssetAny(*(asset(table) for table in tables))
+
+
+def has_changed(report: Mapping[str, Any]) -> bool:
+    """Whether the batch with that report changed its table's rows."""
+    return any(report.get(count) for count in ("inserted", "updated", "deleted"))
+
+
+def facts(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What the event of a change carries."""
+    changed = sum(int(report.get(count) or 0) for count in ("inserted", "updated", "deleted"))
+    return {name: report[name] for name in FACTS if name in report} | {"rows_out": changed}

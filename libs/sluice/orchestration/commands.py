@@ -1,0 +1,51 @@
+"""The command lines of jobs: what a task and its run say to the process that does the work.
+
+A job is a script in the project's `jobs/`. It gets arguments, never a shell's line, and hands back
+what it did, or why it failed, in the file named by `--report`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluice.orchestration.graph import Task, TaskKind
+from sluice.specs.interval import Interval
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a pipeline: its id, its data interval, and the dimension versions it loaded."""
+
+    id: str
+    interval: Interval | None = None
+    pins: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A script and its arguments."""
+
+    script: Path
+    arguments: tuple[str, ...]
+
+
+def job(task: Task, run: Run, config: Path, report: Path) -> Command:
+    """The job that does a task's work in that run."""
+    script = config.parent / "jobs" / f"{task.kind.value}.py"
+    arguments = (*_subject(task), "--config", str(config), "--run-id", run.id)
+    return Command(script, (*arguments, *_bounds(task, run), *_pins(run), "--report", str(report)))
+
+
+def _subject(task: Task) -> tuple[str, ...]:
+    return (task.pipeline,) if task.kind is TaskKind.RUN else task.tables
+
+
+def _bounds(task: Task, run: Run) -> Iterator[str]:
+    if run.interval and task.kind in (TaskKind.INGEST, TaskKind.RUN):
+        yield from ("--start", run.interval.start.isoformat())
+        yield from ("--end", run.interval.end.isoformat())
+
+
+def _pins(run: Run) -> Iterator[str]:
+    for dimension, version in run.pins.items():
+        yield from ("--pin", f"{dimension}={version}")

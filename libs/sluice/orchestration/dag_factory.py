@@ -1,0 +1,101 @@
+"""Airflow's DAGs, one per pipeline, made from the configuration.
+
+Every task that writes a table runs once at a time over all runs (`max_active_tis_per_dag`), which
+keeps the runs of a backfill apart; the commit's fence is the last word. A skipped task lets what
+follows go on.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, TriggerRule
+from airflow.timetables.interval import CronDataIntervalTimetable
+
+from sluice.orchestration.assets import asset, whenever
+from sluice.orchestration.graph import Task, TaskGraph, TaskKind, task_graph
+from sluice.orchestration.projects import project
+from sluice.orchestration.quality_task import QualityTask
+from sluice.orchestration.tasks import ConnectedJob, SubmittedJob
+from sluice.specs.project import Pipeline, Project
+from sluice.specs.settings import AirflowSettings, SparkSettings
+
+LONGEST_DELAY = timedelta(hours=1)
+
+
+def dags(config: Path) -> Iterator[DAG]:
+    """A DAG for each pipeline declared in that folder."""
+    whole = project(config)
+    for pipeline in whole.pipelines.values():
+        yield dag(whole, pipeline, config)
+
+
+def dag(whole: Project, pipeline: Pipeline, config: Path) -> DAG:
+    """The pipeline's DAG."""
+    graph = task_graph(whole, pipeline)
+    made = DAG(
+        pipeline.name,
+        description=pipeline.description or None,
+        doc_md=_page(graph),
+        schedule=_schedule(pipeline, graph),
+        start_date=pipeline.start_date,
+        end_date=_last_start(pipeline),
+        catchup=pipeline.catchup,
+        default_args=_defaults(pipeline.airflow),
+        tags=["sluice", *pipeline.airflow.tags],
+    )
+    for task in graph.tasks:
+        operator = _operator(task, whole.spark, config)
+        made.add_task(operator)
+        operator.set_upstream([made.get_task(above) for above in task.upstream])
+    return made
+
+
+def _operator(task: Task, spark: SparkSettings, config: Path) -> Any:
+    if task.kind is TaskKind.QUALITY:
+        rule = TriggerRule.ALL_DONE
+        return QualityTask(task_id=task.id, work=task, config=config, trigger_rule=rule)
+    settings: dict[str, Any] = {
+        "task_id": task.id,
+        "work": task,
+        "config": config,
+        "outlets": [asset(table) for table in task.tables],
+        "trigger_rule": TriggerRule.NONE_FAILED,
+        "max_active_tis_per_dag": 1,
+    }
+    if spark.engine == "connect":
+        return ConnectedJob(remote=spark.remote, **settings)
+    return SubmittedJob(master=spark.master, **settings)
+
+
+def _schedule(pipeline: Pipeline, graph: TaskGraph) -> Any:
+    if not pipeline.schedule.has_intervals:
+        return whenever(graph.triggers)
+    expression, timezone = pipeline.schedule.expression, pipeline.schedule.timezone
+    return CronDataIntervalTimetable(expression, timezone=timezone)
+
+
+def _last_start(pipeline: Pipeline) -> datetime | None:
+    """Airflow's end date is the last at which an interval may start, ours where they all end."""
+    return pipeline.end_date and pipeline.end_date - timedelta(microseconds=1)
+
+
+def _defaults(settings: AirflowSettings) -> dict[str, Any]:
+    return {
+        "owner": settings.owner,
+        "retries": settings.retries,
+        "retry_delay": settings.retry_delay.timedelta,
+        "retry_exponential_backoff": 2,
+        "max_retry_delay": LONGEST_DELAY,
+    }
+
+
+def _page(graph: TaskGraph) -> str:
+    tables = [f"- `{table}` by `{task.id}`" for task in graph.tasks for table in task.tables]
+    return "\n".join((ADVICE, "", "**Tables**", "", *tables))
+
+
+ADVICE = """A backfill replaces what its intervals delivered, and the views follow.
+To correct days that ran already, choose **All Runs** in the backfill dialog:
+*Missing Runs*, its default, skips them."""

@@ -1,0 +1,62 @@
+"""What a job handed back, and what that means to Airflow: go on, retry, or give up with the reason.
+
+A job says what it did in a file: `{"reports": [...]}`, or `{"error", "hint", "exit_code"}`. A job
+that could not even do that was killed, or its machine failed: a retry may help.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from sluice.errors import ExitCode
+
+FINAL = (ExitCode.CONFIGURATION, ExitCode.QUALITY, ExitCode.HISTORY)
+Report = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A batch's report per table that the job came to, and how the job ended."""
+
+    reports: tuple[Report, ...] = ()
+    error: str = ""
+    hint: str = ""
+    exit_code: int = 0
+
+    @classmethod
+    def read(cls, file: Path) -> "Outcome | None":
+        """None if the job left nothing that can be read."""
+        try:
+            told = json.loads(file.read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        return cls(**{**told, "reports": tuple(told.get("reports", ()))})
+
+
+def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
+    """The outcome of a job that did its work; an exception of Airflow's for every other."""
+    if outcome is None:
+        raise AirflowException(f"the job ended without a word: {cause}") from cause
+    if outcome.error:
+        message = f"{outcome.error}\nhint: {outcome.hint}" if outcome.hint else outcome.error
+        kind = AirflowFailException if outcome.exit_code in FINAL else AirflowException
+        raise kind(message) from None
+    return outcome
+
+
+def sentence(report: Mapping[str, Any]) -> str:
+    """One line for a task's log: what was read, what changed, how long each phase took."""
+    counts = (f"{sign}{report.get(name, 0)}" for sign, name in SIGNS)
+    phases = ", ".join(f"{name} {spent:.1f}" for name, spent in report.get("seconds", {}).items())
+    text = f"{report['table']}: {report.get('outcome')} version {report.get('version')}"
+    text += f", {report.get('rows_in', 0)} rows in, {' '.join(counts)}"
+    if report.get("quarantined"):
+        text += f", {report['quarantined']} quarantined"
+    return f"{text}; seconds: {phases}" if phases else text
+
+
+SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))

@@ -1,0 +1,88 @@
+"""Whether a task has anything to do, told without Spark: what has nothing new starts no JVM.
+
+Every answer is a reason to skip, in words for the task's log, or None. A doubt is no reason: the
+job looks again, and commits nothing if there was nothing.
+"""
+
+from collections.abc import Callable, Mapping
+
+from sluice.orchestration.commands import Run
+from sluice.orchestration.graph import Task
+from sluice.serving.status import pending
+from sluice.specs.definition import definition
+from sluice.specs.dimension import Dimension
+from sluice.specs.project import Project
+from sluice.specs.source import Source
+from sluice.specs.table import Table
+from sluice.storage import intervals, landing
+from sluice.storage.lake import exists, layout
+
+Reason = str | None
+FILES = ("csv", "json", "parquet")
+INTERVALS = "intervals"
+
+
+def reason_to_skip(project: Project, task: Task, run: Run) -> Reason:
+    """Why that task has nothing to do in that run; None if it has, or may have.
+
+    A task of many tables is skipped if each of them has nothing to do: what one of them would
+    change, the next would read.
+    """
+    reasons = []
+    for name in task.tables:
+        table = project.graph.tables[name]
+        reason = WAYS.get(table.kind, _view)(project, table, run)
+        if reason is None:
+            return None
+        reasons.append(reason)
+    return reasons[0] if len(reasons) == 1 else "nothing is new in any of its tables"
+
+
+def _source(project: Project, table: Table, run: Run) -> Reason:
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if spec.delivery == "stream":
+        return None
+    if run.interval is None:
+        return "this run has no data interval, so there is nothing to ingest"
+    if spec.format not in FILES or _is_interrupted(project, table):
+        return None
+    zone = project.pipelines[table.pipeline].timezone
+    path = landing.interval_path(project.resolve(spec.path), run.interval, zone)
+    known = intervals.deliveries(layout(project).uri(table.id, INTERVALS))
+    files = _fingerprint(path, table)
+    if any(d.interval == run.interval and d.files == files for d in known):
+        return f"{table.id} holds {run.interval} already, and its files are the same"
+    return None
+
+
+def _is_interrupted(project: Project, table: Table) -> bool:
+    """Whether a delivery was recorded that its table, kept apart, may not have yet."""
+    keeps = table.spec.key or table.spec.change  # type: ignore[union-attr]
+    return not exists(layout(project).uri(table.id)) or bool(keeps and pending(project, table))
+
+
+def _dimension(project: Project, table: Table, run: Run) -> Reason:  # noqa: ARG001
+    spec = table.spec
+    assert isinstance(spec, Dimension)
+    lake = layout(project)
+    if spec.format not in FILES or not exists(lake.uri(table.id)):
+        return None
+    files = _fingerprint(project.resolve(spec.path), table)
+    if any(d.files == files for d in intervals.deliveries(lake.uri(table.id, INTERVALS))):
+        return f"{table.id} is loaded, and its files are the same"
+    return None
+
+
+def _view(project: Project, table: Table, run: Run) -> Reason:  # noqa: ARG001
+    return None if pending(project, table) else f"{table.id} reflects all of its inputs"
+
+
+def _fingerprint(path: str, table: Table) -> str:
+    return landing.fingerprint(landing.list_files(path), definition(table))
+
+
+WAYS: Mapping[str, Callable[[Project, Table, Run], Reason]] = {
+    "source": _source,
+    "dimension": _dimension,
+}

@@ -1,0 +1,34 @@
+"""The configuration, read once per state of its files.
+
+The scheduler reads it before it forks its workers, so tasks find it read; a file that changed since
+is seen by its size and time, and everything is read again.
+"""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from sluice.specs.project import Project, load
+
+Stamp = tuple[str, int, int]
+
+
+def config_folder(dag_file: str) -> Path:
+    """The folder that `SLUICE_CONFIG` names, else `config` beside the folder of DAG files."""
+    chosen = os.environ.get("SLUICE_CONFIG")
+    return Path(chosen).absolute() if chosen else Path(dag_file).absolute().parents[1] / "config"
+
+
+def project(config: Path) -> Project:
+    """The project declared in that folder, as its files are now."""
+    return _loaded(config, _stamps(config))
+
+
+def _stamps(config: Path) -> tuple[Stamp, ...]:
+    files = ((file, file.stat()) for file in sorted(config.rglob("*.y*ml")))
+    return tuple((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in files)
+
+
+@lru_cache(maxsize=4)
+def _loaded(config: Path, stamps: tuple[Stamp, ...]) -> Project:  # noqa: ARG001
+    return load(config)

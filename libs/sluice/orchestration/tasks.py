@@ -1,0 +1,135 @@
+"""The tasks: each asks whether there is anything to do, launches a job, and says what changed.
+
+Two engines run the same jobs. `submit`: an application of its own by spark-submit, which is where
+YARN, Kubernetes and standalone clusters come in. `connect`: a plain process that talks to a Spark
+Connect server, which is warm.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.hooks.subprocess import SubprocessHook
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from sluice.orchestration.assets import asset, facts, has_changed
+from sluice.orchestration.commands import Command, Run, job
+from sluice.orchestration.graph import Task, TaskKind
+from sluice.orchestration.launch import launch_settings
+from sluice.orchestration.outcome import Outcome, Report, check, sentence
+from sluice.orchestration.projects import project
+from sluice.specs.interval import Interval
+
+Context = Mapping[str, Any]
+CONNECTION = "sluice_spark"
+
+
+class JobTask(BaseOperator):  # type: ignore[misc]
+    """A task whose work is a job; its tables are its outlets."""
+
+    ui_color = "#dceefb"
+
+    def __init__(self, *, work: Task, config: Path, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.work = work
+        self.config = config
+
+    def execute(self, context: Context) -> list[Report]:
+        """Skips if there is nothing new; else does it, and hands on the reports."""
+        from sluice.orchestration.pending import reason_to_skip  # needs Arrow; a DAG file does not
+
+        run = Run(context["run_id"], _interval(context))
+        if reason := reason_to_skip(project(self.config), self.work, run):
+            raise AirflowSkipException(reason)
+        outcome = self._do(Run(run.id, run.interval, self._pins(context)), context)
+        for report in outcome.reports:
+            self.log.info(sentence(report))
+        self._record(outcome, context)
+        return list(outcome.reports)
+
+    @abstractmethod
+    def launch(self, command: Command, context: Context) -> None:
+        """Runs the job to its end; AirflowException if it failed."""
+
+    def _do(self, run: Run, context: Context) -> Outcome:
+        failure = None
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            file = Path(folder) / "report.json"
+            try:
+                self.launch(job(self.work, run, self.config, file), context)
+            except AirflowException as error:
+                failure = error
+            return check(Outcome.read(file), failure)
+
+    def _pins(self, context: Context) -> dict[str, int]:
+        """The versions that this run's loads made: what it looks up is at least as new."""
+        loads = [task for task in self.work.upstream if task.startswith(f"{TaskKind.LOAD}.")]
+        found = context["ti"].xcom_pull(task_ids=loads) if loads else []
+        reports = (report for reports in found if reports for report in reports)
+        return {report["table"]: report["version"] for report in reports}
+
+    def _record(self, outcome: Outcome, context: Context) -> None:
+        """Airflow makes an event of each outlet that is left: those that changed."""
+        changed = [report for report in outcome.reports if has_changed(report)]
+        self.outlets = [asset(report["table"]) for report in changed]
+        for outlet, report in zip(self.outlets, changed, strict=True):
+            context["outlet_events"][outlet].extra = facts(report)
+
+
+class ConnectedJob(JobTask):
+    """The job as a plain process, a client of the Spark Connect server at `remote`."""
+
+    def __init__(self, *, remote: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.remote = remote
+        self.process = SubprocessHook()
+
+    def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
+        """Starts it with this interpreter, and waits."""
+        argv = [sys.executable, str(command.script), *command.arguments]
+        environ = {**os.environ, "SPARK_REMOTE": self.remote}
+        ended = self.process.run_command(argv, environ, cwd=str(self.config.parent))
+        if ended.exit_code != 0:
+            raise AirflowException(f"{command.script.name} exited with {ended.exit_code}")
+
+    def on_kill(self) -> None:
+        """Ends the process with the task."""
+        if self.process.sub_process:
+            self.process.send_sigterm()
+
+
+class SubmittedJob(JobTask, SparkSubmitOperator):  # type: ignore[misc]
+    """The job as an application of its own, by spark-submit to `master`."""
+
+    template_fields = ()
+
+    def __init__(self, *, master: str, **settings: Any) -> None:
+        binary = str(Path(sys.executable).with_name("spark-submit"))
+        super().__init__(spark_binary=binary, conn_id=CONNECTION, **settings)
+        self.master = master
+
+    def launch(self, command: Command, context: Context) -> None:
+        """Submits it under the task's name, and waits."""
+        start = launch_settings(self.config)
+        self.application = str(command.script)
+        self.application_args = list(command.arguments)
+        self.name = f"{self.work.pipeline}.{self.work.id}"
+        self.conf, self.env_vars = start.conf, start.environ
+        # The operator takes a master from a connection only.
+        os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(
+            {"conn_type": "spark", "host": self.master}
+        )
+        SparkSubmitOperator.execute(self, context)
+
+
+def _interval(context: Context) -> Interval | None:
+    run = context["dag_run"]
+    start, end = run.data_interval_start, run.data_interval_end
+    return Interval(start, end) if start and end and start < end else None

@@ -1,0 +1,180 @@
+"""The calls of Airflow's REST API that the demo and the tests make, with their results as data."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import httpx
+
+from sluice.errors import SluiceError
+
+Reprocess = Literal["none", "failed", "completed"]
+DONE = frozenset({"success", "failed"})
+
+
+class AirflowRefused(SluiceError):
+    """A call that Airflow answered with an error."""
+
+
+@dataclass(frozen=True)
+class RunOfTask:
+    """One task in one run, now."""
+
+    task: str
+    run: str
+    day: str
+    state: str
+    seconds: float
+    attempt: int
+
+
+@dataclass(frozen=True)
+class RunOfDag:
+    """One run of a DAG, now."""
+
+    id: str
+    start: str
+    state: str
+
+
+class AirflowClient:
+    """Talks to one Airflow."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self.http = http
+
+    @classmethod
+    def login(cls, url: str, user: str, password: str) -> "AirflowClient":
+        """Waits for the server, up to a minute, and logs in."""
+        http = httpx.Client(base_url=url, timeout=60)
+        credentials = {"username": user, "password": password}
+        answer = _patiently(lambda: http.post("/auth/token", json=credentials))
+        http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+        return cls(http)
+
+    def health(self) -> dict[str, Any]:
+        """Each component with its last heartbeat."""
+        return self._get("monitor/health")
+
+    def dags(self) -> list[str]:
+        """The DAGs that Airflow knows."""
+        return [dag["dag_id"] for dag in self._get("dags")["dags"]]
+
+    def import_errors(self) -> list[str]:
+        """What Airflow could not read, as its UI shows it."""
+        return [error["stack_trace"] for error in self._get("importErrors")["import_errors"]]
+
+    def unpause(self, dag: str) -> None:
+        """Lets its runs go."""
+        self._send("PATCH", f"dags/{dag}", {"is_paused": False})
+
+    def trigger(self, dag: str, logical_date: datetime | None = None) -> str:
+        """A manual run; its id. Without a date it has no data interval."""
+        body = {"logical_date": logical_date.isoformat() if logical_date else None}
+        return str(self._send("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])
+
+    def backfill(
+        self, dag: str, start: datetime, last: datetime, *, runs: int, reprocess: Reprocess = "none"
+    ) -> int:
+        """A backfill of the intervals that start from `start` to `last`, both included.
+
+        "completed" is what the dialog calls All Runs: days that ran already run again. SQLite has
+        one writer: a backfill asked for while Airflow writes is refused, so it is asked again.
+        """
+        body = {
+            "dag_id": dag,
+            "from_date": start.isoformat(),
+            "to_date": last.isoformat(),
+            "max_active_runs": runs,
+            "reprocess_behavior": reprocess,
+        }
+        return int(self._send("POST", "backfills", body)["id"])
+
+    def runs(self, dag: str, kind: str = "") -> list[RunOfDag]:
+        """Its runs, oldest interval first."""
+        query = {"limit": "1000"} | ({"run_type": kind} if kind else {})
+        found = self._get(f"dags/{dag}/dagRuns", query)["dag_runs"]
+        runs = [RunOfDag(r["dag_run_id"], _day(r["logical_date"]), r["state"]) for r in found]
+        return sorted(runs, key=lambda run: (run.start, run.id))
+
+    def tasks(self, dag: str, run: str = "~") -> list[RunOfTask]:
+        """Its tasks, of one run or all."""
+        found: list[RunOfTask] = []
+        total = 1
+        while len(found) < total:
+            query = {"limit": "1000", "offset": str(len(found))}
+            page = self._get(f"dags/{dag}/dagRuns/{run}/taskInstances", query)
+            total = page["total_entries"]
+            found += [_task(each) for each in page["task_instances"]]
+        return found
+
+    def log(self, dag: str, task: RunOfTask) -> list[str]:
+        """The lines of its last attempt."""
+        where = f"dags/{dag}/dagRuns/{task.run}/taskInstances/{task.task}/logs/{task.attempt}"
+        return [line for entry in self._get(where)["content"] for line in _lines(entry)]
+
+    def xcom(self, dag: str, run: str, task: str, key: str = "return_value") -> Any:
+        """What a task left for others."""
+        where = f"dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/{key}"
+        return self._get(where, {"deserialize": "true"})["value"]
+
+    def asset_events(self) -> list[dict[str, Any]]:
+        """What the tables' assets recorded, oldest first."""
+        events: list[dict[str, Any]] = self._get("assets/events", {"limit": "1000"})["asset_events"]
+        return sorted(events, key=lambda event: str(event["timestamp"]))
+
+    def _get(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
+        return _body(self.http.get(f"/api/v2/{path}", params=query))
+
+    def _send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        return _body(_patiently(lambda: self.http.request(method, f"/api/v2/{path}", json=body)))
+
+
+def _patiently(call: Any, seconds: float = 60) -> httpx.Response:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            answer: httpx.Response = call()
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                return answer
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+        if time.monotonic() > deadline:
+            return answer
+        time.sleep(0.3)
+
+
+def _body(answer: httpx.Response) -> dict[str, Any]:
+    if answer.is_error:
+        said = answer.text[:500]
+        request = answer.request
+        raise AirflowRefused(f"{request.method} {request.url}: {answer.status_code} {said}")
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def _task(found: dict[str, Any]) -> RunOfTask:
+    return RunOfTask(
+        found["task_id"],
+        found["dag_run_id"],
+        _day(found["logical_date"]),
+        found["state"] or "",
+        float(found["duration"] or 0),
+        int(found["try_number"]),
+    )
+
+
+def _day(logical_date: str | None) -> str:
+    return (logical_date or "")[:10]
+
+
+def _lines(entry: Any) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, dict):
+        yield str(entry.get("event", ""))
+        for error in entry.get("error_detail") or ():
+            yield f"{error.get('exc_type')}: {error.get('exc_value')}"

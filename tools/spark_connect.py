@@ -1,0 +1,32 @@
+"""A Spark Connect server on loopback, warm for every task that is a client of it."""
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from daemons import Daemon, is_listening
+from sluice.runtime.java import environment
+from sluice.runtime.session import local_conf
+from sluice.specs.project import Project
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+MEMORY = "2g"
+
+
+def server(project: Project, port: int, extra: Mapping[str, str]) -> Daemon:
+    """The project's Spark, listening on `port`; ready when the port answers."""
+    conf = {
+        "spark.driver.memory": MEMORY,
+        **local_conf(project.spark),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.app.name": "sluice-connect",
+    }
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    # spark-internal: the class is in Spark's own jars.
+    command = [submit, "--class", SERVER, *settings, "spark-internal"]
+    environ = {**os.environ, **environment(), **extra}
+    return Daemon("spark-connect", command, environ, partial(is_listening, port))
