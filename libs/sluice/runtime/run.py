@@ -81,10 +81,10 @@ def intervals_to_run(
 
 
 def complete_intervals(pipeline: Pipeline, first: datetime, now: datetime) -> list[Interval]:
-    """The grid intervals from `first` on that ended by `now`."""
+    """The grid intervals from `first` on that ended by `now`, and by the pipeline's end_date."""
     schedule = pipeline.schedule
     start = first if schedule.is_on_grid(first) else schedule.next_after(first)
-    end = schedule.last_until(now)
+    end = schedule.last_until(min(now, pipeline.end_date or now))
     return schedule.intervals(start, end) if start < end else []
 
 
