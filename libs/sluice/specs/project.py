@@ -37,6 +37,7 @@ class Pipeline(Model):
     description: str = ""
     schedule: Schedule
     start_date: Annotated[datetime, BeforeValidator(_read_time)] | None = None
+    end_date: Annotated[datetime, BeforeValidator(_read_time)] | None = None
     catchup: bool = False
     timezone: str = "UTC"
     sources: dict[str, Source] = Field(default_factory=dict)

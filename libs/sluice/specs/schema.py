@@ -63,6 +63,7 @@ def _header() -> JsonSchema:
         "description": {"type": "string"},
         "schedule": {"type": "string", "examples": ["@daily", "0 6 * * *", "assets"]},
         "start_date": {"type": "string", "examples": ["2017-01-01"]},
+        "end_date": {"type": "string", "examples": ["2018-01-01"]},
         "catchup": {"type": "boolean"},
         "timezone": {"type": "string", "examples": ["UTC", "Europe/Berlin"]},
         "airflow": {"$ref": "#/$defs/AirflowSettings"},
