@@ -14,16 +14,32 @@ pipeline: shop
 schedule: "@daily"
 start_date: 2017-01-01
 sources:
-  sales: {path: "sales/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, item STRING, price DECIMAL(12,2), at TIMESTAMP, tags MAP<STRING, STRING>"}
-  clicks: {path: "clicks/{interval_start:%Y-%m-%d}/", schema: "item STRING, at TIMESTAMP, where_from STRUCT<page: STRING>"}
+  sales: {path: "s/{interval_start:%Y-%m-%d}/", schema: "${SALES:-}", key: [id]}
+  clicks: {path: "c/{interval_start:%Y-%m-%d}/", schema: "${CLICKS:-}"}
 dimensions:
-  items: {path: "items/", schema: "item STRING, department STRING, price DECIMAL(12,2)", key: [item]}
-  prices: {path: "prices/", schema: "item STRING, price DECIMAL(12,2)", key: [item], history: true}
+  items: {path: i/, schema: "item STRING, department STRING, price DECIMAL(12,2)", key: [item]}
+  prices: {path: p/, schema: "item STRING, price DECIMAL(12,2)", key: [item], history: true}
 views:
 """
+SCHEMAS = {
+    "SALES": "id INT, item STRING, price DECIMAL(12,2), at TIMESTAMP, tags MAP<STRING, STRING>",
+    "CLICKS": "item STRING, at TIMESTAMP, where_from STRUCT<page: STRING>",
+}
 
 Load = Callable[..., Project]
 Mistakes = Callable[..., list[str]]
+
+
+@pytest.fixture
+def refusal() -> Callable[..., str]:
+    """What a call that is refused says."""
+
+    def refusal(call: Callable[..., object], *arguments: object) -> str:
+        with pytest.raises(ValueError, match=r".+") as caught:
+            call(*arguments)
+        return str(caught.value)
+
+    return refusal
 
 
 @pytest.fixture
@@ -46,6 +62,8 @@ def shop(write: Callable[..., Path]) -> Load:
 
     def shop(views: str, **environ: str) -> Project:
         text = SHOP + indent(views.strip("\n"), "  ")
+        for name, schema in SCHEMAS.items():
+            text = text.replace(f"${{{name}:-}}", schema)
         return load(write({"pipelines/shop.yaml": text}), environ=environ)
 
     return shop

@@ -51,8 +51,10 @@ def test_an_undefined_variable_is_a_mistake_at_its_place(tmp_path: Path) -> None
     assert found.mistakes == [
         (
             ("b",),
-            "unknown environment variable 'LANDNG' without a default; did you mean 'LANDING'? "
-            "or write ${LANDNG:-default}",
+            (
+                "unknown environment variable 'LANDNG' without a default; did you mean 'LANDING'? "
+                "or write ${LANDNG:-default}"
+            ),
         )
     ]
 

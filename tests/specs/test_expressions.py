@@ -10,10 +10,22 @@ from sluice.specs.inference import infer
 from sluice.specs.named import Named
 
 COLUMNS = {
-    **{"a": "INT", "b": "BIGINT", "d": "DECIMAL(12, 2)", "f": "DOUBLE", "flag": "BOOLEAN"},
-    **{"s": "STRING", "s2": "STRING", "s3": "STRING", "j": "STRING", "bin": "BINARY"},
-    **{"at": "TIMESTAMP", "dt": "DATE", "xs": "ARRAY<INT>", "ss": "ARRAY<STRING>"},
-    **{"m": "MAP<STRING, INT>", "st": "STRUCT<x: INT, y: STRING>"},
+    "a": "INT",
+    "b": "BIGINT",
+    "d": "DECIMAL(12, 2)",
+    "f": "DOUBLE",
+    "flag": "BOOLEAN",
+    "s": "STRING",
+    "s2": "STRING",
+    "s3": "STRING",
+    "j": "STRING",
+    "bin": "BINARY",
+    "at": "TIMESTAMP",
+    "dt": "DATE",
+    "xs": "ARRAY<INT>",
+    "ss": "ARRAY<STRING>",
+    "m": "MAP<STRING, INT>",
+    "st": "STRUCT<x: INT, y: STRING>",
 }
 LINES = (Path(__file__).parent / "expressions.txt").read_text(encoding="utf-8").splitlines()
 EXAMPLES = [tuple(line.split("\t")) for line in LINES if not line.startswith("#")]
@@ -84,7 +96,7 @@ def test_a_sort_keys_nulls_are_where_spark_puts_them(text: str, sql: str) -> Non
 
 @pytest.mark.parametrize("text", ["a, b", "sum(a)", "a desc desc", "a desc; drop table x", ""])
 def test_a_sort_key_is_one_expression(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r".+"):
         SortKey.parse(text)
 
 

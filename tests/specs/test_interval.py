@@ -44,8 +44,9 @@ def test_an_interval_that_ends_before_it_starts_is_refused() -> None:
 
 
 def test_touching_intervals_do_not_overlap() -> None:
-    day, next_day = Interval.parse("2017-01-01", "2017-01-02"), Interval.parse(
-        "2017-01-02", "2017-01-03"
+    day, next_day = (
+        Interval.parse("2017-01-01", "2017-01-02"),
+        Interval.parse("2017-01-02", "2017-01-03"),
     )
     assert not day.overlaps(next_day)
     assert Interval(day.start, next_day.end).covers(day)
@@ -115,7 +116,7 @@ def test_the_grids_intervals_touch_and_hold_every_instant(
     "expression", ["sometimes", "* * * *", "61 * * * *", "0 0 31 2 *", "@never", "", "0 0 0 * * *"]
 )
 def test_what_gives_no_grid_is_refused_with_what_does(expression: str) -> None:
-    with pytest.raises(ValueError, match="write a cron expression, @hourly, @daily, .* or assets"):
+    with pytest.raises(ValueError, match=r"write a cron expression, @hourly, @daily, .* or assets"):
         Schedule(expression=expression)
 
 

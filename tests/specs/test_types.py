@@ -1,8 +1,12 @@
 """Schemas as DDL."""
 
+from collections.abc import Callable
+
 import pytest
 
 from sluice.specs.types import canonical, field_of, read_columns
+
+Refusal = Callable[..., str]
 
 
 def test_a_schema_is_read_into_names_and_sparks_types() -> None:
@@ -18,10 +22,19 @@ def test_a_schema_is_read_into_names_and_sparks_types() -> None:
 
 @pytest.mark.parametrize(
     ("written", "spark"),
-    [("integer", "INT"), ("short", "SMALLINT"), ("byte", "TINYINT"), ("real", "FLOAT"),
-     ("decimal", "DECIMAL(10, 0)"), ("numeric(3,1)", "DECIMAL(3, 1)"), ("bool", "BOOLEAN"),
-     ("timestamp_ntz", "TIMESTAMP_NTZ"), ("varchar(10)", "VARCHAR(10)"), ("binary", "BINARY")],
-)  # fmt: skip
+    [
+        ("integer", "INT"),
+        ("short", "SMALLINT"),
+        ("byte", "TINYINT"),
+        ("real", "FLOAT"),
+        ("decimal", "DECIMAL(10, 0)"),
+        ("numeric(3,1)", "DECIMAL(3, 1)"),
+        ("bool", "BOOLEAN"),
+        ("timestamp_ntz", "TIMESTAMP_NTZ"),
+        ("varchar(10)", "VARCHAR(10)"),
+        ("binary", "BINARY"),
+    ],
+)
 def test_synonyms_are_written_as_spark_does(written: str, spark: str) -> None:
     assert canonical(written) == spark
 
@@ -44,16 +57,16 @@ TYPES = (
         (" ", "a schema is wanted, e.g. 'id INT, name STRING'"),
     ],
 )
-def test_what_is_no_schema_is_refused(ddl: str, message: str) -> None:
-    with pytest.raises(ValueError) as refusal:
-        read_columns(ddl)
-    assert str(refusal.value) == message
+def test_what_is_no_schema_is_refused(refusal: Refusal, ddl: str, message: str) -> None:
+    said = refusal(read_columns, ddl)
+    assert said == message
 
 
-@pytest.mark.parametrize("ddl", ["a INT NOT NULL", "a INT DEFAULT 3", "a INT); DROP TABLE x (b INT"])
-def test_constraints_and_statements_are_no_types(ddl: str) -> None:
-    with pytest.raises(ValueError):
-        read_columns(ddl)
+@pytest.mark.parametrize(
+    "ddl", ["a INT NOT NULL", "a INT DEFAULT 3", "a INT); DROP TABLE x (b INT"]
+)
+def test_constraints_and_statements_are_no_types(refusal: Refusal, ddl: str) -> None:
+    assert refusal(read_columns, ddl)
 
 
 def test_a_structs_fields_have_types() -> None:

@@ -118,11 +118,7 @@ class _Reader:
             return self.environ.get(name) or default or ""
         guess = near(name, self.environ)
         meant = f"did you mean {guess!r}? or " if guess else ""
-        self.document.mistakes.append(
-            (
-                where,
-                f"unknown environment variable {name!r} without a default; "
-                f"{meant}write ${{{name}:-default}}",
-            )
-        )
+        problem = f"unknown environment variable {name!r} without a default"
+        message = f"{problem}; {meant}write ${{{name}:-default}}"
+        self.document.mistakes.append((where, message))
         return name

@@ -89,9 +89,7 @@ class Duration:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.json_or_python_schema(
-            json_schema=core_schema.no_info_after_validator_function(
-                cls, core_schema.str_schema()
-            ),
+            json_schema=core_schema.no_info_after_validator_function(cls, core_schema.str_schema()),
             python_schema=core_schema.no_info_plain_validator_function(cls._read),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )

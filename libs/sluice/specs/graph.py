@@ -61,7 +61,7 @@ class Graph:
         )
 
     def _ambiguous(self, name: str, named: list[Table]) -> UnknownTable:
-        ids = ", ".join(table.id for table in named)
+        ids = ", ".join(sorted(table.id for table in named))
         return UnknownTable(
             f"{name!r} names several tables: {ids}", hint="write <pipeline>.<table>"
         )

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from sluice.errors import ConfigError
 from sluice.specs.document import Document, Where
+from sluice.specs.model import Model
 from sluice.specs.names import unknown
 
 Validated = TypeVar("Validated", bound=BaseModel)
@@ -125,8 +126,8 @@ def accepted_keys(model: type[BaseModel], where: Where) -> list[str]:
         inner = _inner(model, part)
         model = inner or model
     keys = [field.alias or name for name, field in model.model_fields.items()]
-    own = getattr(model, "LOADED", frozenset())
-    return [key for key in keys if key not in own]
+    filled = model.LOADED if issubclass(model, Model) else frozenset()
+    return [key for key in keys if key not in filled]
 
 
 def _inner(model: type[BaseModel], part: str | int) -> type[BaseModel] | None:

@@ -137,6 +137,9 @@ def _pipeline(reading: Reading, settings: Reading | None, mistakes: Mistakes) ->
 
 
 def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+    start, end = pipeline.start_date, pipeline.end_date
+    if start and end and end <= start:
+        mistakes.add(reading.document, ("end_date",), "`end_date` is not after `start_date`")
     if pipeline.schedule.has_intervals:
         if pipeline.start_date is None:
             mistakes.add(
