@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from sluice.changelog.net import WEIGHT
 from sluice.operators import windows
 from sluice.operators.aggregates import COLLECTIONS, COUNTS, Accumulator
-from sluice.operators.operator import Operator, Rows, names, passed_on, union
+from sluice.operators.operator import Operator, Retention, Rows, names, passed_on, union
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.graph import Table
 
@@ -37,6 +37,9 @@ class CogroupState(Operator):
         self.by = (*windowed, *self.spec.key)
         self.group = self.spec.key if self.is_session else self.by
         self.key = (*windowed[:1], *self.spec.key)
+        if self.spec.retention and self.spec.window:
+            times = {i: self._times(i) for i in self.inputs}
+            self.retention = Retention(self.spec.retention, times)
 
     @cached_property
     def is_additive(self) -> bool:
@@ -94,7 +97,8 @@ class CogroupState(Operator):
         if self.spec.window and self.is_session:
             time = f"`{self._time(stream)}`"
             kept = kept.where(f"{time} IS NOT NULL").withColumn(windows.TIME, F.col(time))
-            windowed = [windows.TIME]
+            kept = kept.withColumn(windows.END, windows.alone(self.spec.window))
+            windowed = [windows.TIME, windows.END]
         elif self.spec.window:
             kept = windows.assign(kept, self.spec.window, self._time(stream) or "")
             windowed = [windows.START, windows.END]
@@ -122,6 +126,10 @@ class CogroupState(Operator):
 
     def _streams_of(self, name: str) -> list[tuple[str, Stream]]:
         return [(s, d) for s, d in self.spec.streams.items() if self._of_stream[s] == name]
+
+    def _times(self, name: str) -> tuple[str, ...]:
+        times = (self._time(stream) for _, stream in self._streams_of(name))
+        return tuple(dict.fromkeys(time for time in times if time))
 
     def _time(self, stream: Stream) -> str | None:
         return (stream.time or self.spec.window.time) if self.spec.window else None

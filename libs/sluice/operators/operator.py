@@ -8,12 +8,27 @@ whole groups into output rows. Because of the cut, the same two functions recomp
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.specs.duration import Duration
+
 Rows = Mapping[str, DataFrame]
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long windows are kept, and the event time columns of each input.
+
+    `by_delete`: expired windows leave the table; otherwise readers hide them.
+    """
+
+    keep: Duration
+    times: Mapping[str, tuple[str, ...]]
+    by_delete: bool = True
 
 
 class Operator(ABC):
@@ -32,6 +47,7 @@ class Operator(ABC):
     key: tuple[str, ...]
     row_wise: bool = False
     mirror: bool = False
+    retention: Retention | None = None
 
     @abstractmethod
     def columns(self, name: str) -> tuple[str, ...]:

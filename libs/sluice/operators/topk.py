@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from sluice.operators import windows
 from sluice.operators.identity import carried
-from sluice.operators.operator import Operator, Rows, names, passed_on
+from sluice.operators.operator import Operator, Retention, Rows, names, passed_on
 from sluice.operators.order import by
 from sluice.specs.graph import Table
 from sluice.specs.topk import TopK
@@ -29,6 +29,9 @@ class TopKRanking(Operator):
         self._window = (windows.START, windows.END) if self.spec.window else ()
         self.group = (*self._window, *(p.name for p in self.spec.partition_by))
         self.key = view.key
+        if self.spec.retention and self.spec.window:
+            times = {source.id: (self.spec.window.time,)}
+            self.retention = Retention(self.spec.retention, times)
 
     def columns(self, name: str) -> tuple[str, ...]:
         used = {*self.source.key}

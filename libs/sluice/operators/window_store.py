@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from sluice.operators import windows
 from sluice.operators.identity import hidden_columns
-from sluice.operators.operator import Operator, Rows, names
+from sluice.operators.operator import Operator, Retention, Rows, names
 from sluice.operators.order import by, last_first
 from sluice.specs.graph import Table
 from sluice.specs.window_store import WindowStore
@@ -28,6 +28,9 @@ class WindowStoreRows(Operator):
         self.key = view.key
         self.group = self.key if self.spec.duplicates else (*self.spec.key, windows.START)
         self.row_wise = self.mirror = self.spec.duplicates
+        if self.spec.retention:
+            times = {source.id: (self.spec.time,)}
+            self.retention = Retention(self.spec.retention, times, by_delete=False)
 
     def columns(self, name: str) -> tuple[str, ...]:
         used = {*self.source.key, *self.spec.key, self.spec.time}

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
-from sluice.specs.interval import Duration
+from sluice.specs.duration import Duration
 from sluice.specs.view import Window
 
 START, END, TIME = "window_start", "window_end", "_time"
@@ -48,7 +48,7 @@ def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> Data
     begins = earlier.isNull() | (F.col(TIME) > plus(earlier, gap))
     upto = in_order.rangeBetween(Over.unboundedPreceding, Over.currentRow)
     marked = rows.withColumn("_begins", begins.cast("int"))
-    numbered = marked.withColumn("_session", F.sum("_begins").over(upto))
+    numbered = marked.withColumn("_session", F.sum("_begins").over(upto)).drop(END)
     each = Over.partitionBy(*[F.col(f"`{c}`") for c in key], "_session")
     return numbered.select(
         "*", F.min(TIME).over(each).alias(START), plus(F.max(TIME).over(each), gap).alias(END)
@@ -74,6 +74,12 @@ def _floor(time: Column, size: Duration) -> Column:
     return F.timestamp_micros(
         micros - F.pmod(micros, F.lit(_micros(size.timedelta)).cast("bigint"))
     )
+
+
+def alone(window: Window) -> Column:
+    """The end of a session that is only the row with TIME."""
+    assert window.gap is not None
+    return plus(F.col(TIME), window.gap)
 
 
 def plus(time: Column, size: Duration, times: int = 1) -> Column:

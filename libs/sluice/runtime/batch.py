@@ -17,7 +17,9 @@ from sluice.changelog.net import WEIGHT, arrivals, as_inserts, net
 from sluice.errors import LostRace
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import BATCH, LookupJoin
-from sluice.operators.operator import Operator, union, within
+from sluice.operators.operator import Operator, names, union, within
+from sluice.operators.retention import Horizon
+from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy, plan_batch
 from sluice.runtime.report import BatchReport, Clock
@@ -67,9 +69,10 @@ def _attempt(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
         return _nothing(plan, clock)
     with clock.phase("session"):
         session = spark.tune(small=plan.size.bytes < LARGE_BYTES)
-    position = next_position(plan, run)
     with clock.phase("compute"):
-        changelog = changelog_of(session, project, plan, position.batch)
+        horizon = horizon_of(session, project, plan)
+        position = next_position(plan, run, horizon)
+        changelog = changelog_of(session, project, plan, position.batch, horizon)
     target = Target(
         plan.uri, node.operator.key, plan.before, plan.size, partition_by=node.partition_by
     )
@@ -77,7 +80,7 @@ def _attempt(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
     return _report(plan, position, done, clock)
 
 
-def next_position(plan: BatchPlan, run: Run) -> Position:
+def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:
     """The position that the batch's commit will carry."""
     return Position(
         batch=plan.before.next_batch if plan.before else 1,
@@ -88,46 +91,100 @@ def next_position(plan: BatchPlan, run: Run) -> Position:
         references=plan.references,
         frontier=plan.frontier,
         run=run.id,
+        horizon=horizon.now if horizon else None,
     )
 
 
-def changelog_of(session: SparkSession, project: Project, plan: BatchPlan, batch: int) -> DataFrame:
+def changelog_of(
+    session: SparkSession,
+    project: Project,
+    plan: BatchPlan,
+    batch: int,
+    horizon: Horizon | None,
+) -> DataFrame:
     """The minimal changelog: the table's columns and CHANGE. Lazy."""
     if plan.strategy is Strategy.BUILD:
-        rows = _numbered(plan.node, query(session, project, plan), batch)
+        rows = _numbered(plan.node, query(session, project, plan, horizon), batch)
         if plan.before is None:
             return rows.withColumn(CHANGE, F.lit("insert"))
         return diff(_current(session, plan), rows, plan.node.operator.key)
-    old, new = _touched_rows(session, project, plan, batch)
+    old, new = _touched_rows(session, project, plan, batch, horizon)
     return diff(old, new, plan.node.operator.key, ignore=plan.node.ignored)
 
 
-def query(session: SparkSession, project: Project, plan: BatchPlan) -> DataFrame:
+def query(
+    session: SparkSession, project: Project, plan: BatchPlan, horizon: Horizon | None
+) -> DataFrame:
     """The defining query at the plan's versions."""
     operator = plan.node.operator
     snapshots = snapshots_at(session, project, operator, plan.pins)
-    return operator.query(snapshots, references_at(session, project, operator, plan))
+    rows = operator.query(snapshots, references_at(session, project, operator, plan))
+    return _living(operator, rows, horizon)
+
+
+def _living(operator: Operator, rows: DataFrame, horizon: Horizon | None) -> DataFrame:
+    if horizon is None or operator.retention is None or not operator.retention.by_delete:
+        return rows
+    return rows.where(horizon.is_alive())
 
 
 def _touched_rows(
-    session: SparkSession, project: Project, plan: BatchPlan, batch: int
+    session: SparkSession,
+    project: Project,
+    plan: BatchPlan,
+    batch: int,
+    horizon: Horizon | None,
 ) -> tuple[DataFrame, DataFrame]:
     """Old and new rows of the touched groups."""
     operator = plan.node.operator
     changes = _changes(session, project, plan)
+    current = _current(session, plan)
     references = references_at(session, project, operator, plan)
-    if isinstance(operator, CogroupState) and plan.strategy is Strategy.ADDITIVE:
-        prepared = {n: operator.prepare(n, c) for n, c in changes.items()}
-        change = operator.change(prepared)
-        old = within(_current(session, plan), change, operator.group)
-        return old, operator.apply(old, change)
     if plan.strategy is Strategy.ROW_WISE:
         return _row_wise(session, plan, changes, references, batch)
+    has_fallen = horizon is not None and horizon.has_fallen
+    if isinstance(operator, CogroupState) and operator.is_additive and not has_fallen:
+        return _added(operator, current, changes, horizon)
     snapshots = snapshots_at(session, project, operator, plan.pins)
     touched = _touched(operator, changes, snapshots)
-    new = operator.recompute(snapshots, references, touched)
-    old = within(_current(session, plan), touched, operator.group)
+    if horizon:
+        touched = _with_crossed(operator, touched, current, snapshots, horizon)
+    new = _living(operator, operator.recompute(snapshots, references, touched), horizon)
+    old = within(current, touched, operator.group)
     return old, _numbered(plan.node, new, batch)
+
+
+def _added(
+    operator: CogroupState,
+    current: DataFrame,
+    changes: Mapping[str, DataFrame],
+    horizon: Horizon | None,
+) -> tuple[DataFrame, DataFrame]:
+    """Old and new rows where the change can be added to what the table has."""
+    change = operator.change({n: operator.prepare(n, c) for n, c in changes.items()})
+    touched = change.select(*names(operator.group))
+    if horizon:
+        touched = union([touched, horizon.expired_groups(operator, current)]).distinct()
+    old = within(current, touched, operator.group)
+    return old, _living(operator, operator.apply(old, change), horizon)
+
+
+def _with_crossed(
+    operator: Operator,
+    touched: DataFrame,
+    current: DataFrame,
+    snapshots: Mapping[str, DataFrame],
+    horizon: Horizon,
+) -> DataFrame:
+    """Touched groups and those that the horizon crossed, in either direction."""
+    assert operator.retention is not None
+    if not operator.retention.by_delete:
+        return touched
+    crossed = [touched, horizon.expired_groups(operator, current)]
+    if horizon.has_fallen:
+        prepared = {n: operator.prepare(n, rows) for n, rows in snapshots.items()}
+        crossed.append(horizon.returning_groups(operator, prepared))
+    return union(crossed).distinct()
 
 
 def _row_wise(

@@ -11,7 +11,9 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.errors import UsageError
+from sluice.operators.retention import Horizon
 from sluice.runtime.batch import Run, next_position, query
+from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy, plan_rebuild
 from sluice.runtime.report import BatchReport, Clock
@@ -45,8 +47,9 @@ def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
     if plan.waiting_for:
         raise UsageError(f"{node.id} waits for {plan.waiting_for}")
     session = spark.tune(small=False)
-    position = replace(next_position(plan, run), kind="rebuild")
-    rows = _rows(session, project, plan, position.batch)
+    horizon = horizon_of(session, project, plan)
+    position = replace(next_position(plan, run, horizon), kind="rebuild")
+    rows = _rows(session, project, plan, position.batch, horizon)
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
     if plan.before is None:
         changelog = rows.withColumn(CHANGE, F.lit("insert"))
@@ -60,8 +63,14 @@ def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
     return _report(plan, position.batch, done, clock)
 
 
-def _rows(session: SparkSession, project: Project, plan: BatchPlan, batch: int) -> DataFrame:
-    rows = query(session, project, plan)
+def _rows(
+    session: SparkSession,
+    project: Project,
+    plan: BatchPlan,
+    batch: int,
+    horizon: Horizon | None,
+) -> DataFrame:
+    rows = query(session, project, plan, horizon)
     for column in plan.node.ignored:
         rows = rows.withColumn(column, F.lit(batch).cast("bigint"))
     return rows
