@@ -19,6 +19,7 @@ from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import Operator, names, union, within
 from sluice.operators.retention import Horizon
+from sluice.runtime.gating import Delivered, checked
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy, plan_batch
@@ -76,8 +77,10 @@ def _attempt(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
     target = Target(
         plan.uri, node.operator.key, plan.before, plan.size, partition_by=node.partition_by
     )
-    done = write(session, project.spark, target, changelog, position, clock)
-    return _report(plan, position, done, clock)
+    batch = Delivered(run.id, position.batch, None, None)
+    with clock.timed("check", checked(project, node, changelog, batch)) as passed:
+        done = write(session, project.spark, target, passed.changelog, position, clock)
+    return _report(plan, position, done, clock, passed.warnings)
 
 
 def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:
@@ -269,7 +272,13 @@ def _nothing(plan: BatchPlan, clock: Clock) -> BatchReport:
     )
 
 
-def _report(plan: BatchPlan, position: Position, done: Committed, clock: Clock) -> BatchReport:
+def _report(
+    plan: BatchPlan,
+    position: Position,
+    done: Committed,
+    clock: Clock,
+    warnings: tuple[str, ...],
+) -> BatchReport:
     return BatchReport(
         table=plan.node.id,
         kind=plan.node.table.kind,
@@ -283,4 +292,5 @@ def _report(plan: BatchPlan, position: Position, done: Committed, clock: Clock) 
         deleted=done.deleted,
         seconds=clock.seconds,
         inputs=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
+        warnings=warnings,
     )

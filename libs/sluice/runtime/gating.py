@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from sluice.changelog.diff import CHANGE
 from sluice.quality import history, quarantine
 from sluice.quality.gate import Gate, Verdict, accepted
+from sluice.runtime.nodes import Node
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.arrow import append_rows, replace_rows
@@ -40,6 +43,14 @@ class Passed:
     verdict: Verdict
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A view's changelog, and what its expectations warn of."""
+
+    changelog: DataFrame
+    warnings: tuple[str, ...]
+
+
 @contextmanager
 def gated(
     project: Project, table: Table, parsed: DataFrame, delivered: Delivered
@@ -59,6 +70,29 @@ def gated(
         yield Passed(accepted(split), verdict)
     finally:
         split.unpersist()
+
+
+@contextmanager
+def checked(
+    project: Project, node: Node, changelog: DataFrame, delivered: Delivered
+) -> Iterator[Checked]:
+    """A view's changelog whose new rows met the expectations, for as long as the context is open.
+
+    Raises QualityStop if one marked `stop` fails; nothing is committed then.
+    """
+    if not node.expectations:
+        yield Checked(changelog, ())
+        return
+    gate = Gate(node.id, node.expectations)
+    cached = changelog.persist()
+    try:
+        new = cached.where(F.col(CHANGE) != "delete").drop(CHANGE)
+        verdict = gate.check(gate.split(new))
+        _keep_results(project, verdict, delivered)
+        verdict.enforce()
+        yield Checked(cached, verdict.warnings)
+    finally:
+        cached.unpersist()
 
 
 def _keep_results(project: Project, verdict: Verdict, delivered: Delivered) -> None:

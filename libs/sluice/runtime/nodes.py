@@ -17,6 +17,7 @@ from sluice.specs.cogroup import Cogroup
 from sluice.specs.definition import definition
 from sluice.specs.graph import Graph
 from sluice.specs.lookup import Lookup
+from sluice.specs.quality import Expectation
 from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.specs.topk import TopK
@@ -35,6 +36,12 @@ class Node:
     definition: str
     partition_by: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """What its rows are held against: a view's own table only, sources have their gate."""
+        is_visible = self.table.is_view and self.id == self.table.id
+        return self.table.spec.expect if is_visible else ()  # type: ignore[union-attr]
 
 
 def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
