@@ -67,6 +67,7 @@ def test_an_undefined_variable_is_a_mistake_at_its_place(tmp_path: Path) -> None
         ("a: 1\nb: 2\na: 3\n", 3, 'can\'t read this as YAML: found duplicate key "a"'),
         ("- a\n- b\n", 1, "a mapping of keys to values is wanted"),
         ("a: 1\n---\nb: 2\n", 2, "can't read this as YAML: but found another document"),
+        ("? {a: [1]}\n: 2\n", 1, "can't read this as YAML"),
         ("a: *nowhere\n", 1, "can't read this as YAML: found undefined alias 'nowhere'"),
     ],
 )

@@ -19,6 +19,8 @@ from sluice.specs.names import near
 
 Where = tuple[str | int, ...]
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+# What the library raises for text that its grammar did not foresee: a mapping as a key, say.
+FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError)
 MOST_NODES = 200_000
 
 
@@ -53,7 +55,7 @@ def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
         tree = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
     except MarkedYAMLError as error:
         raise _broken(error) from None
-    except (YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except FAILURES as error:
         raise BrokenDocument(1, f"can't read this as YAML: {str(error).splitlines()[0]}") from None
     if tree is not None and not isinstance(tree, CommentedMap):
         raise BrokenDocument(1, "a mapping of keys to values is wanted")

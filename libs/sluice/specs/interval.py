@@ -137,12 +137,14 @@ class Schedule(Model):
 
     def next_after(self, moment: datetime) -> datetime:
         """The first instant of the grid after that moment."""
-        return self._cron(moment).get_next(datetime).astimezone(UTC)
+        following: datetime = self._cron(moment).get_next(datetime)
+        return following.astimezone(UTC)
 
     def last_until(self, moment: datetime) -> datetime:
         """The last instant of the grid that is not after that moment."""
         second = in_utc(moment).replace(microsecond=0) + timedelta(seconds=1)
-        return self._cron(second).get_prev(datetime).astimezone(UTC)
+        last: datetime = self._cron(second).get_prev(datetime)
+        return last.astimezone(UTC)
 
     def is_on_grid(self, moment: datetime) -> bool:
         """Whether an interval starts there."""

@@ -1,5 +1,6 @@
 """Mistakes, collected as they are found and raised together, each with its file, line and place."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -11,7 +12,17 @@ from sluice.errors import ConfigError
 from sluice.specs.document import Document, Where
 from sluice.specs.model import Model
 from sluice.specs.names import unknown
+from sluice.specs.syntax import shorten
 
+WANTED = {
+    "tuple": "a list",
+    "dict": "a mapping",
+    "model": "a mapping",
+    "string": "a text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+}
 Validated = TypeVar("Validated", bound=BaseModel)
 
 
@@ -93,31 +104,24 @@ def _existing(loc: tuple[int | str, ...], data: Any, kind: str) -> Where:
     return tuple(where)
 
 
-def _words(problem: ErrorDetails) -> str:  # noqa: PLR0911 - one per kind of problem
+def _words(problem: ErrorDetails) -> str:
     context = problem.get("ctx", {})
     found = problem["input"]
     match problem["type"]:
         case "value_error":
             return str(context["error"])
         case "literal_error":
-            return unknown(
-                "value",
-                str(found),
-                context["expected"].replace("'", "").replace(" or ", ", ").split(", "),
-            )
-        case "tuple_type":
-            return (
-                f"a list is wanted, e.g. [{found}]"
-                if isinstance(found, str)
-                else "a list is wanted"
-            )
-        case "dict_type" | "model_type" | "model_attributes_type":
-            return f"a mapping is wanted, not {found!r}"
+            expected = re.findall(r"'([^']*)'", context["expected"])
+            return unknown("value", str(found), expected)
+        case "tuple_type" if isinstance(found, str):
+            return f"a list is wanted, e.g. [{found}]"
         case "too_short":
             return "at least one is wanted"
         case "greater_than_equal":
             return f"{found} is too small: at least {context['ge']} is wanted"
-    return f"{problem['msg'].removeprefix('Input ')}, not {found!r}"
+    wanted = next((w for kind, w in WANTED.items() if problem["type"].startswith(kind)), None)
+    text = wanted or problem["msg"].removeprefix("Input should be ")
+    return f"{text} is wanted, not {shorten(repr(found))}"
 
 
 def accepted_keys(model: type[BaseModel], where: Where) -> list[str]:

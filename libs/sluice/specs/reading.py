@@ -127,6 +127,6 @@ def _model(data: Any, document: Document, where: Where, mistakes: Mistakes) -> t
     kind = data.get("kind")
     if kind is None:
         mistakes.add(document, where, f"`kind` is missing: {', '.join(KINDS)}")
-    elif kind not in KINDS:
+    elif str(kind) not in KINDS:
         mistakes.add(document, (*where, "kind"), unknown("kind", str(kind), KINDS))
     return KINDS.get(str(kind))
