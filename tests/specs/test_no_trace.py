@@ -63,8 +63,13 @@ def test_a_strange_value_anywhere_is_at_most_a_mistake(
             node = node[key]
         node[where[-1]] = odd
         folder = write({"pipelines/p.yaml": json.dumps(data)})
-        try:
-            load(folder, environ={})
-        except ConfigError as error:
-            assert all("pipelines/p.yaml:1: " in mistake for mistake in error.mistakes)
-            assert "pydantic" not in str(error)
+        assert all("pipelines/p.yaml:1: " in mistake for mistake in mistakes_of(folder))
+
+
+def mistakes_of(folder: Path) -> tuple[str, ...]:
+    """What the loader says; any other exception than its own goes through."""
+    try:
+        load(folder, environ={})
+    except ConfigError as error:
+        return error.mistakes
+    return ()
