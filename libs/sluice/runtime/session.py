@@ -34,6 +34,7 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 SMALL: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",

@@ -4,17 +4,26 @@ Planning and starting a Spark scan of a few thousand rows costs hundreds of mill
 them here takes a few. Spark still computes: it gets them as a local relation.
 """
 
+from functools import lru_cache
+
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 SMALL_BYTES = 4_000_000
+KEPT = 32  # snapshots, of at most SMALL_BYTES each
 
 
 def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
-    """The rows of the table as of `version`."""
-    table = DeltaTable(uri, version=version).to_pyarrow_table()
-    return session.createDataFrame(plain(table))
+    """The rows of the table as of `version`. Several views of a run share one reading."""
+    table = DeltaTable(uri, version=version)
+    return _snapshot(session, uri, version, str(table.metadata().id))
+
+
+@lru_cache(maxsize=KEPT)
+def _snapshot(session: SparkSession, uri: str, version: int, _id: str) -> DataFrame:
+    rows = DeltaTable(uri, version=version).to_pyarrow_table()
+    return session.createDataFrame(plain(rows))
 
 
 def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
