@@ -128,8 +128,9 @@ def _replace(
         new = _stored_rows(passed.rows, delivery)
         changelog = _difference(session, project, delivery, before, new)
         target = _target(project, delivery, before, passed.verdict.rows_read)
+        intervals.withdraw(delivery.intervals_uri, delivery.interval)
         done = write(session, project.spark, target, changelog, position, clock)
-    _record(delivery, passed)
+    _record(delivery, passed, position.batch)
     return BatchReport(
         table=delivery.stored_as,
         kind="source",
@@ -231,7 +232,7 @@ def _position(delivery: Delivery, before: Head | None, run: Run) -> Position:
     )
 
 
-def _record(delivery: Delivery, passed: Passed) -> None:
+def _record(delivery: Delivery, passed: Passed, batch: int) -> None:
     verdict = passed.verdict
     intervals.record(
         delivery.intervals_uri,
@@ -241,6 +242,7 @@ def _record(delivery: Delivery, passed: Passed) -> None:
             verdict.rows_read,
             verdict.rows_accepted,
             verdict.rows_quarantined,
+            batch,
         ),
     )
 

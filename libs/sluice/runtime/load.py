@@ -109,8 +109,9 @@ def _load(
         rows = passed.verdict.rows_read
         size = FeedSize(sum(f.size for f in found.files), len(found.files), rows)
         target = Target(found.uri, table.key, before, size)
+        intervals.withdraw(found.loads_uri, WHOLE)
         done = write(session, project.spark, target, changelog, position, clock)
-    _record(found, passed)
+    _record(found, passed, position.batch)
     return BatchReport(
         table=table.id,
         kind="dimension",
@@ -197,9 +198,9 @@ def _position(found: Snapshot, before: Head | None, run: Run) -> Position:
     )
 
 
-def _record(found: Snapshot, passed: Passed) -> None:
+def _record(found: Snapshot, passed: Passed, batch: int) -> None:
     verdict = passed.verdict
-    counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
+    counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined, batch)
     intervals.record(found.loads_uri, intervals.Delivery(WHOLE, found.fingerprint, *counts))
 
 

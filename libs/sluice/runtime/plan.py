@@ -17,7 +17,8 @@ from sluice.specs.dimension import DimensionView
 from sluice.specs.graph import Graph
 from sluice.storage.feed_size import FeedSize, feed_size, table_size
 from sluice.storage.lake import LakeLayout
-from sluice.storage.position import Head, Pin, head
+from sluice.storage.position import Head, Pin, head, head_as_found
+from sluice.storage.table import check_feed
 
 
 class Strategy(StrEnum):
@@ -46,6 +47,11 @@ class BatchPlan:
     waiting_for: str = ""
 
     @property
+    def recorded(self) -> Mapping[str, Pin]:
+        """The versions of the inputs that the table reflects now."""
+        return self.before.position.inputs if self.before and self.before.position else {}
+
+    @property
     def is_pending(self) -> bool:
         """Whether there is anything to do."""
         return not self.waiting_for and (self.strategy is Strategy.BUILD or bool(self.ranges))
@@ -67,7 +73,7 @@ def plan_batch(
 
 def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph) -> BatchPlan:
     """A plan that reads everything as it is now, whatever the table was built from."""
-    before = head(lake.uri(node.id))
+    before = head_as_found(lake.uri(node.id))
     return _planned(node, lake, graph, before, {}, {})
 
 
@@ -82,7 +88,8 @@ def _planned(
     uri = lake.uri(node.id)
     heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
     references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
-    missing = [i for i, h in {**heads, **references}.items() if h is None]
+    every = {**heads, **references}
+    missing = [i for i, h in every.items() if h is None or not h.is_filled]
     if missing:
         return _waiting(node, uri, before, f"{', '.join(missing)} to be filled")
     found = {i: h for i, h in heads.items() if h is not None}
@@ -140,6 +147,8 @@ def _plan(
         size = sum((table_size(lake.uri(i), p.version) for i, p in pins.items()), FeedSize())
     else:
         strategy, reason = _strategy(node, ranges)
+        for input_id, (after, upto) in ranges.items():
+            check_feed(lake.uri(input_id), input_id, node.id, after, upto)
         size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
     uri = lake.uri(node.id)
     return BatchPlan(node, uri, before, strategy, reason, pins, ranges, references, frontier, size)

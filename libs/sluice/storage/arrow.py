@@ -1,29 +1,71 @@
-"""Small tables that hold what Sluice notes down: rows replaced or appended without Spark."""
+"""Small tables that hold what Sluice notes down: rows replaced or appended without Spark.
 
-from collections.abc import Sequence
+They have no position. Two writers at once take turns; one that is always late raises LostRace.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from sluice.errors import LostRace
+from sluice.storage.conflicts import lost_race_of
+from sluice.storage.statistics import writer_properties
+
+ATTEMPTS = 10
+PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
+
+
+def read_rows(uri: str) -> list[dict[str, Any]]:
+    """All rows of the table at `uri`; none if there is no table."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    rows: list[dict[str, Any]] = DeltaTable(uri).to_pyarrow_table().to_pylist()
+    return rows
 
 
 def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
     """Add rows to the table at `uri`, which is made if there is none."""
     if rows.num_rows:
-        write_deltalake(uri, rows, mode="append", partition_by=list(partition_by) or None)
+        _in_turn(uri, lambda: _write(uri, rows, mode="append", partition_by=list(partition_by)))
 
 
-def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
-    """Put `rows` in place of those that `predicate` selects; nothing is written for nothing."""
+def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "false") -> None:
+    """Put `rows` in place of those that `predicate` selects; nothing is written for nothing.
+
+    Nor is anything where a row meets `unless`.
+    """
+    _in_turn(uri, lambda: _replace(uri, rows, predicate, unless))
+
+
+def _replace(uri: str, rows: pa.Table, predicate: str, unless: str) -> None:
     if not DeltaTable.is_deltatable(uri):
-        append_rows(uri, rows)
-        return
-    if rows.num_rows or _any(uri, predicate):
-        write_deltalake(uri, rows, mode="overwrite", predicate=predicate)
+        if rows.num_rows:
+            _write(uri, rows, mode="error")
+    elif not _any(uri, unless) and (rows.num_rows or _any(uri, predicate)):
+        _write(uri, rows, mode="overwrite", predicate=predicate)
+
+
+def _write(uri: str, rows: pa.Table, **how: Any) -> None:
+    properties = writer_properties(rows.schema)
+    write_deltalake(uri, rows, configuration=PROPERTIES, writer_properties=properties, **how)
+
+
+def _in_turn(uri: str, write: Callable[[], None]) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        before = DeltaTable(uri).version() if DeltaTable.is_deltatable(uri) else -1
+        try:
+            with lost_race_of(uri, before):
+                write()
+        except LostRace:
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            return
 
 
 def _any(uri: str, predicate: str) -> bool:
-    from deltalake import QueryBuilder
-
     found = QueryBuilder().register("t", DeltaTable(uri))
     count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
     return bool(pa.table(count)["n"][0].as_py())

@@ -2,23 +2,26 @@
 
 Two committers serve one contract: Spark's MERGE for large changelogs, delta-rs for small ones
 (a tenth of a second where Spark's MERGE needs one or more). Both number their commits as the
-table's batches in Delta's `txn` action, and both are followed by a look at the head: whose attempt
+table's batches in Delta's `txn` action, and both are followed by a look at the log: whose attempt
 it names has won. A diff is never kept over a lost race: it was made from a head that is gone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE
-from sluice.errors import LostRace
-from sluice.storage.position import Head, Position, head
+from sluice.errors import HistoryLost
+from sluice.storage.conflicts import lost, lost_race_of
+from sluice.storage.failpoint import passing
+from sluice.storage.position import Head, Position, positions
+from sluice.storage.statistics import writer_properties
 
 _TXN = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -42,10 +45,14 @@ class Committed:
 def commit_position(before: Head, position: Position) -> Committed:
     """Record that changes were consumed which alter no row: no file, no feed row."""
     table = DeltaTable(before.uri, version=before.version)
-    properties = _properties(before, position.without_change(before.data_version))
-    with _conflicts(before, position):
+    unchanged = position.without_change(before.data_version)
+    with _fenced(before, unchanged) as mine:
         table.create_write_transaction(
-            [], mode="append", schema=table.schema(), commit_properties=properties
+            [],
+            mode="append",
+            schema=table.schema(),
+            partition_by=table.metadata().partition_columns,
+            commit_properties=_properties(before, mine),
         )
     return _won(before, position, Committed(before.version + 1))
 
@@ -57,14 +64,20 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
     """
     done = _count(before, rows)
     table = DeltaTable(before.uri, version=before.version)
-    properties = _properties(before, position)
     columns = [field.name for field in table.schema().fields]
-    with _conflicts(before, position):
+    with _fenced(before, position) as mine:
+        properties = _properties(before, mine)
         if done.changed == done.inserted:
             plain = rows.select(columns)
-            write_deltalake(table, plain, mode="append", commit_properties=properties)
+            write_deltalake(
+                table,
+                plain,
+                mode="append",
+                commit_properties=properties,
+                writer_properties=writer_properties(plain.schema),
+            )
         else:
-            _merge_arrow(table, rows, columns, key, properties)
+            _check_applied(done, _merge_arrow(table, rows, columns, key, properties), _ARROW)
     return _won(before, position, done)
 
 
@@ -83,11 +96,11 @@ def commit_spark(
         counts.get("update", 0),
         counts.get("delete", 0),
     )
-    with _numbered(session, before, position):
+    with _fenced(before, position) as mine, _numbered(session, before, mine):
         if done.changed == done.inserted:
             rows.drop(CHANGE).write.format("delta").mode("append").save(before.uri)
-        else:
-            _merge_spark(session, before, rows, key)
+        elif applied := _merge_spark(session, before, rows, key):
+            _check_applied(done, applied, _SPARK)
     return _won(before, position, done)
 
 
@@ -95,24 +108,28 @@ def overwrite_spark(
     session: SparkSession, before: Head, rows: DataFrame, position: Position
 ) -> Committed:
     """Replace the table and its columns whole, in one commit."""
-    with _numbered(session, before, position):
+    with _fenced(before, position) as mine, _numbered(session, before, mine):
         writer = rows.write.format("delta").mode("overwrite")
         writer.option("overwriteSchema", "true").save(before.uri)
     return _won(before, position, Committed(before.version + 1, inserted=rows.count()))
 
 
-def _merge_spark(session: SparkSession, before: Head, rows: DataFrame, key: Sequence[str]) -> None:
+def _merge_spark(
+    session: SparkSession, before: Head, rows: DataFrame, key: Sequence[str]
+) -> Mapping[str, Any]:
+    """What the MERGE says that it did; nothing if Delta skipped it as a repeated batch."""
     columns = [c for c in rows.columns if c != CHANGE]
     rows.createOrReplaceTempView("_sluice_changelog")
     on = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in key)
     sets = ", ".join(f"`{c}` = s.`{c}`" for c in columns if c not in key)
     update = f"WHEN MATCHED AND s.{CHANGE} = 'update' THEN UPDATE SET {sets}" if sets else ""
     names, values = ", ".join(f"`{c}`" for c in columns), ", ".join(f"s.`{c}`" for c in columns)
-    session.sql(
+    said = session.sql(
         f"MERGE INTO delta.`{before.uri}` t USING _sluice_changelog s ON {on} "
         f"WHEN MATCHED AND s.{CHANGE} = 'delete' THEN DELETE {update} "
         f"WHEN NOT MATCHED AND s.{CHANGE} = 'insert' THEN INSERT ({names}) VALUES ({values})"
     ).collect()
+    return said[0].asDict() if said else {}
 
 
 def _merge_arrow(
@@ -121,19 +138,36 @@ def _merge_arrow(
     columns: Sequence[str],
     key: Sequence[str],
     properties: CommitProperties,
-) -> None:
+) -> Mapping[str, Any]:
     merge = table.merge(
         rows,
         predicate=" AND ".join(f'(t."{c}" IS NOT DISTINCT FROM s."{c}")' for c in key),
         source_alias="s",
         target_alias="t",
         commit_properties=properties,
+        writer_properties=writer_properties(rows.select(columns).schema),
     ).when_matched_delete(f"s.\"{CHANGE}\" = 'delete'")
     values = {f'"{c}"': f's."{c}"' for c in columns if c not in key}
     if values:
         merge = merge.when_matched_update(values, predicate=f"s.\"{CHANGE}\" = 'update'")
     everything = {f'"{c}"': f's."{c}"' for c in columns}
-    merge.when_not_matched_insert(everything, predicate=f"s.\"{CHANGE}\" = 'insert'").execute()
+    merge = merge.when_not_matched_insert(everything, predicate=f"s.\"{CHANGE}\" = 'insert'")
+    return merge.execute()
+
+
+_ARROW = tuple(f"num_target_rows_{change}" for change in ("inserted", "updated", "deleted"))
+_SPARK = tuple(f"num_{change}_rows" for change in ("inserted", "updated", "deleted"))
+
+
+def _check_applied(done: Committed, said: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise HistoryLost if the rows of the changelog were not those that the table held."""
+    wanted, found = (done.inserted, done.updated, done.deleted), tuple(said[n] for n in names)
+    if wanted != found:
+        raise HistoryLost(
+            f"a changelog of {wanted} inserts, updates and deletes changed {found} rows: the table "
+            "did not hold the rows that it was computed from",
+            hint="run `sluice rebuild` on the table",
+        )
 
 
 def _count(before: Head, rows: pa.Table) -> Committed:
@@ -152,6 +186,15 @@ def _properties(before: Head, position: Position) -> CommitProperties:
 
 
 @contextmanager
+def _fenced(before: Head, position: Position) -> Iterator[Position]:
+    """The position as it is to be committed; LostRace if the table has moved on."""
+    passing("committing", before.uri)
+    with lost_race_of(before.uri, before.version):
+        yield replace(position, after=before.version)
+    passing("committed", before.uri)
+
+
+@contextmanager
 def _numbered(session: SparkSession, before: Head, position: Position) -> Iterator[None]:
     settings = {
         f"{_TXN}.txnAppId": before.table,
@@ -161,42 +204,19 @@ def _numbered(session: SparkSession, before: Head, position: Position) -> Iterat
     for name, value in settings.items():
         session.conf.set(name, value)
     try:
-        with _conflicts(before, position):
-            yield
+        yield
     finally:
         for name in settings:
             session.conf.unset(name)
 
 
-@contextmanager
-def _conflicts(before: Head, position: Position) -> Iterator[None]:
-    try:
-        yield
-    except CommitFailedError as error:
-        raise _lost(before, position) from error
-    except DeltaError as error:
-        if "version" in str(error).lower() and "exist" in str(error).lower():
-            raise _lost(before, position) from error
-        raise
-    except Exception as error:
-        if "Concurrent" in type(error).__name__ or "DELTA_CONCURRENT" in str(error):
-            raise _lost(before, position) from error
-        raise
-
-
 def _won(before: Head, position: Position, done: Committed) -> Committed:
-    after = head(before.uri)
-    if after is None or after.position is None or after.position.attempt != position.attempt:
-        raise _lost(before, position)
-    return Committed(after.version, done.inserted, done.updated, done.deleted)
-
-
-def _lost(before: Head, position: Position) -> LostRace:
-    return LostRace(
-        f"another writer committed to {before.uri} after version {before.version}: "
-        f"batch {position.batch} of this attempt was thrown away",
-        hint="nothing is lost; the next attempt starts from the new head",
-    )
+    """`done` at the version where this attempt stands in the log; LostRace if it isn't there."""
+    newer = DeltaTable(before.uri).version() - before.version
+    for version, found in positions(before.uri, newer) if newer > 0 else ():
+        if found.attempt == position.attempt:
+            return replace(done, version=version)
+    raise lost(before.uri, before.version)
 
 
 def changelog_counts(rows: DataFrame) -> dict[str, int]:

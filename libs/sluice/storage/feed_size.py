@@ -1,14 +1,12 @@
 """How much there is to read between two versions, from the log alone."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import PyFileSystem
+
+from sluice.storage.log import Action, Log, feed_files
 
 MANY_COMMITS = 200
 
@@ -27,14 +25,12 @@ class FeedSize:
 
 
 def feed_size(uri: str, after: int, upto: int) -> FeedSize:
-    """The change feed of versions (after, upto]."""
+    """The change feed of versions (after, upto]. The log must hold them: see `check_feed`."""
     if upto - after > MANY_COMMITS:
         return table_size(uri, upto)
-    filesystem = PyFileSystem(DeltaStorageHandler(uri))
-    total = FeedSize()
-    for version in range(after + 1, upto + 1):
-        total += _commit_size(filesystem, version)
-    return total
+    log = Log(uri)
+    sizes = (_commit_size(log.actions(version)) for version in range(after + 1, upto + 1))
+    return sum(sizes, FeedSize())
 
 
 def table_size(uri: str, version: int) -> FeedSize:
@@ -47,21 +43,16 @@ def table_size(uri: str, version: int) -> FeedSize:
     return FeedSize(sum(sizes), len(sizes), sum(rows) if known else None)
 
 
-def _commit_size(filesystem: PyFileSystem, version: int) -> FeedSize:
-    actions = list(_actions(filesystem, version))
-    cdc = [a["cdc"] for a in actions if "cdc" in a]
-    if cdc:
-        return FeedSize(sum(c["size"] for c in cdc), len(cdc), None)
-    adds = [a["add"] for a in actions if a.get("add", {}).get("dataChange")]
-    removes = [a["remove"] for a in actions if a.get("remove", {}).get("dataChange")]
-    rows = [json.loads(a["stats"]).get("numRecords") if a.get("stats") else None for a in adds]
-    known = not removes and all(n is not None for n in rows)
-    size = sum(a["size"] for a in adds) + sum(r.get("size") or 0 for r in removes)
-    return FeedSize(size, len(adds) + len(removes), sum(rows) if known else None)
+def _commit_size(actions: list[Action]) -> FeedSize:
+    files = feed_files(actions)
+    rows = [_rows(f) for f in files]
+    known = [n for n in rows if n is not None]
+    total = sum(known) if len(known) == len(rows) else None
+    return FeedSize(sum(f.get("size") or 0 for f in files), len(files), total)
 
 
-def _actions(filesystem: PyFileSystem, version: int) -> Iterator[dict[str, Any]]:
-    with filesystem.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
-        for line in stream.read().decode().splitlines():
-            if line:
-                yield json.loads(line)
+def _rows(file: Action) -> int | None:
+    """The rows of an added file; those of other files are not told."""
+    statistics = json.loads(file.get("stats") or "{}")
+    count = statistics.get("numRecords")
+    return None if count is None else int(count)

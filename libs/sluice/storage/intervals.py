@@ -1,17 +1,21 @@
 """Which intervals of a source were delivered, and what came with each.
 
-One small table a source, `<source>__intervals`, written after the source's own commit: if a crash
-comes in between, the interval is read once more and nothing changes.
+One small table a source, `<source>__intervals`. What is noted there of an interval is withdrawn
+before the source's own commit and noted anew after it: if a crash comes in between, the interval
+counts as not delivered, is read once more, and nothing changes. Never does a note outlive the rows
+that it speaks of.
 """
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from sluice.errors import UsageError
 from sluice.specs.interval import Interval
+from sluice.storage.arrow import replace_rows
+from sluice.storage.failpoint import passing
 
 _TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
@@ -23,19 +27,24 @@ SCHEMA = pa.schema(
         ("rows_accepted", pa.int64()),
         ("rows_quarantined", pa.int64()),
         ("delivered_at", _TIME),
+        ("batch", pa.int64()),
     ]
 )
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """One delivered interval; `files` is the fingerprint of what was read."""
+    """One delivered interval; `files` is the fingerprint of what was read.
+
+    `batch` numbers the commit that put its rows into the table.
+    """
 
     interval: Interval
     files: str
     rows_read: int
     rows_accepted: int
     rows_quarantined: int
+    batch: int = 0
 
 
 def deliveries(uri: str) -> list[Delivery]:
@@ -50,6 +59,7 @@ def deliveries(uri: str) -> list[Delivery]:
             r["rows_read"],
             r["rows_accepted"],
             r["rows_quarantined"],
+            r["batch"],
         )
         for r in rows
     ]
@@ -76,8 +86,18 @@ def replaced_by(delivered: list[Delivery], interval: Interval, source: str) -> l
     return inside
 
 
+def withdraw(uri: str, interval: Interval) -> None:
+    """Forget what was delivered inside `interval`: its rows are about to be replaced."""
+    if any(_overlaps(known.interval, interval) for known in deliveries(uri)):
+        replace_rows(uri, SCHEMA.empty_table(), _inside(interval))
+
+
 def record(uri: str, delivery: Delivery) -> None:
-    """Note a delivery in place of those that it replaces."""
+    """Note a delivery in place of those that it replaces.
+
+    Not if a later batch has replaced it already: of two that overlap at once, the note must name
+    the one whose rows were committed last.
+    """
     row = {
         "interval_start": delivery.interval.start,
         "interval_end": delivery.interval.end,
@@ -86,14 +106,16 @@ def record(uri: str, delivery: Delivery) -> None:
         "rows_accepted": delivery.rows_accepted,
         "rows_quarantined": delivery.rows_quarantined,
         "delivered_at": datetime.now(UTC),
+        "batch": delivery.batch,
     }
-    rows = pa.Table.from_pylist([row], schema=SCHEMA)
-    if not DeltaTable.is_deltatable(uri):
-        write_deltalake(uri, rows, mode="append")
-        return
-    start, end = (t.isoformat() for t in (delivery.interval.start, delivery.interval.end))
-    predicate = f"interval_start >= '{start}' AND interval_start < '{end}'"
-    write_deltalake(uri, rows, mode="overwrite", predicate=predicate)
+    rows, inside = pa.Table.from_pylist([row], schema=SCHEMA), _inside(delivery.interval)
+    replace_rows(uri, rows, inside, unless=f"{inside} AND batch > {delivery.batch}")
+    passing("recorded", uri)
+
+
+def _inside(interval: Interval) -> str:
+    start, end = (t.isoformat() for t in (interval.start, interval.end))
+    return f"interval_start >= '{start}' AND interval_start < '{end}'"
 
 
 def _overlaps(a: Interval, b: Interval) -> bool:

@@ -1,4 +1,4 @@
-"""Where tables lie: `<lake>/<pipeline>/<table>`, with internal tables beside them as `<table>__<suffix>`."""
+"""Where tables lie: `<lake>/<pipeline>/<table>`, internal ones beside them as `<table>__x`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,18 +6,18 @@ it starts no Spark.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import PyFileSystem
 
 from sluice.errors import HistoryLost
+from sluice.storage.log import Log
 
 FIELD = "sluice"
+CREATE = "create"
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Pin:
 class Position:
     """What a commit reflects.
 
-    `inputs` drive the table; `references` were only looked up. `unchanged_since` is set on commits
-    that change no data.
+    `inputs` drive the table; `references` were only looked up. `after` is the version of the table
+    that the commit was computed from, `unchanged_since` is set on commits that change no data.
     """
 
     batch: int
@@ -45,6 +45,7 @@ class Position:
     frontier: Mapping[str, int] = field(default_factory=dict)
     run: str = ""
     horizon: datetime | None = None
+    after: int | None = None
     unchanged_since: int | None = None
 
     def to_json(self) -> str:
@@ -60,8 +61,8 @@ class Position:
             "run": self.run,
             "horizon": self.horizon.isoformat() if self.horizon else None,
         }
-        if self.unchanged_since is not None:
-            body["unchanged_since"] = self.unchanged_since
+        later = {"after": self.after, "unchanged_since": self.unchanged_since}
+        body |= {name: version for name, version in later.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 
     @classmethod
@@ -71,9 +72,10 @@ class Position:
             body = json.loads(text or "")[FIELD]
         except (ValueError, KeyError, TypeError):
             return None
-        horizon = datetime.fromisoformat(body["horizon"]) if body["horizon"] else None
-        pins = {name: _pins(body[name]) for name in ("inputs", "references")}
-        return cls(**{**body, **pins, "horizon": horizon})
+        horizon = datetime.fromisoformat(body["horizon"]) if body.get("horizon") else None
+        pins = {name: _pins(body.get(name, {})) for name in ("inputs", "references")}
+        known = {f.name: body[f.name] for f in fields(cls) if f.name in body}
+        return cls(**{**known, **pins, "horizon": horizon})
 
     def without_change(self, data_version: int) -> "Position":
         """The same position for a commit that changes no row."""
@@ -105,6 +107,11 @@ class Head:
         return Pin(self.table, self.version)
 
     @property
+    def is_filled(self) -> bool:
+        """Whether rows were ever committed: not where a crash came after the table's creation."""
+        return self.position is None or self.position.kind != CREATE
+
+    @property
     def next_batch(self) -> int:
         """The number of the batch that would follow; Delta skips a number it has seen."""
         return max(self.last_txn, self.position.batch if self.position else 0) + 1
@@ -116,53 +123,80 @@ def head(uri: str) -> Head | None:
     A newest commit without a position is somebody else's: commits that changed no data are
     walked back over; one that did raises HistoryLost.
     """
-    if not DeltaTable.is_deltatable(uri):
-        return None
-    table = DeltaTable(uri)
-    return head_of(table, uri)
+    return head_of(DeltaTable(uri), uri) if DeltaTable.is_deltatable(uri) else None
 
 
 def head_of(table: DeltaTable, uri: str) -> Head:
     """As `head`, of a table that is already open."""
-    version, table_id = table.version(), table.metadata().id
-    position = Position.from_json(table.history(1)[0].get("userMetadata"))
-    if position is None:
-        position = _walk_back(table, uri, version)
-    unchanged = position.unchanged_since if position else None
-    changed = version if unchanged is None else unchanged
-    last_txn = table.transaction_version(str(table_id)) or 0
-    return Head(uri, str(table_id), version, position, changed, last_txn)
+    version = table.version()
+    found = _newest(table)
+    _check_foreign(uri, found, version)
+    return _head(table, uri, version, found)
+
+
+def head_as_found(uri: str) -> Head | None:
+    """As `head`, but whoever wrote it: without a position if foreign commits changed rows.
+
+    For the repair, which compares all rows with what they should be.
+    """
+    try:
+        return head(uri)
+    except HistoryLost:
+        table = DeltaTable(uri)
+        return _head(table, uri, table.version(), None)
 
 
 def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
     """(version, position) of the commits still in the log, newest first."""
-    history = DeltaTable(uri).history(limit)
-    found = ((int(h["version"]), Position.from_json(h.get("userMetadata"))) for h in history)
-    return [(version, position) for version, position in found if position]
+    return list(_positions(DeltaTable(uri), limit))
 
 
-def _walk_back(table: DeltaTable, uri: str, version: int) -> Position | None:
-    entries = table.history()
-    for entry in entries:
-        position = Position.from_json(entry.get("userMetadata"))
-        commit = int(entry["version"])
-        if position:
-            unchanged = position.unchanged_since
-            return position.without_change(commit if unchanged is None else unchanged)
-        if commit > 0 and changes_data(uri, commit):
-            raise HistoryLost(
-                f"version {commit} of {uri} ({entry.get('operation')}) was not written by Sluice "
+def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
+    for entry in table.history(limit):
+        if position := Position.from_json(entry.get("userMetadata")):
+            yield int(entry["version"]), position
+
+
+def _newest(table: DeltaTable) -> tuple[int, Position] | None:
+    """The newest commit that carries a position, and its version."""
+    return next(_positions(table, 1), None) or next(_positions(table, None), None)
+
+
+def _head(table: DeltaTable, uri: str, version: int, found: tuple[int, Position] | None) -> Head:
+    table_id, (commit, position) = str(table.metadata().id), found or (version, None)
+    last_txn = table.transaction_version(table_id) or 0
+    if position and commit < version and position.unchanged_since is None:
+        position = position.without_change(commit)
+    unchanged = position.unchanged_since if position else None
+    changed = version if unchanged is None else unchanged
+    return Head(uri, table_id, version, position, changed, last_txn)
+
+
+def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -> None:
+    """Raise HistoryLost if a commit that is not Sluice's changed rows since the last position.
+
+    Nor may one lie just below it, where Delta let a commit land on rows it was not computed from.
+    """
+    commit, position = found or (-1, None)
+    later = list(range(version, commit, -1))
+    if position and position.after is not None:
+        later += range(commit - 1, position.after, -1)
+    log = Log(uri)
+    gone = log.missing_commits(later)
+    if gone or (found is None and not later):
+        raise _foreign(uri, f"the log of {uri} names no position any more: {max(gone)} is gone")
+    for foreign in later:
+        if log.changes_data(foreign):
+            raise _foreign(
+                uri,
+                f"version {foreign} of {uri} ({log.operation(foreign)}) was not written by Sluice "
                 "and changed its rows",
-                hint="run `sluice rebuild` on this table: it recomputes the rows and commits only "
-                "what differs",
             )
-    return None
 
 
-def changes_data(uri: str, version: int) -> bool:
-    """Whether a commit adds or removes rows (compaction, vacuum and settings don't)."""
-    filesystem = PyFileSystem(DeltaStorageHandler(uri))
-    with filesystem.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
-        lines = stream.read().decode().splitlines()
-    actions = [json.loads(line) for line in lines if line]
-    return any(a.get(k, {}).get("dataChange", False) for a in actions for k in ("add", "remove"))
+def _foreign(uri: str, message: str) -> HistoryLost:
+    return HistoryLost(
+        message,
+        hint="a view: `sluice rebuild` recomputes its rows and commits only what differs; "
+        f"a source or dimension: move {uri} away, deliver it again, rebuild what reads it",
+    )

@@ -11,8 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from sluice.errors import HistoryLost
+from sluice.storage.conflicts import lost_race_of
+from sluice.storage.failpoint import passing
 from sluice.storage.feed_size import feed_size, table_size
 from sluice.storage.local import SMALL_BYTES, local_feed, local_snapshot
+from sluice.storage.log import Log
 from sluice.storage.position import Head, Position, head_of
 
 PROPERTIES: Mapping[str, str] = {
@@ -30,15 +33,19 @@ def create(
     partition_by: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
 ) -> Head:
-    """An empty table with a change feed; all columns are nullable. Fails if there is one."""
-    table = DeltaTable.create(
-        uri,
-        Schema.from_json(nullable(schema).json()),
-        mode="error",
-        partition_by=list(partition_by) or None,
-        configuration={**PROPERTIES, **(properties or {})},
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": position.to_json()}),
-    )
+    """An empty table with a change feed; all columns are nullable. LostRace if there is one."""
+    passing("creating", uri)
+    metadata = {"userMetadata": position.to_json()}
+    with lost_race_of(uri, version=-1):
+        table = DeltaTable.create(
+            uri,
+            Schema.from_json(nullable(schema).json()),
+            mode="error",
+            partition_by=list(partition_by) or None,
+            configuration={**PROPERTIES, **(properties or {})},
+            commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+        )
+    passing("created", uri)
     return head_of(table, uri)
 
 
@@ -68,13 +75,22 @@ def feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
 
 
 def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
-    """Raise HistoryLost if the log no longer holds every version of (after, upto]."""
-    if after >= upto:
-        return
-    kept = [int(entry["version"]) for entry in DeltaTable(uri).history(upto - after + 1_000_000)]
-    oldest = min(kept, default=0)
-    if after + 1 < oldest:
+    """Raise HistoryLost unless every commit of (after, upto] and its change data are still there.
+
+    Cost: a look at each commit, and at each file that the feed would open anyway.
+    """
+    log = Log(uri)
+    if gone := log.missing_commits(range(after + 1, upto + 1)):
         raise HistoryLost(
-            f"{reader!r} last read {name!r} at version {after}, but its log starts at {oldest}",
+            f"{reader!r} last read {name!r} at version {after}, but its log starts at "
+            f"{max(gone) + 1}",
             hint=f"run `sluice rebuild {reader}`; keep logs longer than the slowest consumer's lag",
         )
+    for version in range(after + 1, upto + 1):
+        if deleted := log.missing_files(version):
+            raise HistoryLost(
+                f"{reader!r} last read {name!r} at version {after}, but version {version} can't be "
+                f"read any more: {len(deleted)} of its files were deleted ({deleted[0]})",
+                hint=f"run `sluice rebuild {reader}`; don't vacuum files that a consumer has still "
+                "to read",
+            )

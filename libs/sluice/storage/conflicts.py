@@ -1,0 +1,54 @@
+"""Telling a lost race from every other fault of a commit.
+
+What was seen to be raised: delta-rs, committing on exactly one version, raises CommitFailedError,
+and a plain DeltaError where a table was created meanwhile. Spark raises one of Delta's concurrency
+errors: ConcurrentTransaction where the other commit carries the same application's number,
+ConcurrentAppend, ConcurrentDeleteRead, MetadataChanged and so on where it does not. Their codes
+stand in the message, also through Spark Connect.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from sluice.errors import LostRace
+
+_SPARK = re.compile(r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)")
+_CREATED = "already exists"
+
+
+@contextmanager
+def lost_race_of(uri: str, version: int) -> Iterator[None]:
+    """LostRace in place of what a committer raises when `uri` has moved on from `version`.
+
+    A table that is not there yet has the version -1.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _is_conflict(error) and _version(uri) > version:
+            raise lost(uri, version) from error
+        raise
+
+
+def _is_conflict(error: Exception) -> bool:
+    if isinstance(error, CommitFailedError):
+        return True
+    if isinstance(error, DeltaError):
+        return _CREATED in str(error)
+    return bool(_SPARK.search(str(error)))
+
+
+def _version(uri: str) -> int:
+    return DeltaTable(uri).version() if DeltaTable.is_deltatable(uri) else -1
+
+
+def lost(uri: str, version: int) -> LostRace:
+    """The error of a writer that was not first."""
+    return LostRace(
+        f"another writer committed to {uri} after version {version}: this attempt was thrown away",
+        hint="nothing is lost; the next attempt starts from the new head",
+    )

@@ -1,0 +1,64 @@
+"""A table's log as it lies on disk: the actions of one commit, and which commits are still there.
+
+Delta's own readers tell what a table is; what one commit did, and whether the files that it names
+are still there, only the log says. Nothing is kept open: each question reads the log anew.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileType, PyFileSystem
+
+Action = dict[str, Any]
+
+
+class Log:
+    """The log of the table at `uri`."""
+
+    def __init__(self, uri: str):
+        self._files = PyFileSystem(DeltaStorageHandler(uri))
+
+    def actions(self, version: int) -> list[Action]:
+        """What a commit did. Raises FileNotFoundError if it was cleaned away."""
+        with self._files.open_input_stream(_commit(version)) as stream:
+            return [json.loads(line) for line in stream.read().decode().splitlines() if line]
+
+    def missing_commits(self, versions: Iterable[int]) -> list[int]:
+        """The versions whose commits were cleaned away."""
+        return [v for v in versions if not self._exists([_commit(v)])]
+
+    def missing_files(self, version: int) -> list[str]:
+        """The files that the change feed of `version` needs and that were deleted."""
+        paths = [unquote(a["path"]) for a in feed_files(self.actions(version))]
+        return [path for path in paths if ":" not in path and not self._exists([path])]
+
+    def changes_data(self, version: int) -> bool:
+        """Whether a commit adds or removes rows (compaction, vacuum and settings don't)."""
+        return any(_data_files(self.actions(version)))
+
+    def operation(self, version: int) -> str:
+        """What a commit calls itself, as `WRITE` or `RESTORE`."""
+        infos = [a["commitInfo"] for a in self.actions(version) if "commitInfo" in a]
+        return str(infos[0].get("operation")) if infos else "unknown"
+
+    def _exists(self, paths: list[str]) -> bool:
+        found = self._files.get_file_info(paths)
+        return all(info.type == FileType.File for info in found)
+
+
+def feed_files(actions: list[Action]) -> list[Action]:
+    """What holds a commit's change feed: its change data, else what it added and removed."""
+    changes = [a["cdc"] for a in actions if "cdc" in a]
+    return changes or list(_data_files(actions))
+
+
+def _data_files(actions: list[Action]) -> Iterator[Action]:
+    files = (a.get("add") or a.get("remove") or {} for a in actions)
+    return (file for file in files if file.get("dataChange"))
+
+
+def _commit(version: int) -> str:
+    return f"_delta_log/{version:020d}.json"

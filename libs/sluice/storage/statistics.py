@@ -1,0 +1,39 @@
+"""Which columns get statistics in the files that delta-rs writes.
+
+Statistics that are wrong make readers skip files that hold wanted rows. delta-rs writes those of a
+decimal as a float or a 64-bit integer, which round and overflow, and leaves NaN out of a maximum,
+where Spark holds NaN for the greatest number. So those columns, and nested ones (which it can't
+switch one by one), get none; files without statistics are always read.
+"""
+
+import pyarrow as pa
+from deltalake import ColumnProperties, WriterProperties
+
+EXACT_DIGITS = 15  # what a 64-bit float holds of any decimal number
+
+_SAFE = (
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+)
+
+
+def writer_properties(schema: pa.Schema) -> WriterProperties:
+    """How delta-rs is to write files of these columns."""
+    kept = ColumnProperties(statistics_enabled="PAGE")
+    return WriterProperties(
+        compression="SNAPPY",
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties={f.name: kept for f in schema if has_exact_statistics(f.type)},
+    )
+
+
+def has_exact_statistics(type_: pa.DataType) -> bool:
+    """Whether delta-rs writes the true least and greatest value of a column of this type."""
+    if pa.types.is_decimal(type_):
+        return bool(type_.precision <= EXACT_DIGITS)
+    return any(is_a(type_) for is_a in _SAFE)
