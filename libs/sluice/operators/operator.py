@@ -70,11 +70,17 @@ class Operator(ABC):
         groups = [self.prepare(n, c).select(*names(self.group)) for n, c in changes.items()]
         return union(groups).distinct()
 
-    def recompute(self, snapshots: Rows, references: Rows, touched: DataFrame) -> DataFrame:
-        """The output rows of the touched groups, from every input."""
-        prepared = {
-            n: within(self.prepare(n, snapshots[n]), touched, self.group) for n in self.inputs
-        }
+    def recompute(
+        self, snapshots: Rows, references: Rows, touched: DataFrame, bounds: Column | None = None
+    ) -> DataFrame:
+        """The output rows of the touched groups, from every input.
+
+        `bounds`: a condition that all touched groups meet, by which a scan skips files.
+        """
+        rows = {n: self.prepare(n, snapshots[n]) for n in self.inputs}
+        if bounds is not None:
+            rows = {n: r.where(bounds) for n, r in rows.items()}
+        prepared = {n: within(r, touched, self.group) for n, r in rows.items()}
         return self.combine(prepared, references)
 
 

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.errors import UsageError
-from sluice.operators.retention import Horizon
-from sluice.runtime.batch import Run, next_position, query
+from sluice.runtime.batch import Run, next_position
+from sluice.runtime.computation import Computation
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy, plan_rebuild
@@ -49,7 +49,8 @@ def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
     session = spark.tune(small=False)
     horizon = horizon_of(session, project, plan)
     position = replace(next_position(plan, run, horizon), kind="rebuild")
-    rows = _rows(session, project, plan, position.batch, horizon)
+    computation = Computation(session, project, plan, position.batch, horizon)
+    rows = computation.numbered(computation.query())
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
     if plan.before is None:
         changelog = rows.withColumn(CHANGE, F.lit("insert"))
@@ -61,19 +62,6 @@ def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
     else:
         done = overwrite_spark(session, plan.before, rows, position)
     return _report(plan, position.batch, done, clock)
-
-
-def _rows(
-    session: SparkSession,
-    project: Project,
-    plan: BatchPlan,
-    batch: int,
-    horizon: Horizon | None,
-) -> DataFrame:
-    rows = query(session, project, plan, horizon)
-    for column in plan.node.ignored:
-        rows = rows.withColumn(column, F.lit(batch).cast("bigint"))
-    return rows
 
 
 def _same_columns(session: SparkSession, plan: BatchPlan, rows: DataFrame) -> bool:

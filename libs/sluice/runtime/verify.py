@@ -16,7 +16,7 @@ from sluice.changelog.diff import CHANGE, diff
 from sluice.errors import UsageError
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import within
-from sluice.runtime.batch import query
+from sluice.runtime.computation import Computation
 from sluice.runtime.horizon import recorded_horizon
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy
@@ -101,7 +101,7 @@ def _expected(
     operator = node.operator
     if isinstance(operator, LookupJoin) and not operator.follows_dimensions:
         return _batch_by_batch(session, project, plan, operator, rows)
-    return query(session, project, plan, recorded_horizon(plan))
+    return Computation(session, project, plan, 0, recorded_horizon(plan)).query()
 
 
 def _batch_by_batch(

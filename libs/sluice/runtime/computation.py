@@ -1,0 +1,166 @@
+"""What a batch computes: old and new rows of the touched groups, and their difference.
+
+Each strategy finds the new rows by another way; all end in the same diff, so they can't disagree in
+what they commit. Everything is lazy, but for the literal bounds by which a large scan skips files.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changelog.diff import CHANGE, diff
+from sluice.changelog.net import WEIGHT, arrivals, as_inserts, net
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.lookup import BATCH, LookupJoin
+from sluice.operators.operator import names, union, within
+from sluice.operators.retention import Horizon
+from sluice.runtime.plan import BatchPlan, Strategy
+from sluice.runtime.pruning import bounds_of
+from sluice.runtime.rows import references_at, snapshots_at
+from sluice.specs.project import Project
+from sluice.storage import table as delta
+from sluice.storage.feed_size import table_size
+from sluice.storage.lake import layout
+from sluice.storage.local import SMALL_BYTES
+
+Rows = Mapping[str, DataFrame]
+FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+@dataclass(frozen=True)
+class Computation:
+    """One plan, at one session, for one batch number; `horizon` for views with retention."""
+
+    session: SparkSession
+    project: Project
+    plan: BatchPlan
+    batch: int
+    horizon: Horizon | None = None
+
+    def changelog(self) -> DataFrame:
+        """The minimal changelog: the table's columns and CHANGE."""
+        operator, node = self.plan.node.operator, self.plan.node
+        if self.plan.strategy is Strategy.BUILD:
+            rows = self.numbered(self.query())
+            if self.plan.before is None:
+                return rows.withColumn(CHANGE, F.lit("insert"))
+            return diff(self._current(), rows, operator.key)
+        old, new = self._old_and_new()
+        return diff(old, self.numbered(new), operator.key, ignore=node.ignored)
+
+    def query(self) -> DataFrame:
+        """The defining query at the plan's versions."""
+        operator = self.plan.node.operator
+        return self._living(operator.query(self._snapshots(), self._references()))
+
+    def numbered(self, rows: DataFrame) -> DataFrame:
+        """With the number of the batch, for tables whose rows keep it."""
+        if BATCH not in self.plan.node.ignored:
+            return rows
+        return rows.withColumn(BATCH, F.lit(self.batch).cast("bigint"))
+
+    def _old_and_new(self) -> tuple[DataFrame, DataFrame]:
+        operator, changes = self.plan.node.operator, self._changes()
+        if self.plan.strategy is Strategy.ROW_WISE:
+            return self._row_wise(changes)
+        has_fallen = self.horizon is not None and self.horizon.has_fallen
+        if isinstance(operator, CogroupState) and operator.is_additive and not has_fallen:
+            return self._added(operator, changes)
+        return self._recomputed(changes)
+
+    def _row_wise(self, changes: Rows) -> tuple[DataFrame, DataFrame]:
+        """Each output row from the changed row that it comes from."""
+        operator, references = self.plan.node.operator, self._references()
+        come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
+        new = operator.combine(come, references)
+        if operator.mirror:
+            gone = {n: operator.prepare(n, _departures(c)) for n, c in changes.items()}
+            return operator.combine(gone, references), new
+        return self._old(operator.touched(changes)), new
+
+    def _added(self, operator: CogroupState, changes: Rows) -> tuple[DataFrame, DataFrame]:
+        """The change added to the state that the table has."""
+        change = operator.change({n: operator.prepare(n, c) for n, c in changes.items()})
+        touched = change.select(*names(operator.group))
+        if self.horizon:
+            expired = self.horizon.expired_groups(operator, self._current())
+            touched = union([touched, expired]).distinct()
+        old = self._old(touched)
+        return old, self._living(operator.apply(old, change))
+
+    def _recomputed(self, changes: Rows) -> tuple[DataFrame, DataFrame]:
+        """The touched groups from every input."""
+        operator, snapshots = self.plan.node.operator, self._snapshots()
+        touched = self._touched(changes, snapshots)
+        bounds = self._bounds(touched)
+        new = operator.recompute(snapshots, self._references(), touched, bounds)
+        return self._old(touched, bounds), self._living(new)
+
+    def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
+        operator = self.plan.node.operator
+        own = {n: c for n, c in changes.items() if n in operator.inputs}
+        others = {n: c for n, c in changes.items() if n not in operator.inputs}
+        groups = [operator.touched(own)] if own else []
+        if isinstance(operator, LookupJoin) and others:
+            groups.append(operator.concerned(snapshots[operator.facts.id], others))
+        if self.horizon and operator.retention and operator.retention.by_delete:
+            groups += self._crossed(snapshots, self.horizon)
+        return union(groups).distinct() if operator.group else groups[0]
+
+    def _crossed(self, snapshots: Rows, horizon: Horizon) -> list[DataFrame]:
+        """The groups that the horizon passed, in either direction."""
+        operator = self.plan.node.operator
+        crossed = [horizon.expired_groups(operator, self._current())]
+        if horizon.has_fallen:
+            prepared = {n: operator.prepare(n, rows) for n, rows in snapshots.items()}
+            crossed.append(horizon.returning_groups(operator, prepared))
+        return crossed
+
+    def _bounds(self, touched: DataFrame) -> Column | None:
+        lake, operator = layout(self.project), self.plan.node.operator
+        pins = {i: self.plan.pins[i] for i in operator.inputs}
+        sizes = (table_size(lake.uri(i), pin.version).bytes for i, pin in pins.items())
+        return bounds_of(touched, operator.group) if max(sizes) > SMALL_BYTES else None
+
+    def _living(self, rows: DataFrame) -> DataFrame:
+        retention = self.plan.node.operator.retention
+        if self.horizon is None or retention is None or not retention.by_delete:
+            return rows
+        return rows.where(self.horizon.is_alive())
+
+    def _changes(self) -> dict[str, DataFrame]:
+        """The net change of every input that moved; a new input's is its whole table."""
+        lake, plan, changes = layout(self.project), self.plan, {}
+        for input_id, pin in plan.pins.items():
+            columns = plan.node.operator.columns(input_id)
+            if input_id in plan.ranges:
+                rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id])
+                own = [c for c in rows.columns if c not in FEED_COLUMNS]
+                changes[input_id] = net(rows, columns or own)
+            elif input_id not in plan.recorded:
+                rows = delta.snapshot(self.session, lake.uri(input_id), pin.version)
+                changes[input_id] = as_inserts(rows, columns or rows.columns)
+        return changes
+
+    def _old(self, touched: DataFrame, bounds: Column | None = None) -> DataFrame:
+        rows = self._current() if bounds is None else self._current().where(bounds)
+        return within(rows, touched, self.plan.node.operator.group)
+
+    def _current(self) -> DataFrame:
+        assert self.plan.before is not None
+        return delta.snapshot(self.session, self.plan.uri, self.plan.before.version)
+
+    def _snapshots(self) -> dict[str, DataFrame]:
+        plan = self.plan
+        return snapshots_at(self.session, self.project, plan.node.operator, plan.pins)
+
+    def _references(self) -> dict[str, DataFrame]:
+        plan = self.plan
+        return references_at(self.session, self.project, plan.node.operator, plan)
+
+
+def _departures(changes: DataFrame) -> DataFrame:
+    """The old images, without weights."""
+    return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)

@@ -1,0 +1,43 @@
+"""Literal bounds of the touched groups, so that a scan of a large table skips files.
+
+Where a table's rows lie close to each other by group (keys that grow with time, clustered tables),
+file statistics then leave out most of it. One small Spark job, only worth it before a large scan.
+"""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType
+
+_ORDERED = (IntegralType, DecimalType, DateType, StringType)
+
+
+def bounds_of(touched: DataFrame, group: tuple[str, ...]) -> Column | None:
+    """A condition on the group columns that every touched group meets; None if none is known."""
+    columns = [c for c in group if is_bounded(touched.schema[c].dataType)]
+    if not columns:
+        return None
+    extremes = [
+        F.struct(
+            F.min(f"`{c}`").alias("least"),
+            F.max(f"`{c}`").alias("most"),
+            F.bool_or(F.col(f"`{c}`").isNull()).alias("has_null"),
+        ).alias(f"b{i}")
+        for i, c in enumerate(columns)
+    ]
+    found = touched.agg(*extremes).collect()[0]
+    return reduce(Column.__and__, [_within(c, found[f"b{i}"]) for i, c in enumerate(columns)])
+
+
+def is_bounded(type_: DataType) -> bool:
+    """Whether Delta keeps statistics of the type whose bounds are exact in any time zone."""
+    return isinstance(type_, _ORDERED)
+
+
+def _within(name: str, bounds: Row) -> Column:
+    column = F.col(f"`{name}`")
+    if bounds.least is None:
+        return column.isNull() if bounds.has_null else F.expr("false")
+    inside = (column >= F.lit(bounds.least)) & (column <= F.lit(bounds.most))
+    return inside | column.isNull() if bounds.has_null else inside
