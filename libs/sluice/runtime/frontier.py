@@ -73,10 +73,11 @@ def _reflecting(
     if table_id == source:
         return Pin(at.table, version), {source: version}
     for commit, position in positions(lake.uri(table_id)):
-        if _reflects(position, source) <= version:
+        if _is_within(position, source, version):
             return Pin(at.table, commit), position.frontier
     return None
 
 
-def _reflects(position: Position, source: str) -> int:
-    return position.frontier.get(source, -1)
+def _is_within(position: Position, source: str, version: int) -> bool:
+    """Not so where the source isn't named: there the table was empty, or had another definition."""
+    return source in position.frontier and position.frontier[source] <= version
