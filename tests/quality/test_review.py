@@ -54,6 +54,14 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
             "'reflect' is not allowed",
         ),
         (
+            expect("column_values_to_match_regex", column="department", regex="[A-Z"),
+            "regex: '[A-Z' is no regular expression: a character class [ is not closed",
+        ),
+        (
+            expect("column_values_to_match_regex_list", column="department", regex_list=["a", "("]),
+            "regex_list: '(' is no regular expression",
+        ),
+        (
             expect("column_values_to_be_dateutil_parseable", column="department"),
             "can't be answered on Spark",
         ),

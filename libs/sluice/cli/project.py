@@ -5,8 +5,7 @@ import json
 import click
 
 from sluice.cli.options import config_option
-from sluice.errors import ConfigError
-from sluice.specs.project import Project, load
+from sluice.specs.project import load
 from sluice.specs.schema import json_schema
 
 
@@ -14,10 +13,9 @@ from sluice.specs.schema import json_schema
 @config_option
 def validate(config: str) -> None:
     """Check the configuration and show every mistake, each with file and line. Exit 2 if any."""
-    project = load(config)
-    mistakes = _expectation_mistakes(project)
-    if mistakes:
-        raise ConfigError(mistakes)
+    from sluice.quality.review import mistakes
+
+    project = load(config, review=mistakes)
     tables = project.graph.tables.values()
     names = ", ".join(project.pipelines)
     click.echo(f"{len(project.pipelines)} pipeline(s) ({names}), {len(tables)} tables: no mistakes")
@@ -28,15 +26,3 @@ def validate(config: str) -> None:
 def schema(kind: str) -> None:
     """Print the JSON Schema of a pipeline's file, or of sluice.yaml (`project`)."""
     click.echo(json.dumps(json_schema("project" if kind == "project" else "pipeline"), indent=2))
-
-
-def _expectation_mistakes(project: Project) -> list[str]:
-    """Names and arguments that Great Expectations does not know, which only it can tell."""
-    from sluice.quality.review import mistakes
-
-    found = []
-    for table in project.graph.tables.values():
-        for expectation in getattr(table.spec, "expect", ()):
-            says = mistakes(expectation, table.columns)
-            found += [f"{table.id}: {expectation.type}: {mistake}" for mistake in says]
-    return found

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from sluice.quality import engine
+from sluice.quality import engine, java_regex
 from sluice.quality.suite import COMPILERS, refusals
 from sluice.specs.expression import Expression
 from sluice.specs.names import unknown
@@ -22,12 +22,16 @@ NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
-    """Every mistake, in words; `columns` are the table's, with Spark types ('' where unknown)."""
+    """Every mistake, in words; `columns` are the table's, with Spark types ('' where unknown).
+
+    No columns: the table's are not known.
+    """
     if told := engine.mistakes(expectation) or refusals(expectation):
         return told
     return [
         *([] if expectation.type in COMPILERS else engine.not_on_spark(expectation)),
         *_order(expectation.kwargs),
+        *_patterns(expectation.kwargs),
         *_condition(expectation.kwargs.get("row_condition"), columns),
         *_values(expectation, columns),
     ]
@@ -39,9 +43,18 @@ def _order(kwargs: Mapping[str, Any]) -> Iterator[str]:
         yield f"min_value {low!r} is greater than max_value {high!r}"
 
 
+def _patterns(kwargs: Mapping[str, Any]) -> Iterator[str]:
+    """Regular expressions that Spark would not take."""
+    for argument in ("regex", "regex_list"):
+        given = kwargs.get(argument)
+        for pattern in given if isinstance(given, list | tuple) else [given]:
+            if isinstance(pattern, str) and (why := java_regex.problem(pattern)):
+                yield f"{argument}: {why}"
+
+
 def _condition(condition: Any, columns: Mapping[str, str]) -> Iterator[str]:
     """Columns of a row condition that the table lacks."""
-    if condition is None:
+    if condition is None or not columns:
         return
     read = Expression.parse(str(condition)).reads(columns)
     for column in sorted(read - set(columns)):

@@ -66,21 +66,14 @@ def build_suite(table: str, expectations: Sequence[Expectation]) -> Suite:
 
 def refusals(expectation: Expectation) -> list[str]:
     """Why an expectation that Great Expectations knows can't be used here."""
-    found = (refuse(expectation) for refuse in (_meaning, _quarantine, _condition, _arguments))
+    if expectation.quarantine_problem:
+        return [expectation.quarantine_problem]
+    found = (refuse(expectation) for refuse in (_meaning, _condition, _arguments))
     return [f"{expectation.type}: {why}" for why in found if why]
 
 
 def _meaning(expectation: Expectation) -> str:
     return MEANINGLESS.get(expectation.type, "")
-
-
-def _quarantine(expectation: Expectation) -> str:
-    if expectation.on_failure != "quarantine" or expectation.type in row_rules.COMPILED:
-        return ""
-    return (
-        "says nothing about a single row, so it can't send rows to quarantine (use stop or warn)."
-        f" accepted with quarantine: {', '.join(sorted(row_rules.COMPILED))}"
-    )
 
 
 def _condition(expectation: Expectation) -> str:

@@ -15,7 +15,7 @@ from sluice.specs.resolution.cogroup import resolve_cogroup
 from sluice.specs.resolution.declared import resolve_dimension, resolve_source
 from sluice.specs.resolution.dimension_view import resolve_dimension_view
 from sluice.specs.resolution.lookup import resolve_lookup
-from sluice.specs.resolution.scope import Report, check_expectations
+from sluice.specs.resolution.scope import Report, Review, check_expectations
 from sluice.specs.resolution.topk import resolve_topk
 from sluice.specs.resolution.window_store import resolve_window_store
 from sluice.specs.source import Source
@@ -43,11 +43,16 @@ class Reference:
 
 
 def build(
-    declared: Mapping[str, Declaration], mistakes: Mistakes, *, is_complete: bool = True
+    declared: Mapping[str, Declaration],
+    mistakes: Mistakes,
+    *,
+    is_complete: bool = True,
+    review: Review | None = None,
 ) -> Graph:
     """The graph of what is declared; what can't be resolved is noted and left out.
 
     Where a file could not be read, names in other pipelines are given the benefit of the doubt.
+    `review` gives a further opinion on each expectation.
     """
     edges = {
         name: _inputs(declaration, declared, mistakes, is_complete)
@@ -55,7 +60,7 @@ def build(
     }
     tables: dict[str, Table] = {}
     for name in _in_order(edges, declared, mistakes):
-        table = _resolve(declared[name], edges[name], tables, mistakes)
+        table = _resolve(declared[name], edges[name], tables, mistakes, review)
         if table:
             tables[name] = table
     return Graph(tables)
@@ -174,17 +179,17 @@ def _resolve(
     edges: Mapping[Where, str],
     tables: Mapping[str, Table],
     mistakes: Mistakes,
+    review: Review | None,
 ) -> Table | None:
     spec = declaration.spec
     if spec is None:
         return None
     inputs = {where: tables[name] for where, name in edges.items() if name in tables}
-    if len(inputs) < len(list(references(spec))):
-        return None
     report = Report(mistakes, declaration.document, declaration.where)
-    table = _resolved(spec, inputs, report)
+    is_whole = len(inputs) == len(list(references(spec)))
+    table = _resolved(spec, inputs, report) if is_whole else None
     if not isinstance(spec, DimensionView):
-        check_expectations(table.columns, spec.expect, report)
+        check_expectations(table.columns if table else {}, spec.expect, report, review)
     return table
 
 

@@ -16,6 +16,7 @@ from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
 from sluice.specs.names import Name
 from sluice.specs.reading import Reading, find_files, read_file, read_tables
+from sluice.specs.resolution.scope import Review
 from sluice.specs.settings import AirflowSettings, QualitySettings, SparkSettings
 from sluice.specs.source import Source
 from sluice.specs.table import ViewSpec
@@ -77,9 +78,15 @@ class Project(Model):
 
 
 def load(
-    config_dir: Path | str = "config", *, environ: Mapping[str, str] = process_environ
+    config_dir: Path | str = "config",
+    *,
+    environ: Mapping[str, str] = process_environ,
+    review: Review | None = None,
 ) -> Project:
-    """The project declared in that folder; ConfigError with every mistake."""
+    """The project declared in that folder; ConfigError with every mistake.
+
+    `review` gives a further opinion on each expectation, as mistakes in words.
+    """
     folder = Path(config_dir)
     mistakes = Mistakes()
     settings, *files = [read_file(path, environ, mistakes) for path in find_files(folder)]
@@ -87,7 +94,7 @@ def load(
     pipelines = list(_pipelines(readings, settings, mistakes))
     project = _project(settings, mistakes)
     declared = {d.id: d for reading in readings for d in reading.declared}
-    graph = build(declared, mistakes, is_complete=None not in files)
+    graph = build(declared, mistakes, is_complete=None not in files, review=review)
     if project:
         check_modules(declared.values(), project.modules, mistakes)
     mistakes.raise_any()

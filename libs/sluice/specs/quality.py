@@ -1,15 +1,40 @@
 """What a table's rows are expected to be, in Great Expectations' words, and what a failure does."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from sluice.specs.model import Model
+from sluice.specs.names import near
 
 OnFailure = Literal["quarantine", "stop", "warn"]
-OWN_KEYS = ("type", "on_failure", "kwargs")
+Over = Literal["batch", "table"]
+OWN_KEYS = ("type", "on_failure", "over", "kwargs")
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
 COLUMN_LIST_ARGUMENTS = ("column_list", "column_set")
+
+# Those that can be told of a row without a look at any other: what `quarantine` takes.
+ROW_RULES = (
+    "expect_column_values_to_not_be_null",
+    "expect_column_values_to_be_null",
+    "expect_column_values_to_be_between",
+    "expect_column_values_to_be_in_set",
+    "expect_column_values_to_not_be_in_set",
+    "expect_column_value_lengths_to_be_between",
+    "expect_column_value_lengths_to_equal",
+    "expect_column_values_to_match_regex",
+    "expect_column_values_to_not_match_regex",
+    "expect_column_values_to_match_regex_list",
+    "expect_column_values_to_not_match_regex_list",
+    "expect_column_values_to_match_like_pattern",
+    "expect_column_values_to_not_match_like_pattern",
+    "expect_column_pair_values_a_to_be_greater_than_b",
+    "expect_column_pair_values_to_be_equal",
+    "expect_column_pair_values_to_be_in_set",
+    "expect_multicolumn_sum_to_equal",
+    "expect_multicolumn_values_to_be_equal",
+    "expect_select_column_values_to_be_unique_within_record",
+)
 
 
 class Expectation(Model):
@@ -19,6 +44,7 @@ class Expectation(Model):
 
     type: str
     on_failure: OnFailure = "warn"
+    over: Over = "batch"
     kwargs: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -35,6 +61,27 @@ class Expectation(Model):
         if not name.startswith("expect_"):
             raise ValueError(f"{name!r} is no expectation: Great Expectations' begin with expect_")
         return name
+
+    @model_validator(mode="after")
+    def _a_whole_table_only_warns(self) -> Self:
+        if self.over == "table" and self.on_failure != "warn":
+            raise ValueError(
+                f"what is expected over the whole table can't {self.on_failure} a batch;"
+                " use on_failure: warn, or over: batch"
+            )
+        return self
+
+    @property
+    def quarantine_problem(self) -> str:
+        """Why no row can be sent aside by it; '' if rows can, or needn't be."""
+        if self.on_failure != "quarantine" or self.type in ROW_RULES:
+            return ""
+        guess = near(self.type, ROW_RULES)
+        return (
+            f"{self.type} tells nothing of a single row, so it can't send rows to quarantine;"
+            f" use stop or warn{f'. did you mean {guess!r}?' if guess else '.'}"
+            f" accepted with quarantine: {', '.join(ROW_RULES)}"
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:

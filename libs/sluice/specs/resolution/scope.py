@@ -1,6 +1,6 @@
 """The columns that an expression may read, and where a mistake in it is noted."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.specs.document import Document, Where
@@ -13,6 +13,7 @@ from sluice.specs.types import EVENT_TIMES, UNORDERED, head
 
 Columns = Mapping[str, str]
 Select = Mapping[str, Expression]
+Review = Callable[[Expectation, Columns], Iterable[str]]  # a further opinion on expectations
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,16 @@ def plain_columns(select: Select) -> set[str]:
     return {name for name, expression in select.items() if expression.plain_column == name}
 
 
-def check_expectations(columns: Columns, expect: Iterable[Expectation], report: Report) -> None:
-    """Note expectations on columns that the table does not have."""
+def check_expectations(
+    columns: Columns, expect: Iterable[Expectation], report: Report, review: Review | None
+) -> None:
+    """Note what is wrong with expectations; `columns` are empty where they aren't known."""
     for i, expectation in enumerate(expect):
-        for column in expectation.columns:
+        for column in expectation.columns if columns else ():
             if column not in columns:
                 report.add(("expect", i), unknown("column", column, columns))
+        if expectation.quarantine_problem:
+            report.add(("expect", i), expectation.quarantine_problem)
+        elif review:
+            for problem in review(expectation, columns):
+                report.add(("expect", i), problem)
