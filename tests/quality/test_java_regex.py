@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from sluice.quality.java_regex import problem
 
@@ -81,7 +81,7 @@ def test_java_agrees(spark: "SparkSession") -> None:
     def takes(pattern: str) -> bool:
         try:
             java.compile(pattern)
-        except Py4JJavaError:
+        except PySparkException:
             return False
         return True
 

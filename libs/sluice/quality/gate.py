@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from sluice.errors import QualityStop
 from sluice.quality import engine
+from sluice.quality.facts import Facts
 from sluice.quality.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
 from sluice.quality.row_rules import RowRule
 from sluice.quality.sql import text
@@ -41,6 +42,8 @@ class Verdict:
     rows_read: int
     rows_accepted: int
     outcomes: tuple[Outcome, ...]
+    facts: Facts | None = None
+    unusual: tuple[str, ...] = ()
 
     @property
     def rows_quarantined(self) -> int:
@@ -53,9 +56,10 @@ class Verdict:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a report should mention: everything that failed without stopping the batch."""
+        """What a report should mention: what failed without stopping the batch, or is unusual."""
         failed = (*self.failed("quarantine"), *self.failed("warn"))
-        return tuple(f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
+        told = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
+        return (*told, *self.unusual)
 
     def enforce(self) -> None:
         """Raise QualityStop if an expectation marked `stop` failed."""
@@ -65,10 +69,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Gate:
-    """A table's expectations, ready to be held against batches."""
+    """A table's expectations, ready to be held against batches.
+
+    With a `key` (empty where there is none) the batch's facts are counted too, in the same pass.
+    """
 
     table: str
     expectations: tuple[Expectation, ...] = ()
+    key: tuple[str, ...] | None = None
 
     @cached_property
     def suite(self) -> Suite:
@@ -90,12 +98,12 @@ class Gate:
 
     def check(self, split: DataFrame) -> Verdict:
         """The verdict on a split batch, which should be cached: several jobs may read it."""
-        counts = tally(split, self.suite)
+        counts = tally(split, self.suite, self.key)
         found = [*self._compiled(counts), *self._grouped(split)]
         found += self._others(split)
         order = {id(e): nth for nth, e in enumerate(self.expectations)}
         outcomes = tuple(sorted(found, key=lambda o: order[id(o.expectation)]))
-        return Verdict(self.table, counts.read, counts.accepted, outcomes)
+        return Verdict(self.table, counts.read, counts.accepted, outcomes, counts.facts)
 
     def _others(self, split: DataFrame) -> tuple[Outcome, ...]:
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))

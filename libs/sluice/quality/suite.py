@@ -51,7 +51,11 @@ COMPILERS: Mapping[str, Callable[[Expectation], Rule]] = {
 
 
 def build_suite(table: str, expectations: Sequence[Expectation]) -> Suite:
-    """The expectations of `table`, compiled; all that can't be done is refused together."""
+    """What is expected of batches of `table`, compiled; what can't be done is refused together.
+
+    Expectations over the whole table are left to the sweep.
+    """
+    expectations = [e for e in expectations if e.over == "batch"]
     if mistakes := [f"{table}: {m}" for e in expectations for m in refusals(e)]:
         raise ConfigError(mistakes)
     rules = [COMPILERS[e.type](e) for e in expectations if e.type in COMPILERS]

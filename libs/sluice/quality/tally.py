@@ -6,13 +6,14 @@ Rules that quarantine are held against the rows that could be read; all others a
 are left when those have gone, because these are the ones that would be committed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType
 
+from sluice.quality.facts import Facts
 from sluice.quality.row_rules import RowRule
 from sluice.quality.sql import as_json, name
 from sluice.quality.suite import Suite
@@ -46,10 +47,11 @@ class Tally:
     accepted: int
     rows: tuple[RowCounts, ...]
     observed: tuple[Any, ...]
+    facts: Facts | None = None
 
 
-def tally(split: DataFrame, suite: Suite) -> Tally:
-    """One Spark job over a split batch (see `gate.split`)."""
+def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) -> Tally:
+    """One Spark job over a split batch (see `gate.split`); with a `key`, if empty, its facts."""
     flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule)]
     nth = "monotonically_increasing_id() AS _sluice_nth"
     judged = split.selectExpr("*", nth, f"{ACCEPTED} AS _sluice_accepted", *flags)
@@ -62,6 +64,7 @@ def tally(split: DataFrame, suite: Suite) -> Tally:
             f"{m.aggregate('_sluice_accepted')} AS observed_{i}"
             for i, m in enumerate(suite.measures)
         ),
+        *(() if key is None else _fact_counts(visible(split), key)),
     ]
     found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
     return Tally(
@@ -69,12 +72,27 @@ def tally(split: DataFrame, suite: Suite) -> Tally:
         found["accepted"],
         tuple(_row_counts(found, i) for i in range(len(suite.rows))),
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
+        None if key is None else _facts(found, visible(split)),
     )
 
 
 def visible(rows: DataFrame) -> list[str]:
     """The columns that are the user's."""
     return [c for c in rows.columns if not c.startswith(HIDDEN)]
+
+
+def _fact_counts(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
+    quoted = [f"`{column}`" for column in columns]
+    for nth, column in enumerate(quoted):
+        yield f"count_if(_sluice_accepted AND {column} IS NULL) AS nulls_{nth}"
+    if key:
+        hashed = f"xxhash64({', '.join(f'`{column}`' for column in key)})"
+        yield f"approx_count_distinct({hashed}) FILTER (WHERE _sluice_accepted) AS keys"
+
+
+def _facts(found: dict[str, Any], columns: Sequence[str]) -> Facts:
+    nulls = {column: found[f"nulls_{nth}"] for nth, column in enumerate(columns)}
+    return Facts(found["accepted"], found.get("keys"), nulls)
 
 
 def _shown(split: DataFrame) -> Iterator[str]:

@@ -6,14 +6,14 @@ is never in neither.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE
-from sluice.quality import history, quarantine
+from sluice.quality import anomalies, facts, history, quarantine
 from sluice.quality.gate import Gate, Verdict, accepted
 from sluice.runtime.nodes import Node
 from sluice.specs.project import Project
@@ -60,14 +60,15 @@ def gated(
     Raises QualityStop if an expectation marked `stop` fails; nothing is set aside or committed
     then, only the results are kept.
     """
-    gate = Gate(table.id, table.spec.expect)  # type: ignore[union-attr]
+    gate = Gate(table.id, table.spec.expect, table.spec.key)  # type: ignore[union-attr]
     split = gate.split(parsed).persist()
     try:
         verdict = gate.check(split)
         _keep_results(project, verdict, delivered)
         verdict.enforce()
         _set_aside(project, table, split, verdict, delivered)
-        yield Passed(accepted(split), verdict)
+        unusual = _unusual(project, table, verdict, delivered)
+        yield Passed(accepted(split), replace(verdict, unusual=unusual))
     finally:
         split.unpersist()
 
@@ -104,6 +105,19 @@ def _keep_results(project: Project, verdict: Verdict, delivered: Delivered) -> N
         interval_start=delivered.start,
     )
     append_rows(f"{layout(project).root}/{history.TABLE}", rows)
+
+
+def _unusual(
+    project: Project, table: Table, verdict: Verdict, delivered: Delivered
+) -> tuple[str, ...]:
+    return anomalies.warnings(
+        layout(project).uri(table.id, facts.SUFFIX),
+        verdict,
+        run=delivered.run,
+        batch=delivered.batch,
+        checked_at=datetime.now(UTC),
+        interval_start=delivered.start,
+    )
 
 
 def _set_aside(

@@ -1,0 +1,129 @@
+"""Batches that are far from what the batches around them were, without anything being configured.
+
+A number is unusual if it lies more than six spreads from the median of up to 28 batches nearest in
+time, and clearly farther (by a quarter) than two of them did: weekends are no news. The spread is
+the median distance from the median (MAD), scaled so that it equals a standard deviation where
+numbers are normal: one wild day moves none of this. It is never less than what chance does to a
+count that small, nor than a twentieth of a count or one percent of the rows, so that a source which
+never varied may vary a little. Fewer than eight batches say nothing.
+"""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import median
+from typing import TYPE_CHECKING
+
+from sluice.quality.facts import Facts, Kept, keep, read
+
+if TYPE_CHECKING:
+    from sluice.quality.gate import Verdict
+
+LEAST_HISTORY, LONGEST_HISTORY = 8, 28
+FAR = 6.0  # spreads
+NORMAL = 1.4826  # MAD to standard deviation
+BEYOND = 1.25  # times as far from the median as two batches were
+LEAST_VARIATION, LEAST_SHARE = 0.05, 0.01
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What a number was over several batches, and between what it may well be."""
+
+    median: float
+    low: float
+    high: float
+    batches: int
+
+    def covers(self, number: float) -> bool:
+        return self.low <= number <= self.high
+
+
+def warnings(
+    uri: str,
+    verdict: "Verdict",
+    *,
+    run: str,
+    batch: int,
+    checked_at: dt.datetime,
+    interval_start: dt.datetime | None = None,
+) -> tuple[str, ...]:
+    """What is unusual about a batch among those kept at `uri`, where its facts are then kept too.
+
+    Safe to repeat: a batch is never compared with an earlier delivery of the same interval.
+    """
+    if verdict.facts is None:
+        return ()
+    new, past = Kept(verdict.facts, batch, run, checked_at, interval_start), read(uri)
+    found = tuple(f"{verdict.table}: {what}" for what in unusual(new.facts, around(new, past)))
+    keep(uri, Kept(new.facts, batch, run, checked_at, interval_start, found), past)
+    return found
+
+
+def around(new: Kept, past: Sequence[Kept]) -> list[Facts]:
+    """The facts that a batch is compared with: its neighbours in time."""
+    others = [kept for kept in past if not new.replaces(kept)]
+    nearest = sorted(others, key=lambda kept: abs(kept.moment - new.moment))
+    return [kept.facts for kept in nearest[:LONGEST_HISTORY]]
+
+
+def unusual(new: Facts, past: Sequence[Facts]) -> list[str]:
+    """What is far outside, in words with the numbers.
+
+    Keys are looked at only if the rows are usual: else they say the same twice.
+    """
+    rows = list(_count("rows", new.rows, [f.rows for f in past]))
+    keys = [f.keys for f in past if f.keys is not None]
+    if not rows and new.keys is not None:
+        rows = list(_count("different keys", new.keys, keys))
+    return [*rows, *(what for column in new.nulls for what in _nulls(column, new, past))]
+
+
+def usual_count(past: Sequence[int]) -> Usual | None:
+    """What counts were; None if that is too few to say."""
+    if len(past) < LEAST_HISTORY:
+        return None
+    middle = median(past)
+    return _usual(past, middle, max(sqrt(middle), LEAST_VARIATION * middle))
+
+
+def usual_share(past: Sequence[float], of: int) -> Usual | None:
+    """What shares were, for a batch of `of` rows; None if that is too few to say."""
+    if len(past) < LEAST_HISTORY:
+        return None
+    middle = median(past)
+    likely = (middle * of + 1) / (of + 2)  # never 0 or 1: what was never seen may come
+    return _usual(past, middle, max(sqrt(likely * (1 - likely) / of), LEAST_SHARE))
+
+
+def _usual(past: Sequence[float], middle: float, least_spread: float) -> Usual:
+    spread = NORMAL * median(abs(number - middle) for number in past)
+    far = FAR * max(spread, least_spread)
+    ordered = sorted(past)
+    below, above = (BEYOND * abs(ordered[nth] - middle) for nth in (1, -2))  # seen twice
+    return Usual(middle, max(middle - max(far, below), 0.0), middle + max(far, above), len(past))
+
+
+def _count(noun: str, number: int, past: Sequence[int]) -> Iterator[str]:
+    usual = usual_count(past)
+    if usual and not usual.covers(number):
+        yield (
+            f"{number:,} {noun} came, usually {usual.median:,.0f} (median of {usual.batches}"
+            f" batches; from {usual.low:,.0f} to {usual.high:,.0f} is not unusual)"
+        )
+
+
+def _nulls(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
+    shares = [f.nulls[column] / f.rows for f in past if f.rows and column in f.nulls]
+    usual = usual_share(shares, new.rows) if new.rows else None
+    if usual and not usual.covers(share := new.nulls[column] / new.rows):
+        yield (
+            f"{column} is null in {_percent(share)} of {new.rows:,} rows, usually in"
+            f" {_percent(usual.median)} (median of {usual.batches} batches; from"
+            f" {_percent(usual.low)} to {_percent(min(usual.high, 1.0))} is not unusual)"
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
