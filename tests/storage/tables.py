@@ -19,6 +19,7 @@ from sluice.storage.commit import (
     commit_position,
     commit_spark,
 )
+from sluice.storage.local import spark_schema
 from sluice.storage.position import Head, Pin, Position, head
 from sluice.storage.table import create
 
@@ -93,7 +94,8 @@ def by_spark(session: "SparkSession") -> Commit:
     """`commit_spark` called as `commit_arrow` is."""
 
     def commit(before: Head, rows: pa.Table, key: Sequence[str], position: Position) -> Committed:
-        frame = session.createDataFrame(rows)
+        schema = spark_schema(DeltaTable(before.uri)).add(CHANGE, "string")
+        frame = session.createDataFrame(rows, schema)
         return commit_spark(session, before, frame, changelog_counts(frame), key, position)
 
     return commit
@@ -114,7 +116,7 @@ def pins(**versions: int) -> Mapping[str, Pin]:
 
 def changes_of(feed: Sequence[Row]) -> list[Change]:
     found = [(r["_change_type"], {c: v for c, v in r.items() if c not in ADDED}) for r in feed]
-    return sorted(found, key=lambda change: repr((plain(change[1]), change[0])))
+    return sorted(found, key=lambda change: repr((change[0], plain(change[1]))))
 
 
 def in_order(rows: Sequence[Row]) -> list[Row]:

@@ -23,7 +23,8 @@ from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.commit import Committed, overwrite_spark
 from sluice.storage.lake import layout
-from sluice.storage.table import nullable, snapshot
+from sluice.storage.local import nullable
+from sluice.storage.table import snapshot
 
 
 def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:

@@ -55,7 +55,7 @@ def write(
                 return commit.commit_position(before, position)
             if settings.commit != "spark":
                 return commit.commit_arrow(before, rows, target.key, position)
-            frame = session.createDataFrame(rows)
+            frame = session.createDataFrame(rows, changelog.schema)
             return _counted(session, settings, before, frame, target.key, position)
     cached = changelog.persist()
     try:

@@ -1,7 +1,8 @@
-"""Places where a test kills the process, as a power cut would.
+"""Places where a test ends or stops the process, as a power cut or a long pause would.
 
-`SLUICE_FAILPOINT=committed:top_products` sends SIGKILL to the process when it passes that place;
-`#3` behind it means the third time. Nothing else arms it; unarmed it costs one look-up.
+`SLUICE_FAILPOINT=committed:top_products` sends SIGKILL to the process when it passes that place,
+`committed:top_products#3` when it passes for the third time, `committed:top_products!STOP` sends
+SIGSTOP. Nothing else arms a place; unarmed it costs one look-up.
 """
 
 import os
@@ -13,13 +14,13 @@ _passed: Counter[str] = Counter()
 
 
 def passing(place: str, table: str) -> None:
-    """Die here, if this place is armed. `table` is an id, a path or a URI: its last name counts."""
+    """End here, if this place is armed. `table` is an id, a path or a URI: its last name counts."""
     armed = os.environ.get(VARIABLE)
     if not armed:
         return
-    name, _, nth = armed.partition("#")
-    here = f"{place}:{table.rstrip('/').replace('.', '/').rpartition('/')[2]}"
-    if name == here:
-        _passed[here] += 1
-        if _passed[here] >= int(nth or 1):
-            os.kill(os.getpid(), signal.SIGKILL)
+    where, _, name = armed.partition("!")
+    here, _, nth = where.partition("#")
+    if here == f"{place}:{table.rstrip('/').replace('.', '/').rpartition('/')[2]}":
+        _passed[armed] += 1
+        if _passed[armed] == int(nth or 1):
+            os.kill(os.getpid(), signal.Signals[f"SIG{name or 'KILL'}"])

@@ -4,13 +4,16 @@ Planning and starting a Spark scan of a few thousand rows costs hundreds of mill
 them here takes a few. Spark still computes: it gets them as a local relation.
 """
 
+import json
 from functools import lru_cache
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 SMALL_BYTES = 4_000_000
+_ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
 KEPT = 32  # snapshots, of at most SMALL_BYTES each
 
 
@@ -22,21 +25,55 @@ def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
 
 @lru_cache(maxsize=KEPT)
 def _snapshot(session: SparkSession, uri: str, version: int, _id: str) -> DataFrame:
-    rows = DeltaTable(uri, version=version).to_pyarrow_table()
-    return session.createDataFrame(plain(rows))
+    table = DeltaTable(uri, version=version)
+    return _rows(session, table.to_pyarrow_table(), spark_schema(table))
+
+
+def has_local_feed(uri: str, version: int) -> bool:
+    """Whether delta-rs finds the files of the change feed.
+
+    It does not where a partition's value is escaped in the path, as texts and times are.
+    """
+    table = DeltaTable(uri, version=version)
+    parts = set(table.metadata().partition_columns)
+    types = [f.type for f in pa.schema(table.schema().to_arrow()) if f.name in parts]
+    return all(pa.types.is_date(t) or pa.types.is_integer(t) for t in types)
 
 
 def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
     """The change feed of versions (after, upto]."""
-    reader = DeltaTable(uri, version=upto).load_cdf(
+    table = DeltaTable(uri, version=upto)
+    reader = table.load_cdf(
         starting_version=after + 1, ending_version=upto, allow_out_of_range=True
     )
-    return session.createDataFrame(plain(pa.table(reader.read_all())))
+    schema = spark_schema(table)
+    for name, type_ in _ADDED.items():
+        schema.add(name, type_)
+    return _rows(session, pa.table(reader.read_all()), schema)
+
+
+def spark_schema(table: DeltaTable) -> StructType:
+    """The table's columns as Spark has them: Arrow's types don't tell all of Spark's apart."""
+    return nullable(StructType.fromJson(json.loads(table.schema().to_json())))
+
+
+def nullable(schema: StructType) -> StructType:
+    """The same columns without metadata and without NOT NULL."""
+    plain = StructType()
+    for column in schema.fields:
+        plain.add(column.name, column.dataType, nullable=True)
+    return plain
+
+
+def _rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    return session.createDataFrame(plain(rows.select(schema.names)), schema)
 
 
 def plain(rows: pa.Table) -> pa.Table:
     """The same rows in the Arrow types that Spark knows."""
     schema = pa.schema([pa.field(f.name, _plain(f.type)) for f in rows.schema])
+    if not rows.num_rows:  # Spark takes no column without a chunk
+        return pa.Table.from_batches([pa.RecordBatch.from_pylist([], schema=schema)])
     return rows.cast(schema)
 
 

@@ -14,7 +14,7 @@ from sluice.errors import HistoryLost
 from sluice.storage.conflicts import lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.feed_size import feed_size, table_size
-from sluice.storage.local import SMALL_BYTES, local_feed, local_snapshot
+from sluice.storage.local import SMALL_BYTES, has_local_feed, local_feed, local_snapshot, nullable
 from sluice.storage.log import Log
 from sluice.storage.position import Head, Position, head_of
 
@@ -49,14 +49,6 @@ def create(
     return head_of(table, uri)
 
 
-def nullable(schema: StructType) -> StructType:
-    """The same columns without metadata and without NOT NULL."""
-    plain = StructType()
-    for column in schema.fields:
-        plain.add(column.name, column.dataType, nullable=True)
-    return plain
-
-
 def snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
     """The rows of the table as of `version`."""
     if table_size(uri, version).bytes <= SMALL_BYTES:
@@ -68,7 +60,7 @@ def feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
     """The change feed of versions (after, upto], with Delta's `_change_type` columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
-    if feed_size(uri, after, upto).bytes <= SMALL_BYTES:
+    if feed_size(uri, after, upto).bytes <= SMALL_BYTES and has_local_feed(uri, upto):
         return local_feed(session, uri, after, upto)
     reader = session.read.format("delta").option("readChangeFeed", "true")
     return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
