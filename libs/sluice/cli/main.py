@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("sluice.cli.runs:ingest", "Read a source's intervals."),
     "load": ("sluice.cli.runs:load", "Load a dimension."),
     "advance": ("sluice.cli.runs:advance", "Bring views up to their inputs."),
+    "replay": ("sluice.cli.quality:replay", "Read again what has rows in quarantine."),
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),

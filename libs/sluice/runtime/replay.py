@@ -1,0 +1,77 @@
+"""Reading again what lies in quarantine, after an expectation or a file was mended.
+
+An interval is read whole, as at its first delivery: rows that are good now are added, rows that are
+still bad stay aside, and the others, being what they were, change nothing. Safe to repeat and to
+interrupt: the quarantine itself, replaced only when its interval was read, says what is to be done.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from sluice.errors import UsageError
+from sluice.runtime.batch import Run
+from sluice.runtime.gating import QUARANTINE
+from sluice.runtime.ingest import INTERVALS, ingest
+from sluice.runtime.load import WHOLE, load
+from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+from sluice.serving.scan import Scan
+from sluice.serving.snapshot import NotBuilt, Snapshot
+from sluice.specs.interval import Interval
+from sluice.specs.project import Project
+from sluice.specs.source import Source
+from sluice.specs.table import Table
+from sluice.storage.intervals import deliveries, withdraw
+from sluice.storage.lake import layout
+
+START = "_sluice_interval"
+
+
+def to_replay(
+    project: Project, table: Table, start: datetime | None = None, end: datetime | None = None
+) -> list[Interval]:
+    """The intervals of [start, end) with rows in quarantine; of a dimension, its one load.
+
+    Starts no Spark. Raises UsageError for a table that has no quarantine.
+    """
+    if table.kind not in ("source", "dimension"):
+        raise UsageError(
+            f"{table.id} is a {table.kind}: only sources and dimensions set rows aside"
+        )
+    if isinstance(table.spec, Source) and table.spec.delivery == "stream":
+        raise UsageError(f"{table.id} is a stream: what it has read can't be read again")
+    starts = _quarantined(project, table)
+    if table.kind == "dimension":
+        return [WHOLE] if starts else []
+    found = (_interval(project, table, moment) for moment in starts)
+    return [i for i in found if (not start or i.start >= start) and (not end or i.end <= end)]
+
+
+def replay(
+    spark: Spark, project: Project, table: Table, intervals: Iterable[Interval], run: Run
+) -> Iterator[BatchReport]:
+    """Read those intervals again, whether or not their files have changed."""
+    uri = layout(project).uri(table.id, INTERVALS)
+    for interval in intervals:
+        withdraw(uri, interval)
+        if table.kind == "dimension":
+            yield from load(spark, project, table, run)
+        else:
+            yield from ingest(spark, project, table, interval, run)
+
+
+def _quarantined(project: Project, table: Table) -> list[datetime]:
+    uri = layout(project).uri(table.id, QUARANTINE)
+    try:
+        rows = Scan(Snapshot.open(table.name, uri)).unordered((START,))
+    except NotBuilt:
+        return []
+    return sorted({moment for page in rows for moment in page[START].to_pylist()})
+
+
+def _interval(project: Project, table: Table, start: datetime) -> Interval:
+    """As it was delivered; by the schedule, if a replay of it was interrupted."""
+    for known in deliveries(layout(project).uri(table.id, INTERVALS)):
+        if known.interval.start == start:
+            return known.interval
+    return project.pipelines[table.pipeline].schedule.containing(start)
