@@ -31,7 +31,10 @@ sources:
     schema: id INT, item STRING, price INT
     key: [id]
     expect:
-      - {type: expect_column_values_to_be_between, column: price, min_value: 0, on_failure: quarantine}
+      - type: expect_column_values_to_be_between
+        column: price
+        min_value: 0
+        on_failure: quarantine
 """
 CONF = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
 

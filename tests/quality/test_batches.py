@@ -25,10 +25,7 @@ def test_an_unusual_batch_is_told_in_its_report_and_kept(shop: Shop) -> None:
         facts.keep(shop.uri("facts"), past[nth], past[:nth])
     shop.land(1, GOOD)
     warnings = shop.deliver(1).warnings
-    assert warnings == (
-        "shop.sales: 5 rows came, usually 5,000 (median of 8 batches; from 3,500 to 6,500 is not"
-        " unusual)",
-    )
+    assert [w.partition(" (")[0] for w in warnings] == ["shop.sales: 5 rows came, usually 5,000"]
     kept = facts.read(shop.uri("facts"))[-1]
     assert kept.unusual == warnings
     assert kept.facts == facts.Facts(5, 5, {"id": 0, "item": 0, "price": 0})

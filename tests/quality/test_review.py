@@ -24,6 +24,15 @@ COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", 
         expect("column_values_to_be_unique", column="at", row_condition="quantity > 3"),
         expect("column_median_to_be_between", column="quantity", min_value=1),
         expect("column_unique_value_count_to_be_between", column="department", min_value=1),
+        expect("column_max_to_be_between", column="at", min_value="now - 36 hours", over="table"),
+        expect("table_row_count_to_equal_other_table", other_table_name="sales", over="table"),
+        expect(
+            "column_sum_to_equal_other_table",
+            column="price",
+            other_table_name="sales",
+            tolerance=0.5,
+            over="table",
+        ),
     ],
     ids=lambda e: e.label,
 )
@@ -60,6 +69,24 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
         (
             expect("column_values_to_match_regex_list", column="department", regex_list=["a", "("]),
             "regex_list: '(' is no regular expression",
+        ),
+        (
+            expect(
+                "column_max_to_be_between", column="at", min_value="now - 3 lights", over="table"
+            ),
+            "'3 lights'",
+        ),
+        (
+            expect("column_max_to_be_between", column="at", min_value="now - 3 hours"),
+            "min_value: only a rule with over: table may speak of now",
+        ),
+        (
+            expect("table_row_count_to_equal_other_table", other_table_name="sales"),
+            "write over: table",
+        ),
+        (
+            expect("column_sum_to_equal_other_table", column="price", over="table"),
+            "needs the argument 'other_table_name'",
         ),
         (
             expect("column_values_to_be_dateutil_parseable", column="department"),

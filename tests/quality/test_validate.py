@@ -60,5 +60,14 @@ def test_what_is_expected_of_the_whole_table_only_warns(tmp_path: Path) -> None:
     assert "what is expected over the whole table can't stop a batch" in found
 
 
+def test_a_table_to_compare_with_must_be_there(tmp_path: Path) -> None:
+    rule = (
+        "{type: expect_table_row_count_to_equal_other_table, over: table, other_table_name: sale}"
+    )
+    text = SHOP.replace("limit: 1}", f"limit: 1, expect: [{rule}]}}", 1)
+    (found,) = [m for m in told(tmp_path, text) if "sale'" in m]
+    assert found.startswith("16: views.top.expect: unknown table 'sale'; did you mean 'sales'?")
+
+
 def test_quarantine_takes_the_rules_that_are_compiled_for_rows() -> None:
     assert set(ROW_RULES) == set(COMPILED)

@@ -68,13 +68,13 @@ def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:
     details = _map_details(counts.elements, considered, counts.unexpected, values)
     details["unexpected_rows"] = samples[:ROWS_SHOWN]
     success = _meets_mostly(rule.expectation, counts.considered, counts.unexpected)
-    return _outcome(rule.expectation, rule.test.says, success, details)
+    return outcome(rule.expectation, rule.test.says, success, details)
 
 
 def measure_outcome(measure: Measure, observed: Any) -> Outcome:
     """How a measure went."""
     success = measure.accepts(observed)
-    return _outcome(measure.expectation, measure.says, success, {"observed_value": plain(observed)})
+    return outcome(measure.expectation, measure.says, success, {"observed_value": plain(observed)})
 
 
 def uniqueness_outcome(rule: Uniqueness, found: Repeats) -> Outcome:
@@ -83,11 +83,11 @@ def uniqueness_outcome(rule: Uniqueness, found: Repeats) -> Outcome:
         is_count = rule.expectation.type == DISTINCT_COUNT
         observed = found.distinct if is_count else found.share
         success = within(observed, rule.expectation.kwargs)
-        return _outcome(rule.expectation, rule.says, success, {"observed_value": observed})
+        return outcome(rule.expectation, rule.says, success, {"observed_value": observed})
     values = [_value(json.loads(key), rule.columns) for key in found.samples]
     details = _map_details(found.elements, found.considered, found.repeated, values)
     success = _meets_mostly(rule.expectation, found.considered, found.repeated)
-    return _outcome(rule.expectation, rule.says, success, details)
+    return outcome(rule.expectation, rule.says, success, details)
 
 
 def plain(value: Any) -> Any:
@@ -149,7 +149,8 @@ def _most_common(values: Sequence[Any]) -> list[Json]:
     return [{"value": json.loads(value), "count": count} for value, count in ordered]
 
 
-def _outcome(expectation: Expectation, says: str, success: bool, details: Json) -> Outcome:
+def outcome(expectation: Expectation, says: str, success: bool, details: Json) -> Outcome:
+    """An outcome with these details, in GX's format."""
     result = {
         "success": success,
         "expectation_config": config(expectation),

@@ -5,11 +5,12 @@ values that can't be compared with their column, row conditions that Spark would
 a batch can't answer at all. Its import makes this take seconds, so only `sluice validate` asks.
 """
 
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from sluice.quality import engine, java_regex
+from sluice.quality import comparison, engine, java_regex, moments
 from sluice.quality.suite import COMPILERS, refusals
 from sluice.specs.expression import Expression
 from sluice.specs.names import unknown
@@ -18,6 +19,7 @@ from sluice.specs.quality import Expectation
 # Arguments whose values are compared with the column's, where the expectation is about one column.
 COMPARED = ("min_value", "max_value", "value_set")
 ABOUT_LENGTHS_OR_COUNTS = ("length", "count", "proportion", "mean", "sum", "stdev", "median")
+NOW = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)  # any: which one, changes no mistake
 NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
@@ -26,6 +28,12 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
 
     No columns: the table's are not known.
     """
+    try:
+        expectation = moments.at(expectation, NOW)
+    except ValueError as error:
+        return [str(error)]
+    if expectation.type in comparison.COMPILED:
+        return comparison.mistakes(expectation)
     if told := engine.mistakes(expectation) or refusals(expectation):
         return told
     return [

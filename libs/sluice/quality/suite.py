@@ -22,7 +22,6 @@ Rule = RowRule | Measure | Uniqueness
 MEANINGLESS: Mapping[str, str] = {
     "expect_column_values_to_be_increasing": "a batch of rows has no order",
     "expect_column_values_to_be_decreasing": "a batch of rows has no order",
-    "expect_table_row_count_to_equal_other_table": "only one table is at hand",
     "expect_query_results_to_match_comparison": "only one table is at hand",
 }
 

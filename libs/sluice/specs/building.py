@@ -63,6 +63,8 @@ def build(
         table = _resolve(declared[name], edges[name], tables, mistakes, review)
         if table:
             tables[name] = table
+    if is_complete:
+        _check_compared(declared, mistakes)
     return Graph(tables)
 
 
@@ -82,6 +84,18 @@ def check_modules(
                         f"modules are: {listing(modules)}"
                     )
                     mistakes.add(declaration.document, (*declaration.where, *at), message)
+
+
+def _check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> None:
+    """Note tables that expectations name and that aren't there."""
+    for declaration in declared.values():
+        own = f"{declaration.id.split('.')[0]}."
+        for i, expectation in enumerate(getattr(declaration.spec, "expect", ())):
+            name = expectation.other_table
+            if name and name not in declared and own + name not in declared:
+                known = [n.removeprefix(own) for n in declared if n != declaration.id]
+                where = (*declaration.where, "expect", i)
+                mistakes.add(declaration.document, where, unknown("table", name, known))
 
 
 def references(spec: Spec) -> Iterator[Reference]:

@@ -91,6 +91,11 @@ class Expectation(Model):
         return tuple(map(str, [*single, *(column for many in several for column in many)]))
 
     @property
+    def other_table(self) -> str:
+        """The table that it holds its own against; '' if none."""
+        return str(self.kwargs.get("other_table_name", ""))
+
+    @property
     def label(self) -> str:
         """Short text for reports: `column values to not be null (household_id)`."""
         subject = ", ".join(self.columns)

@@ -1,0 +1,133 @@
+"""What is expected over whole tables (`over: table`), checked on the tables as they are.
+
+Numbers of rows come from the log. The rest is read by Arrow where the table is small and by Spark
+where it is not: without a session that part is left for a sweep that has one. Nothing is ever
+stopped by it, the data are there already: results are kept and told as warnings.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sluice.quality import arrow_pass, comparison, history, moments
+from sluice.quality.gate import Gate, Verdict
+from sluice.quality.measures import Measure
+from sluice.quality.results import Outcome, measure_outcome, uniqueness_outcome
+from sluice.quality.suite import COMPILERS
+from sluice.quality.uniqueness import Uniqueness
+from sluice.reporting.stored import Stored
+from sluice.specs.project import Project
+from sluice.specs.quality import Expectation
+from sluice.specs.table import Table
+from sluice.storage.arrow import append_rows
+from sluice.storage.lake import layout
+from sluice.storage.position import head
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WHOLE = ", over the whole table"
+Open = Callable[[str, int], "DataFrame"]  # rows of the table at a URI, as of a version, by Spark
+
+
+def whole_table(table: Table) -> tuple[Expectation, ...]:
+    """What is expected over the whole of it."""
+    return tuple(e for e in getattr(table.spec, "expect", ()) if e.over == "table")
+
+
+def sweep(
+    project: Project,
+    table: Table,
+    *,
+    open_rows: Open | None = None,
+    run: str = "",
+    now: dt.datetime | None = None,
+) -> tuple[str, ...]:
+    """What of the whole table is not as expected, in words; results are kept. Safe to repeat.
+
+    `open_rows` reads by Spark what is large; without it only that part is not answered.
+    """
+    expected, now = whole_table(table), now or dt.datetime.now(dt.UTC)
+    at = head(layout(project).uri(table.id)) if expected else None
+    if at is None:
+        return ()
+    checks = _Checks(project, table, Stored(table.name, at), now)
+    outcomes = [checks.by_arrow(e) for e in expected]
+    if open_rows and (left := [e for e, o in zip(expected, outcomes, strict=True) if o is None]):
+        outcomes += checks.by_spark(left, open_rows)
+    found = tuple(replace(o, says=o.says + WHOLE) for o in outcomes if o)
+    rows = checks.stored.snapshot.count()
+    verdict = Verdict(table.id, rows, rows, found)
+    batch = at.position.batch if at.position else 0
+    kept = history.rows(verdict, run=run, batch=batch, checked_at=now)
+    append_rows(f"{layout(project).root}/{history.TABLE}", kept)
+    return verdict.warnings
+
+
+@dataclass(frozen=True)
+class _Checks:
+    project: Project
+    table: Table
+    stored: Stored
+    now: dt.datetime
+
+    def by_arrow(self, expectation: Expectation) -> Outcome | None:
+        """The outcome, if it takes no Spark."""
+        if expectation.type in comparison.COMPILED:
+            return self._compared(expectation)
+        fixed = moments.at(expectation, self.now)
+        compiler = COMPILERS.get(fixed.type)
+        rule = compiler(fixed) if compiler else None
+        outcome = self._answer(rule) if isinstance(rule, Measure | Uniqueness) else None
+        return replace(outcome, expectation=expectation) if outcome else None
+
+    def by_spark(self, expected: Sequence[Expectation], open_rows: Open) -> list[Outcome]:
+        """The outcomes of what Arrow has no answer to."""
+        at = self.stored.at
+        batch = [moments.at(e, self.now).model_copy(update={"over": "batch"}) for e in expected]
+        rows = open_rows(at.uri, at.version).select(*self.table.columns)
+        gate = Gate(self.table.id, tuple(batch))
+        verdict = gate.check(gate.split(rows))
+        return [replace(o, expectation=e) for e, o in zip(expected, verdict.outcomes, strict=True)]
+
+    def _answer(self, rule: Measure | Uniqueness) -> Outcome | None:
+        stored, expectation = self.stored, rule.expectation
+        if expectation.type in arrow_pass.ROW_COUNTS and "row_condition" not in expectation.kwargs:
+            assert isinstance(rule, Measure)
+            return measure_outcome(rule, stored.snapshot.count())
+        if not stored.is_small or not arrow_pass.is_simple(expectation, stored.kinds):
+            return None
+        if isinstance(rule, Measure):
+            if expectation.type not in arrow_pass.NUMBERS:
+                return None
+            rows = stored.rows([expectation.kwargs["column"]])
+            return measure_outcome(rule, arrow_pass.number(rule, rows))
+        if not arrow_pass.is_a_simple_key(rule, stored.kinds):
+            return None
+        return uniqueness_outcome(rule, arrow_pass.repeats(rule, stored.rows(rule.columns)))
+
+    def _compared(self, expectation: Expectation) -> Outcome | None:
+        """Against the other table, at the version that this one reflects."""
+        other = self._other(str(expectation.kwargs["other_table_name"]))
+        if other is None:
+            return None
+        if expectation.type == comparison.ROW_COUNT:
+            counts = (stored.snapshot.count() for stored in (self.stored, other))
+            return comparison.compared(expectation, *counts)
+        mine, others = expectation.kwargs["column"], comparison.other_column(expectation)
+        return comparison.compared(expectation, self.stored.sum(mine), other.sum(others))
+
+    def _other(self, name: str) -> Stored | None:
+        other = self.project.graph.table(self.table.reference(name))
+        at = head(layout(self.project).uri(other.id))
+        if at is None:
+            return None
+        return Stored(other.name, replace(at, version=self._reflected(other.id, at.version)))
+
+    def _reflected(self, table_id: str, newest: int) -> int:
+        position = self.stored.at.position
+        if position is None:
+            return newest
+        read = position.inputs.get(table_id)
+        return read.version if read else position.frontier.get(table_id, newest)

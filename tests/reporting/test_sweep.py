@@ -1,0 +1,153 @@
+"""What is expected over whole tables: by Arrow as by Spark, and against what a view has read."""
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from tests.quality.rows import SCHEMA, expect, random_rows
+from tests.reporting import lake
+
+from sluice.quality.history import TABLE
+from sluice.reporting.stored import Stored
+from sluice.reporting.sweep import _Checks, sweep
+from sluice.specs.quality import Expectation
+from sluice.storage.arrow import read_rows
+from sluice.storage.lake import layout
+from sluice.storage.position import head
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
+BY_ARROW = (
+    expect("table_row_count_to_be_between", min_value=100),
+    expect("table_row_count_to_equal", value=7),
+    expect("column_min_to_be_between", column="quantity", min_value=0),
+    expect("column_max_to_be_between", column="weight", max_value=5),
+    expect("column_max_to_be_between", column="at", min_value="2017-03-02"),
+    expect("column_max_to_be_between", column="department", max_value="N"),
+    expect("column_sum_to_be_between", column="price", max_value=10_000),
+    expect("column_mean_to_be_between", column="quantity", min_value=1),
+    expect("column_proportion_of_non_null_values_to_be_between", column="id", min_value=0.5),
+    expect("column_values_to_be_unique", column="id"),
+    expect("column_values_to_be_unique", column="id", mostly=0.1),
+    expect("column_unique_value_count_to_be_between", column="department", max_value=5),
+    expect("column_proportion_of_unique_values_to_be_between", column="id", min_value=0.2),
+    expect("compound_columns_to_be_unique", column_list=["quantity", "day"]),
+    expect(
+        "compound_columns_to_be_unique",
+        column_list=["id", "day"],
+        ignore_row_if="any_value_is_missing",
+    ),
+)
+BY_SPARK = (
+    expect("column_values_to_not_be_null", column="id"),
+    expect("column_values_to_be_unique", column="weight"),
+    expect("column_stdev_to_be_between", column="quantity", max_value=1),
+    expect("table_row_count_to_equal", value=3, row_condition="quantity = 3"),
+)
+
+
+def whole(**rule: Any) -> str:
+    given = ", ".join(f"{name}: {value}" for name, value in rule.items())
+    return f"{{over: table, {given}}}"
+
+
+def sale(id_: int, price: str = "1.00", at: dt.datetime = NOW) -> dict[str, Any]:
+    return {"id": id_, "item": "tea", "price": Decimal(price), "weight": 1.0, "at": at}
+
+
+@pytest.fixture(scope="module")
+def checks(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> _Checks:
+    """Random rows in place of sales."""
+    project = lake.declare(tmp_path_factory.mktemp("random"))
+    rows = spark.createDataFrame(random_rows(300, seed=3), SCHEMA).toArrow()
+    table = replace(project.graph.table("sales"), columns=dict.fromkeys(rows.schema.names, ""))
+    at = head(lake.put(project, "sales", rows))
+    assert at is not None
+    return _Checks(project, table, Stored("sales", at), NOW)
+
+
+@pytest.fixture
+def opened(spark: "SparkSession") -> Any:
+    def open_rows(uri: str, version: int) -> "DataFrame":
+        return spark.read.format("delta").option("versionAsOf", version).load(uri)
+
+    return open_rows
+
+
+@pytest.mark.parametrize("expectation", BY_ARROW, ids=lambda e: e.label)
+def test_arrow_answers_as_spark_does(
+    expectation: Expectation, checks: _Checks, opened: Any
+) -> None:
+    mine, (theirs,) = checks.by_arrow(expectation), checks.by_spark([expectation], opened)
+    assert mine is not None
+    assert (mine.success, mine.says) == (theirs.success, theirs.says)
+    sampled = ("partial_unexpected_list", "partial_unexpected_counts")
+    for name, value in theirs.details.items():
+        if name not in sampled:
+            assert mine.details[name] == pytest.approx(value, nan_ok=True)
+
+
+@pytest.mark.parametrize("expectation", BY_SPARK, ids=lambda e: e.label)
+def test_what_is_not_simple_is_left_to_spark(expectation: Expectation, checks: _Checks) -> None:
+    assert checks.by_arrow(expectation) is None
+
+
+def test_a_sweep_warns_and_keeps_its_results(tmp_path: Path) -> None:
+    rule = whole(type="expect_column_values_to_be_unique", column="id")
+    project = lake.declare(tmp_path, f"{rule}, {{type: expect_column_to_exist, column: id}}")
+    lake.put(project, "sales", lake.sales(sale(1), sale(1), sale(2)))
+    told = "id is unique, over the whole table: 2 of 3 rows unexpected (66.7 %)"
+    table = project.graph.table("sales")
+    assert sweep(project, table, run="m1", now=NOW) == (f"shop.sales: expected that {told}",)
+    (kept,) = read_rows(f"{layout(project).root}/{TABLE}")
+    assert (kept["run"], kept["success"], kept["interval_start"]) == ("m1", False, None)
+
+
+def test_freshness_is_held_against_the_clock(tmp_path: Path) -> None:
+    rule = whole(type="expect_column_max_to_be_between", column="at", min_value="now - 36 hours")
+    project = lake.declare(tmp_path, rule)
+    lake.put(project, "sales", lake.sales(sale(1)))
+    table = project.graph.table("sales")
+    assert sweep(project, table, now=NOW + dt.timedelta(hours=36)) == ()
+    (told,) = sweep(project, table, now=NOW + dt.timedelta(hours=37))
+    assert "max of at is at least 2017-03-09T13:00:00+00:00" in told
+
+
+def test_a_view_is_held_against_the_version_of_the_source_that_it_reflects(tmp_path: Path) -> None:
+    rule = whole(
+        type="expect_column_sum_to_equal_other_table",
+        column="total",
+        other_table_name="sales",
+        other_column="price",
+    )
+    project = lake.declare(tmp_path, totals=rule)
+    for nth in range(2):
+        lake.put(project, "sales", lake.sales(sale(nth, "2.50")))
+    totals = pa.table({"item": ["tea"], "total": pa.array([Decimal("2.50")])})
+    lake.put(project, "totals", totals, frontier={"shop.sales": 0})
+    view = project.graph.table("totals")
+    assert sweep(project, view) == ()
+    lake.put(project, "totals", totals, frontier={"shop.sales": 0})
+    (told,) = sweep(project, view)
+    assert told.endswith("over the whole table: {'self': 5.0, 'other': 2.5}")
+
+
+def test_as_many_rows_as_another_table(tmp_path: Path) -> None:
+    rule = whole(type="expect_table_row_count_to_equal_other_table", other_table_name="sales")
+    project = lake.declare(tmp_path, totals=rule)
+    lake.put(project, "sales", lake.sales(sale(1), sale(2)))
+    lake.put(project, "totals", pa.table({"item": ["tea"], "total": [1]}))
+    (told,) = sweep(project, project.graph.table("totals"))
+    assert "row count equals that of sales" in told
+
+
+def test_a_table_that_is_not_built_has_nothing_to_check(tmp_path: Path) -> None:
+    rule = whole(type="expect_table_row_count_to_equal", value=3)
+    project = lake.declare(tmp_path, rule)
+    assert sweep(project, project.graph.table("sales")) == ()
