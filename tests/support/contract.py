@@ -1,0 +1,148 @@
+"""What holds for every view, whatever it computes: one state machine, fed by random changes.
+
+Default: a few short runs, the same ones each time, so that a build fails for what its change did
+and not by the luck of a seed. `HYPOTHESIS_PROFILE=deep` looks further, elsewhere each time, and
+makes what it finds as short as possible, which takes minutes.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from tests.support.lake import Lake, Row, State, counted, folded, repeated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Query = Callable[[State], list[Row]]
+
+_COMMON: dict[str, Any] = {
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+    "print_blob": True,
+}
+PROFILES = {
+    "default": settings(
+        max_examples=2,
+        stateful_step_count=3,
+        derandomize=True,
+        phases=[Phase.generate],
+        **_COMMON,
+    ),
+    "deep": settings(max_examples=40, stateful_step_count=8, **_COMMON),
+}
+SETTINGS = PROFILES[os.environ.get("HYPOTHESIS_PROFILE", "default")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A view to put to the test.
+
+    `rows`: source -> a strategy for its rows, key included. `query` makes a brute-force reading of
+    the defining query; a fresh one for each run, because a lookup's remembers what it joined.
+    """
+
+    name: str
+    declared: str
+    view: str
+    rows: Mapping[str, st.SearchStrategy[Row]]
+    query: Callable[[], Query]
+    depends_on_batches: bool = False
+    spark: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def hold(case: Case, session: "SparkSession", config: settings = SETTINGS) -> None:
+    """Run the contract on a case; the run that fails is what is reported."""
+    commits = st.fixed_dictionaries({n: _commit(rows) for n, rows in case.rows.items()})
+
+    class Machine(ViewMachine):
+        @rule(commits=st.lists(commits, min_size=1, max_size=3))
+        def changes_then_batch(self, commits: list[dict[str, tuple[list[Row], list[Row]]]]) -> None:
+            for commit in commits:
+                for source, (come, gone) in commit.items():
+                    self.lake.put(source, *come, gone=gone)
+            self.batch()
+
+    run_state_machine_as_test(lambda: Machine(case, session), settings=config)
+
+
+def _commit(rows: st.SearchStrategy[Row]) -> st.SearchStrategy[tuple[list[Row], list[Row]]]:
+    return st.tuples(st.lists(rows, max_size=6), st.lists(rows, max_size=3))
+
+
+class ViewMachine(RuleBasedStateMachine):
+    """Every batch is compared with the query; a run ends with the dearer comparisons."""
+
+    def __init__(self, case: Case, session: "SparkSession"):
+        super().__init__()
+        self.case = case
+        self.folder = TemporaryDirectory()
+        self.lake = Lake(self.path / "lake", case.declared, session, **case.spark)
+        for source in case.rows:
+            self.lake.put(source)
+        self.expected = case.query()
+        self.is_sound = True
+
+    @property
+    def path(self) -> Path:
+        return Path(self.folder.name)
+
+    def batch(self) -> None:
+        self.is_sound = False
+        self.lake.advance()
+        self.equals_its_query()
+        self.feed_is_minimal_and_whole()
+        self.replay_commits_nothing()
+        self.is_sound = True
+
+    def teardown(self) -> None:
+        try:
+            if self.is_sound:
+                self.batch()
+                self.verify_agrees()
+                self.one_batch_gives_the_same()
+                self.deleting_all_empties_it()
+        finally:
+            self.folder.cleanup()
+
+    def equals_its_query(self) -> None:
+        expected = self.expected(self.lake.rows_of_sources())
+        assert counted(self.lake.rows(self.case.view)) == counted(expected)
+
+    def feed_is_minimal_and_whole(self) -> None:
+        for name in self.lake.stored_names():
+            feed = self.lake.feed(name)
+            assert folded(feed) == counted(self.lake.stored(name)), f"{name}: the feed lacks rows"
+            assert not repeated(feed), f"{name}: the feed has rows that stayed the same"
+
+    def replay_commits_nothing(self) -> None:
+        before = [self.lake.head(name).version for name in self.lake.stored_names()]
+        outcomes = {report.outcome for report in self.lake.advance()}
+        assert outcomes == {"unchanged"}
+        assert before == [self.lake.head(name).version for name in self.lake.stored_names()]
+
+    def verify_agrees(self) -> None:
+        assert [v for v in self.lake.verdicts() if not v.is_equal] == []
+
+    def one_batch_gives_the_same(self) -> None:
+        if self.case.depends_on_batches:
+            return
+        other = self.lake.afresh(self.path / "other")
+        other.advance()
+        for name in (self.case.view, *self.lake.stored_names(self.case.view)):
+            assert counted(other.stored(name)) == counted(self.lake.stored(name)), name
+
+    def deleting_all_empties_it(self) -> None:
+        self.lake.delete_all()
+        self.batch()
+        for name in self.lake.stored_names():
+            assert self.lake.stored(name) == [], name

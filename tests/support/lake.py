@@ -1,0 +1,212 @@
+"""A small lake for tests of views: real Delta tables, sources written without Spark.
+
+What a source delivers is faked by commits to its table that carry a position, as ingestion's do;
+everything behind it is the real thing.
+"""
+
+import math
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql.types import StructType
+
+from sluice.changelog.diff import CHANGE
+from sluice.operators.lookup import BATCH
+from sluice.operators.source import ID, INTERVAL, OP, POSITION
+from sluice.runtime.batch import Run, advance
+from sluice.runtime.nodes import nodes_of
+from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+from sluice.runtime.verify import Verdict, verify
+from sluice.specs import load
+from sluice.specs.table import Table
+from sluice.storage.commit import commit_arrow
+from sluice.storage.lake import layout
+from sluice.storage.position import Head, Position, head
+from sluice.storage.table import create
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+State = Mapping[str, list[Row]]
+DELIVERIES = "__deliveries"
+DELIVERED = {INTERVAL: "TIMESTAMP", POSITION: "BIGINT", ID: "STRING", OP: "STRING"}
+CONF = {  # tiny tables, also where a real batch would count as large
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
+HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
+
+
+class Lake:
+    """One project in a folder; tables are named without their pipeline."""
+
+    def __init__(self, folder: Path, declared: str, session: "SparkSession", **spark: Any):
+        """`declared`: sources, dimensions and views as YAML; `spark`: the project's settings."""
+        config = folder / "config"
+        (config / "pipelines").mkdir(parents=True, exist_ok=True)
+        for name, value in CONF.items():
+            session.conf.set(name, value)
+        settings = ", ".join(f"{name}: {value}" for name, value in {**spark, "conf": CONF}.items())
+        (config / "sluice.yaml").write_text(f"lake: lake\nspark: {{{settings}}}\n")
+        (config / "pipelines" / "shop.yaml").write_text(HEAD + declared)
+        self.folder, self.declared, self.session = folder, declared, session
+        self.project = load(config)
+        self.spark = Spark(self.project.spark)
+        self.state: dict[str, dict[Key, Row]] = {}
+
+    def table(self, name: str) -> Table:
+        return self.project.graph.table(name)
+
+    def uri(self, name: str) -> str:
+        return layout(self.project).uri(f"shop.{name}")
+
+    def put(self, name: str, *rows: Row, gone: Iterable[Row] = ()) -> None:
+        """One commit to a source: `rows` stand from now on, those with the keys of `gone` don't."""
+        columns, key_columns = self._shape(name)
+        known = self.state.setdefault(name, {})
+        keyed = {_key(key_columns, row): {c: row.get(c) for c in columns} for row in rows}
+        leaving = {key for row in gone if (key := _key(key_columns, row)) in known} - keyed.keys()
+        changes = [{**known.pop(key), CHANGE: "delete"} for key in sorted(leaving, key=repr)]
+        for key, row in keyed.items():
+            if frozen(known.get(key)) != frozen(row):
+                changes.append({**row, CHANGE: "update" if key in known else "insert"})
+        known.update(keyed)
+        self._commit(name, changes)
+
+    def delete_all(self) -> None:
+        """Every source loses all of its rows."""
+        for name, rows in self.state.items():
+            self.put(name, gone=list(rows.values()))
+
+    def rows_of_sources(self) -> State:
+        return {name: list(rows.values()) for name, rows in self.state.items()}
+
+    def advance(self, *views: str, pins: Mapping[str, int] | None = None) -> list[BatchReport]:
+        """Advance those views, in the order of the graph; all of them if none is named."""
+        reports: list[BatchReport] = []
+        for table in self._views(views):
+            reports += advance(self.spark, self.project, table, Run("test", pins or {}))
+        return reports
+
+    def rows(self, name: str) -> list[Row]:
+        """What readers see."""
+        return [{c: row[c] for c in self.table(name).columns} for row in self.stored(name)]
+
+    def stored(self, name: str) -> list[Row]:
+        """The table as it is, hidden columns and all."""
+        return DeltaTable(self.uri(name)).to_pyarrow_table().to_pylist()
+
+    def feed(self, name: str) -> list[Row]:
+        """The whole change feed."""
+        reader = DeltaTable(self.uri(name)).load_cdf(starting_version=0)
+        return pa.table(reader.read_all()).to_pylist()
+
+    def head(self, name: str) -> Head:
+        found = head(self.uri(name))
+        assert found is not None
+        return found
+
+    def stored_names(self, *views: str) -> list[str]:
+        """The Delta tables that those views are kept in."""
+        return [
+            node.id.removeprefix("shop.")
+            for table in self._views(views)
+            for node in nodes_of(table, self.project.graph)
+        ]
+
+    def verdicts(self, *views: str) -> list[Verdict]:
+        return [v for t in self._views(views) for v in verify(self.spark, self.project, t)]
+
+    def afresh(self, folder: Path) -> "Lake":
+        """Another lake with the same sources, whose views have seen nothing yet."""
+        other = Lake(folder, self.declared, self.session)
+        for name, rows in self.state.items():
+            other.put(name, *rows.values())
+        return other
+
+    def _views(self, names: tuple[str, ...]) -> list[Table]:
+        kept = [t for t in self.project.graph.tables.values() if self._is_kept(t)]
+        return [t for t in kept if not names or t.name in names]
+
+    def _is_kept(self, table: Table) -> bool:
+        return table.is_view or table.name + DELIVERIES in self.state
+
+    def _shape(self, name: str) -> tuple[dict[str, str], Key]:
+        """Stored columns with their types, and the key."""
+        table = self.table(name.removesuffix(DELIVERIES))
+        if name.endswith(DELIVERIES):
+            return {**table.columns, **DELIVERED}, (INTERVAL, ID)
+        return {**table.columns, **{c: table.type_of(c) for c in table.hidden}}, table.key
+
+    def _commit(self, name: str, changes: list[Row]) -> None:
+        uri, (_, key) = self.uri(name), self._shape(name)
+        before = head(uri) or self._create(name)
+        if not changes:
+            return
+        schema = pa.schema(DeltaTable(uri).schema().to_arrow())
+        rows = pa.Table.from_pylist(changes, schema.append(pa.field(CHANGE, pa.string())))
+        position = Position(before.next_batch, uuid.uuid4().hex, "ingest")
+        commit_arrow(before, rows, key, position)
+
+    def _create(self, name: str) -> Head:
+        columns, _ = self._shape(name)
+        ddl = ", ".join(f"`{column}` {type_}" for column, type_ in columns.items())
+        position = Position(0, uuid.uuid4().hex, "ingest")
+        return create(self.uri(name), StructType.fromDDL(ddl), position)
+
+
+def folded(feed: Iterable[Row]) -> Counter[Any]:
+    """The table that a change feed amounts to; no count is ever negative or zero."""
+    total: Counter[Any] = Counter()
+    for change in feed:
+        comes = change["_change_type"] in ("insert", "update_postimage")
+        total[frozen(data(change))] += 1 if comes else -1
+    return Counter({row: n for row, n in total.items() if n})
+
+
+def repeated(feed: Iterable[Row]) -> list[Any]:
+    """Rows that a commit took away and brought back with the same values."""
+    found = []
+    sides: dict[int, tuple[Counter[Any], Counter[Any]]] = {}
+    for change in feed:
+        gone, come = sides.setdefault(change["_commit_version"], (Counter(), Counter()))
+        comes = change["_change_type"] in ("insert", "update_postimage")
+        row = {c: v for c, v in data(change).items() if c != BATCH}
+        (come if comes else gone)[frozen(row)] += 1
+    for version, (gone, come) in sides.items():
+        found += [(version, row) for row in gone & come]
+    return found
+
+
+def data(change: Row) -> Row:
+    """A row of a feed without Delta's own columns."""
+    return {c: v for c, v in change.items() if not c.startswith(("_change_type", "_commit"))}
+
+
+def frozen(value: Any) -> Any:
+    """A value that can be counted and compared: NaN equals NaN, -0.0 equals 0.0."""
+    if isinstance(value, Mapping):
+        return tuple(sorted((k, frozen(v)) for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return tuple(map(frozen, value))
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    return value
+
+
+def counted(rows: Iterable[Row]) -> Counter[Any]:
+    """Rows in any order, with how often each is there."""
+    return Counter(map(frozen, rows))
+
+
+def _key(columns: Iterable[str], row: Row) -> Key:
+    return tuple(frozen(row.get(c)) for c in columns)
