@@ -52,6 +52,11 @@ def write_record(row: Row, format_: Format) -> None:
     _print(table)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 interval`, `2 intervals`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def write_json(value: Any) -> None:
     """One value as a line of JSON."""
     sys.stdout.write(to_json(value) + "\n")

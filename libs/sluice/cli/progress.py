@@ -2,15 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sluice.cli.output import Format, print_table, write_json
+from sluice.cli.output import Format, print_table, write_json, write_rows
 from sluice.runtime.report import BatchReport
 
 COLUMNS = ("table", "batches", "in", "inserted", "updated", "deleted", "quarantined", "seconds")
+CSV_COLUMNS = (
+    *("table", "outcome", "batch", "version", "strategy", "rows_in"),
+    *("inserted", "updated", "deleted", "quarantined"),
+)
 
 
 class Steps:
@@ -18,6 +22,7 @@ class Steps:
 
     def __init__(self, total: int, visible: bool):
         console = Console(stderr=True)
+        self.reports: list[BatchReport] = []
         self._progress = Progress(
             TextColumn("{task.description:<42}"),
             BarColumn(),
@@ -30,43 +35,59 @@ class Steps:
 
     def done(self, report: BatchReport) -> None:
         """A table was brought up to date; the internal tables behind it don't count."""
-        shown = (
-            report.table if report.interval is None else f"{report.table} {report.interval[0][:10]}"
-        )
-        self._progress.update(self._task, description=shown)
+        self.reports.append(report)
+        day = f" {report.interval[0][:10]}" if report.interval else ""
+        self._progress.update(self._task, description=report.table + day)
         if "__" not in report.table:
             self._progress.advance(self._task)
+
+    def stop(self) -> None:
+        """Take the bar away, so that other output may follow."""
+        self._progress.stop()
 
     def __enter__(self) -> Self:
         self._progress.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._progress.stop()
+        self.stop()
 
 
 def summary(reports: Iterable[BatchReport], format_: Format) -> None:
-    """One row a table for people, one JSON object a batch for programs."""
+    """One row a table for people, one record a batch for programs."""
     done = list(reports)
-    if format_ is not Format.TABLE:
+    if format_ is Format.JSON:
         for report in done:
             write_json(report.to_dict())
-        return
+    elif format_ is Format.CSV:
+        write_rows([report.to_dict() for report in done], CSV_COLUMNS, format_)
+    else:
+        _tell(done)
+
+
+def _tell(done: Sequence[BatchReport]) -> None:
+    """A table with its internal tables is one row; without news there is none."""
     by_table: dict[str, list[BatchReport]] = defaultdict(list)
     for report in done:
-        by_table[report.table].append(report)
-    print_table(COLUMNS, [_row(table, batches) for table, batches in by_table.items()])
+        if report.outcome in ("committed", "position"):
+            by_table[report.table.split("__", maxsplit=1)[0]].append(report)
+    if by_table:
+        print_table(COLUMNS, [_row(table, batches) for table, batches in by_table.items()])
+    elif done:
+        print("nothing was new")
     for warning in dict.fromkeys(w for report in done for w in report.warnings):
         Console(stderr=True).print(f"warning: {warning}", style="yellow", markup=False)
 
 
-def _row(table: str, reports: Sequence[BatchReport]) -> tuple[object, ...]:
-    committed = [r for r in reports if r.outcome in ("committed", "position")]
-    rows_in = [r.rows_in for r in committed if r.rows_in is not None]
+def _row(table: str, reports: Sequence[BatchReport]) -> tuple[Any, ...]:
+    """What came into the first of a table's own tables, and what changed in the visible one."""
+    first = [r.rows_in for r in reports if r.table == reports[0].table and r.rows_in is not None]
+    visible = [r for r in reports if r.table == table]
     return (
         table,
-        len(committed),
-        sum(rows_in) if rows_in else None,
-        *(sum(getattr(r, field) for r in reports) for field in COLUMNS[3:7]),
+        len(visible),
+        sum(first) if first else None,
+        *(sum(getattr(r, name) for r in visible) for name in ("inserted", "updated", "deleted")),
+        sum(r.quarantined for r in reports),
         f"{sum(s for r in reports for s in r.seconds.values()):.1f}",
     )

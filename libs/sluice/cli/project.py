@@ -5,6 +5,7 @@ import json
 import click
 
 from sluice.cli.options import config_option
+from sluice.cli.output import counted
 from sluice.specs.project import load
 from sluice.specs.schema import json_schema
 
@@ -18,7 +19,8 @@ def validate(config: str) -> None:
     project = load(config, review=mistakes)
     tables = project.graph.tables.values()
     names = ", ".join(project.pipelines)
-    click.echo(f"{len(project.pipelines)} pipeline(s) ({names}), {len(tables)} tables: no mistakes")
+    pipelines = counted(len(project.pipelines), "pipeline")
+    click.echo(f"{pipelines} ({names}), {counted(len(tables), 'table')}: no mistakes")
 
 
 @click.command()

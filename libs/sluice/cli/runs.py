@@ -7,7 +7,7 @@ from uuid import uuid4
 import click
 
 from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format
+from sluice.cli.output import Format, counted
 from sluice.cli.progress import Steps, summary
 from sluice.errors import UsageError
 from sluice.reporting.publish import publish
@@ -27,7 +27,10 @@ from sluice.specs.table import Table
 start_option = click.option("--start", metavar="T", help="The first instant, e.g. 2017-05-08.")
 end_option = click.option("--end", metavar="T", help="The instant after the last.")
 pin_option = click.option(
-    "--pin", multiple=True, metavar="DIMENSION=VERSION", help="Use at least this version."
+    "--pin",
+    multiple=True,
+    metavar="DIMENSION=VERSION",
+    help="Look up this version, or a newer one that was used before.",
 )
 
 
@@ -48,14 +51,18 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
     intervals = intervals_to_run(project, declared, first, last, datetime.now(UTC))
     tables = project.graph.pipeline(pipeline)
     with Steps(len(intervals) * _steps(tables), format_ is Format.TABLE) as steps:
-        reports = with_spark(
-            project.spark,
-            lambda spark: run_pipeline(spark, project, declared, intervals, steps.done),
-        )
-    summary(reports, format_)
-    path = publish(project)
+
+        def work(spark: Spark) -> None:
+            run_pipeline(spark, project, declared, intervals, steps.done)
+
+        try:
+            with_spark(project.spark, work)
+        finally:
+            steps.stop()
+            summary(steps.reports, format_)
+            path = publish(project)
     if format_ is Format.TABLE:
-        click.echo(f"{len(intervals)} intervals; quality report: {path}")
+        click.echo(f"{counted(len(intervals), 'interval')}; quality report: {path}")
 
 
 @click.command()

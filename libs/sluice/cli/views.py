@@ -1,13 +1,13 @@
 """The commands about views as they stand: what is pending, do they hold, building them anew."""
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 
 import click
 
 from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, print_table, write_json, write_rows
+from sluice.cli.output import Format, print_table, write_rows
 from sluice.cli.progress import summary
 from sluice.errors import ExitCode
 from sluice.runtime.batch import Run
@@ -36,8 +36,7 @@ def plan(table: str | None, format_: Format, config: str) -> None:
     if format_ is Format.TABLE:
         print_table(PLAN_COLUMNS, [_row(step) for step in steps])
         return
-    for step in steps:
-        write_json(asdict(step))
+    write_rows([asdict(step) for step in steps], [f.name for f in fields(Step)], format_)
 
 
 @click.command()
@@ -93,8 +92,7 @@ def _computed(project: Project) -> list[Table]:
 def _show_verdicts(verdicts: Iterable[Verdict], format_: Format) -> None:
     found = list(verdicts)
     if format_ is not Format.TABLE:
-        for verdict in found:
-            write_json(asdict(verdict))
+        write_rows([asdict(v) for v in found], [f.name for f in fields(Verdict)], format_)
         return
     print_table(VERDICT_COLUMNS, [_verdict_row(v) for v in found])
     for verdict in found:

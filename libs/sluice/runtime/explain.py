@@ -41,7 +41,7 @@ def _delivery(project: Project, table: Table) -> Iterator[Step]:
     if isinstance(table.spec, Source):
         known = deliveries(layout(project).uri(table.id, "intervals"))
         last = f", the last one {known[-1].interval.start:%Y-%m-%d %H:%M}" if known else ""
-        yield Step(table.id, "ingest", f"{len(known)} intervals were delivered{last}")
+        yield Step(table.id, "ingest", f"{len(known)} delivered{last}")
     elif isinstance(table.spec, Dimension):
         found = plan_load(project, table)
         size = sum(f.size for f in found.files)

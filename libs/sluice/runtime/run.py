@@ -2,9 +2,10 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from sluice.errors import UsageError
+from sluice.errors import SluiceError, UsageError
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.ingest import INTERVALS, ingest
 from sluice.runtime.load import load
@@ -17,6 +18,7 @@ from sluice.storage.intervals import deliveries
 from sluice.storage.lake import layout
 
 Step = Callable[[BatchReport], None]
+VIEWS = ("topk", "cogroup", "lookup", "window_store")
 
 
 def run(
@@ -25,35 +27,57 @@ def run(
     pipeline: Pipeline,
     intervals: Iterable[Interval],
     on_step: Step = lambda _: None,
-) -> list[BatchReport]:
+) -> None:
     """Run a pipeline over `intervals`; `on_step` hears of every table as it is done."""
-    reports: list[BatchReport] = []
     tables = project.graph.pipeline(pipeline.name)
     for interval in intervals:
         this = Run(id=f"{pipeline.name}-{interval.start:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}")
         for report in _interval(spark, project, tables, interval, this):
-            reports.append(report)
             on_step(report)
-    return reports
 
 
 def _interval(
     spark: Spark, project: Project, tables: Iterable[Table], interval: Interval, this: Run
 ) -> Iterator[BatchReport]:
-    tables = list(tables)
-    for table in tables:
+    """Every table of one interval. A failure stops what depends on it, and is raised last."""
+    steps = _Steps(spark, project, interval, this)
+    for kind in (("source",), ("dimension",), VIEWS):
+        for table in tables:
+            if table.kind in kind:
+                yield from steps.take(table)
+    if steps.failures:
+        raise next(iter(steps.failures.values()))
+
+
+@dataclass
+class _Steps:
+    """The steps of one interval, with what they hand to each other."""
+
+    spark: Spark
+    project: Project
+    interval: Interval
+    this: Run
+    pins: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, SluiceError] = field(default_factory=dict)
+
+    def take(self, table: Table) -> tuple[BatchReport, ...]:
+        """One table's step; nothing if a table that it is made from has failed."""
+        if any(a.id in self.failures for a in self.project.graph.ancestors(table.id)):
+            return ()
+        try:
+            return self._step(table)
+        except SluiceError as error:
+            self.failures[table.id] = error
+            return ()
+
+    def _step(self, table: Table) -> tuple[BatchReport, ...]:
         if table.kind == "source":
-            yield from ingest(spark, project, table, interval, this)
-    pins: dict[str, int] = {}
-    for table in tables:
+            return ingest(self.spark, self.project, table, self.interval, self.this)
         if table.kind == "dimension":
-            reports = load(spark, project, table, this)
-            pins[table.id] = reports[-1].version or 0
-            yield from reports
-    pinned = Run(this.id, pins)
-    for table in tables:
-        if table.is_view:
-            yield from advance(spark, project, table, pinned)
+            reports = load(self.spark, self.project, table, self.this)
+            self.pins[table.id] = reports[-1].version or 0
+            return reports
+        return advance(self.spark, self.project, table, Run(self.this.id, self.pins))
 
 
 def intervals_to_run(

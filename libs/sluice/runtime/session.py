@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.runtime.jars import classpath
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
+LOGGING = Path(__file__).with_name("log4j2.properties")
 RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -33,7 +35,6 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "ERROR",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 SMALL: Mapping[str, str] = {
@@ -112,6 +113,7 @@ def local_conf(settings: SparkSettings) -> dict[str, str]:
         "spark.master": settings.master,
         "spark.driver.extraClassPath": jars,
         "spark.executor.extraClassPath": jars,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         **STATIC_CONF,
         **RUNTIME_CONF,
         **settings.conf,
