@@ -1,0 +1,164 @@
+"""Processes that wait to be killed, and one undisturbed run to compare with."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.crash.worker import MARK
+
+from sluice.runtime.session import RUNTIME_CONF, SMALL
+from sluice.specs.interval import Interval
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Worker:
+    """One such process, the leader of a group that its JVM belongs to."""
+
+    process: "subprocess.Popen[str]"
+
+    @classmethod
+    def start(cls, folder: Path) -> "Worker":
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, str(ROOT / "tests" / "crash" / "worker.py"), str(folder)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)])}
+        with (folder / "stderr").open("w") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+        return cls(process)
+
+    def tell(
+        self, shop: Shop, interval: Interval, *, failpoint: str = "", what: str = "run"
+    ) -> None:
+        bounds = [interval.start.isoformat(), interval.end.isoformat()]
+        told = {
+            "config": str(shop.config),
+            "interval": bounds,
+            "failpoint": failpoint,
+            "what": what,
+        }
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(told) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict[str, Any] | None:
+        """What it says next; nothing if it died."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(MARK):
+                answer: dict[str, Any] = json.loads(line.removeprefix(MARK))
+                return answer
+        return None
+
+    def wait_until_stopped(self) -> None:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)
+            if pid:
+                assert os.WIFSTOPPED(status)
+                return
+            time.sleep(0.05)
+        pytest.fail("it passed the place where it was to stop")
+
+    def resume(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """The whole group, Python and JVM."""
+        with_group = self.process.pid
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(with_group, signal.SIGKILL)
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()
+
+
+class Pool:
+    """One worker ahead of the test that needs it."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.started = folder, 0
+        self.spare: Worker | None = None
+        self.every: list[Worker] = []
+        self.idle: list[Worker] = []
+
+    def take(self, *, another: bool = True) -> Worker:
+        """A worker that is ready; `another` starts the next one at once."""
+        if self.idle:
+            return self.idle.pop()
+        worker = self.spare or self._start()
+        assert worker.answer() == {"ready": True}
+        self.spare = self._start() if another else None
+        return worker
+
+    def give_back(self, worker: Worker) -> None:
+        """One that lived through its test."""
+        self.idle.append(worker)
+
+    def stop(self) -> None:
+        for worker in self.every:
+            worker.kill()
+
+    def _start(self) -> Worker:
+        self.started += 1
+        worker = Worker.start(self.folder / f"worker-{self.started}")
+        self.every.append(worker)
+        return worker
+
+
+@pytest.fixture(scope="session")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    pool = Pool(tmp_path_factory.mktemp("workers"))
+    pool.spare = pool._start()
+    yield pool
+    pool.stop()
+
+
+@pytest.fixture(scope="session")
+def session(pool: Pool, spark: "SparkSession") -> "SparkSession":
+    """The test's own Spark, warm: it runs again what a crash has left."""
+    for name, value in {**RUNTIME_CONF, **SMALL}.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+@pytest.fixture(scope="session")
+def before(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """A day was delivered and everything is up to date; then that day was corrected."""
+    shop = Shop.create(tmp_path_factory.mktemp("shop") / "before")
+    shop.land(1, *FIRST)
+    shop.run(day(1))
+    shop.land(1, *CORRECTED)
+    return shop
+
+
+@pytest.fixture(scope="session")
+def undisturbed(before: Shop, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The state of a lake whose run went through."""
+    shop = before.copy(tmp_path_factory.mktemp("undisturbed") / "shop")
+    shop.run(day(1))
+    shop.check()
+    return shop.state()

@@ -1,0 +1,183 @@
+"""A small pipeline, and what a lake must look like after it ran: whatever happened on the way."""
+
+import itertools
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from tests.support.lake import counted, folded, frozen
+
+from sluice.runtime.run import run
+from sluice.runtime.session import Spark
+from sluice.specs import load
+from sluice.specs.interval import Interval
+from sluice.specs.project import Project
+from sluice.storage.lake import layout
+from sluice.storage.log import Log
+from sluice.storage.position import positions
+
+PIPELINE = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  sales:
+    path: "landing/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: "shop STRING, item STRING, amount DECIMAL(12,2)"
+    expect:
+      - {type: expect_column_values_to_not_be_null, column: item, on_failure: quarantine}
+views:
+  totals:
+    kind: cogroup
+    key: [shop, item]
+    streams: {sales: {from: sales, aggregates: {total: sum(amount), lines: count(*)}}}
+  best: {kind: topk, from: totals, partition_by: [shop], order_by: [total desc], limit: 2}
+"""
+SETTINGS = """
+lake: lake
+spark:
+  commit: {commit}
+  conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}}
+"""
+POSITIONED = ("sales", "totals__state", "totals", "best")
+NOTES = ("sales__quarantine", "sales__intervals")
+PASSING = {"batch", "run", "quarantined_at", "delivered_at", "file", "files"}
+
+
+def day(number: int, days: int = 1) -> Interval:
+    return Interval(
+        datetime(2024, 1, number, tzinfo=UTC), datetime(2024, 1, number + days, tzinfo=UTC)
+    )
+
+
+@dataclass
+class Shop:
+    """The project in a folder, with its landing files and its lake."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path) -> "Shop":
+        shop = cls(folder)
+        (folder / "config" / "pipelines").mkdir(parents=True)
+        (folder / "config" / "pipelines" / "shop.yaml").write_text(PIPELINE)
+        shop.committer("auto")
+        return shop
+
+    def copy(self, folder: Path, commit: str = "auto") -> "Shop":
+        shutil.copytree(self.folder, folder)
+        other = Shop(folder)
+        other.committer(commit)
+        return other
+
+    def committer(self, name: str) -> None:
+        (self.config / "sluice.yaml").write_text(SETTINGS.format(commit=name))
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config"
+
+    @property
+    def project(self) -> Project:
+        return load(self.config)
+
+    def uri(self, name: str) -> str:
+        return layout(self.project).uri(f"shop.{name}")
+
+    def land(self, number: int, *rows: tuple[str, str | None, str]) -> None:
+        """The file of one day, in place of what was there."""
+        lines = [f'{{"shop": "{s}", "item": {quoted(i)}, "amount": {a}}}' for s, i, a in rows]
+        folder = self.folder / "landing" / f"2024-01-{number:02}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "sales.json").write_text("\n".join(lines))
+
+    def run(self, *intervals: Interval) -> list[str]:
+        project = self.project
+        said: list[str] = []
+        run(
+            Spark(project.spark),
+            project,
+            project.pipelines["shop"],
+            intervals,
+            on_step=lambda report: said.append(f"{report.table} {report.outcome}"),
+        )
+        return said
+
+    def rows(self, name: str) -> Counter[Any]:
+        table = DeltaTable(self.uri(name)).to_pyarrow_table().to_pylist()
+        return counted({c: v for c, v in row.items() if c not in PASSING} for row in table)
+
+    def commits(self, name: str) -> list[Any]:
+        """What each commit that changed rows did to them, in order."""
+        feed = self.feed(name)
+        changes: dict[int, Counter[Any]] = {}
+        for change in feed:
+            row = {c: v for c, v in change.items() if not c.startswith("_commit")}
+            changes.setdefault(change["_commit_version"], Counter())[frozen(row)] += 1
+        return [changes[version] for version in sorted(changes)]
+
+    def feed(self, name: str) -> list[dict[str, Any]]:
+        reader = DeltaTable(self.uri(name)).load_cdf(starting_version=0)
+        rows: list[dict[str, Any]] = pa.table(reader.read_all()).to_pylist()
+        return rows
+
+    def heads(self) -> dict[str, int]:
+        return {name: DeltaTable(self.uri(name)).version() for name in POSITIONED}
+
+    def state(self) -> dict[str, Any]:
+        """All that must not depend on what happened on the way."""
+        rows = {name: self.rows(name) for name in (*POSITIONED, *NOTES)}
+        return {"rows": rows, "commits": {name: self.commits(name) for name in POSITIONED}}
+
+    def check(self) -> None:
+        """What holds of every lake, also of one that a crash has left."""
+        for name in POSITIONED:
+            if not DeltaTable.is_deltatable(self.uri(name)):
+                continue
+            assert folded(self.feed(name)) == counted(
+                DeltaTable(self.uri(name)).to_pyarrow_table().to_pylist()
+            ), f"{name}: its feed does not amount to its rows"
+            check_positions(self.uri(name))
+
+
+def check_positions(uri: str) -> None:
+    """Every commit has a position; batches and versions read only ever go up."""
+    found = sorted(positions(uri), key=lambda item: item[0])
+    assert [version for version, _ in found] == list(range(len(found)))
+    batches = [position.batch for _, position in found]
+    assert batches == sorted(set(batches)), f"{uri}: a batch was committed twice"
+    log = Log(uri)
+    for (_, before), (version, position) in itertools.pairwise(found):
+        assert position.after == version - 1
+        assert log.changes_data(version) == (position.unchanged_since is None)
+        for name, pin in before.inputs.items():
+            assert position.inputs[name].version >= pin.version, f"{uri}: {name} went back"
+
+
+def quoted(text: str | None) -> str:
+    return "null" if text is None else f'"{text}"'
+
+
+FIRST: Sequence[tuple[str, str | None, str]] = [
+    ("a", "tea", "3.00"),
+    ("a", "tea", "3.00"),
+    ("a", "oil", "5.50"),
+    ("a", "jam", "1.25"),
+    ("b", "tea", "2.00"),
+    ("b", None, "9.00"),
+]
+CORRECTED: Sequence[tuple[str, str | None, str]] = [
+    ("a", "tea", "3.00"),
+    ("a", "oil", "0.50"),
+    ("a", "jam", "1.25"),
+    ("c", "nut", "7.77"),
+    (("b"), None, "9.00"),
+    ("c", None, "1.00"),
+]
