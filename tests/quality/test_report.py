@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from sluice.quality import report
-from sluice.quality.charts import LEAST_SEEN, bars, strip
-from sluice.quality.digest import Check, Interval, State, TableFacts, digest
+from sluice.quality.charts import LEAST_SEEN, bars, curve, strip
+from sluice.quality.checks import Check, State
+from sluice.quality.digest import Interval, TableFacts, digest
+from sluice.quality.facts import Facts, Kept
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 EVIL = '"><script>alert("x")</script>&'
@@ -48,6 +50,10 @@ def interval(nth: int, read: int, quarantined: int) -> dict[str, Any]:
     }
 
 
+def aside(reason: str, raw: str, file: str | None) -> dict[str, Any]:
+    return {"_sluice_interval": day(2), "reason": reason, "raw": raw, "file": file}
+
+
 FACTS = TableFacts(
     "retail",
     "sales",
@@ -56,14 +62,19 @@ FACTS = TableFacts(
     updated_at=NOW - dt.timedelta(hours=2),
     columns=(("id", "INT"), (EVIL, "STRING")),
     results=(result(1), result(2, success=False)),
+    batches=(Kept(Facts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows came, usually 9",)),),
     intervals=(interval(1, 100, 0), interval(2, 100, 1)),
+    quarantine=(
+        aside("does not parse", EVIL, "file:///landing/part.json"),
+        aside("price is at least 0", '{"id": 7, "price": null}', None),
+    ),
 )
 
 
 class Page(HTMLParser):
     """What a browser would load or run, and whether every tag is closed."""
 
-    VOID = frozenset({"meta", "rect", "br"})
+    VOID = frozenset({"meta", "rect", "path", "br"})
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -75,6 +86,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
+        self.text += " "
         self.references += [value or "" for name, value in attrs if name in {"href", "src"}]
         assert not any(name.startswith("on") for name, _ in attrs)
         if tag not in self.VOID:
@@ -166,6 +178,49 @@ def test_a_strip_ends_with_the_newest_check_at_the_right() -> None:
     assert [box.title for box in drawn.boxes] == ["2: fine", "3: fine", "4: fine"]
     assert drawn.boxes[-1].x + drawn.boxes[-1].width == drawn.width
     assert strip(checks[:1], 3).boxes[0].x == drawn.boxes[-1].x
+
+
+def test_a_curve_has_its_points_below_the_cells_of_the_strip() -> None:
+    checks = [Check(str(n), State.PASSED, "fine", 0.0, n) for n in (3.0, None, 5.0, 4.0)]
+    drawn, cells = curve(checks), strip(checks, 4).boxes
+    middles = [f"{cell.x + cell.width / 2}" for cell in cells]
+    assert [point.split()[0] for point in drawn.line.replace("L", "M").split("M")[1:]] == [
+        middles[0],
+        middles[2],
+        middles[3],
+    ]
+    assert drawn.line.count("M") == 2  # a check that observed nothing interrupts the line
+    assert (drawn.low, drawn.high, drawn.width) == (3.0, 5.0, strip(checks, 4).width)
+
+
+def test_what_was_observed_is_drawn_only_where_it_varies() -> None:
+    same = digest(TableFacts("retail", "sales", results=(result(1), result(2))))
+    assert not same.expectations[0].varies
+    assert digest(FACTS).expectations[0].varies
+    assert digest(FACTS).expectations[0].checks[-1].number == 1.0
+
+
+def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str]) -> None:
+    text = " ".join(Page(pages["retail.sales.html"]).text.split())
+    assert "2017-03-02 3 rows came, usually 9" in text
+    assert "unusual batch" in text
+    assert f"does not parse 2017-03-02 · part.json {EVIL}" in text
+    assert "price is at least 0 2017-03-02 id 7 price null" in text
+    assert "sluice replay sales" in text
+
+
+def test_the_whole_table_has_a_state_of_its_own() -> None:
+    whole = result(3, success=False, says="rows, over the whole table", interval_start=None)
+    later = result(1, checked_at=NOW + dt.timedelta(hours=1))
+    table = digest(TableFacts("retail", "sales", results=(later, whole)))
+    assert [e.says for e in table.expectations] == [later["says"], whole["says"]]
+    assert [batch.when for batch in table.batches] == ["2017-03-01"]
+    assert table.state is State.WARNED
+
+
+def test_only_what_is_still_expected_is_shown() -> None:
+    table = digest(TableFacts("retail", "sales", results=(result(1),), expected=("others",)))
+    assert table.expectations == ()
 
 
 def test_writing_replaces_the_pages_and_leaves_no_draft(

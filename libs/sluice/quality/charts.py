@@ -1,16 +1,18 @@
 """The geometry of the report's small pictures; the templates only draw it.
 
 A strip is one cell per check, whose height as well as its colour tells the state. Bars are rows per
-interval, accepted below and quarantined on top, where a quarantine of a single row is still seen.
+interval, accepted below and quarantined on top, where a quarantine of a single row is still seen. A
+curve is what one expectation observed.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sluice.quality.digest import Check, Interval, State
+from sluice.quality.checks import Check, State
+from sluice.quality.digest import Interval
 
 CELL, GAP, STRIP_HEIGHT = 7, 2, 22
-BAR_HEIGHT, LEAST_SEEN = 84, 2.5
+BAR_HEIGHT, LEAST_SEEN, MARK = 84, 2.5, 6
 CELL_HEIGHTS = {State.PASSED: 10, State.ASIDE: 16, State.WARNED: 16, State.STOPPED: STRIP_HEIGHT}
 
 
@@ -78,3 +80,44 @@ def _rounded(box: Box) -> Box:
     sides = (round(side, 1) for side in (box.x, box.y, box.width, box.height))
     x, y, width, height = sides
     return Box(x, y, width, height, box.kind, box.title)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line through the numbers of checks, a mark at each that asks for attention, its ends."""
+
+    width: float
+    height: float
+    line: str  # an SVG path; a check without a number interrupts it
+    marks: tuple[Box, ...]
+    low: float
+    high: float
+
+
+def curve(checks: Sequence[Check], height: float = 46) -> Curve:
+    """What was observed in each check, each below its cell of the strip; the range fills it."""
+    numbers = [check.number for check in checks if check.number is not None]
+    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+    step, scale = CELL + GAP, (height - 2 * MARK) / ((high - low) or 1)
+    points = [
+        (nth * step + CELL / 2, round(height - MARK - (check.number - low) * scale, 1), check)
+        for nth, check in enumerate(checks)
+        if check.number is not None
+    ]
+    marks = (_mark(*p) for p in points if p[2].state is not State.PASSED or p is points[-1])
+    return Curve(len(checks) * step - GAP, height, _path(checks, points), tuple(marks), low, high)
+
+
+def _path(checks: Sequence[Check], points: Sequence[tuple[float, float, Check]]) -> str:
+    places = {id(check): (x, y) for x, y, check in points}
+    parts, drawing = [], False
+    for check in checks:
+        if place := places.get(id(check)):
+            parts.append(f"{'L' if drawing else 'M'}{place[0]} {place[1]}")
+        drawing = place is not None
+    return "".join(parts)
+
+
+def _mark(x: float, y: float, check: Check) -> Box:
+    title = f"{check.when}: {check.observed}"
+    return Box(x - MARK / 2, y - MARK / 2, MARK, MARK, check.state.name, title)

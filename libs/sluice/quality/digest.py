@@ -1,32 +1,33 @@
-"""Kept results made ready for people: what each table looks like today, and how it got there.
+"""What each table looks like today, and how it got there, made ready for people.
 
-Input are plain rows, as `history` and the tables of intervals hold them; output are frozen values
-that a page can be written from without a further question. Where an interval was checked several
-times, its last check stands.
+Input are plain rows, as `history`, `facts` and the tables of intervals and quarantine hold them;
+output are frozen values that a page can be written from without a further question.
 """
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-Row = Mapping[str, Any]
-SHOWN = 60  # intervals, newest last
+from sluice.quality.checks import (
+    SHOWN,
+    Check,
+    ExpectationDigest,
+    Row,
+    State,
+    expectation,
+    key,
+    moment,
+    moment_text,
+    standing,
+    worst,
+)
+from sluice.quality.facts import Kept
+from sluice.quality.results import WHOLE
 
-
-class State(StrEnum):
-    """How a check ended; the later, the more it asks for attention."""
-
-    PASSED = "passed"
-    ASIDE = "rows set aside"
-    WARNED = "warned"
-    STOPPED = "stopped"
-
-
-FAILED = {"quarantine": State.ASIDE, "warn": State.WARNED, "stop": State.STOPPED}
+UNUSUAL_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -36,45 +37,17 @@ class TableFacts:
     pipeline: str
     table: str
     kind: str = "source"
+    description: str = ""
     version: int | None = None
     row_count: int | None = None
     updated_at: dt.datetime | None = None
+    behind: tuple[str, ...] = ()  # inputs with versions that were not read yet
     columns: tuple[tuple[str, str], ...] = ()  # name and type
+    expected: tuple[str, ...] | None = None  # labels of today's expectations; None: not known
     results: tuple[Row, ...] = ()  # rows of history.SCHEMA
+    batches: tuple[Kept, ...] = ()
     intervals: tuple[Row, ...] = ()  # interval_start, rows_read, rows_accepted, rows_quarantined
-
-
-@dataclass(frozen=True)
-class Check:
-    """One expectation, once."""
-
-    when: str
-    state: State
-    observed: str
-    share: float  # of rows unexpected, 0 to 1
-
-
-@dataclass(frozen=True)
-class ExpectationDigest:
-    """One expectation through time, with rows that failed it last."""
-
-    label: str
-    says: str
-    on_failure: str
-    checks: tuple[Check, ...]
-    sample: tuple[Row, ...]
-    sample_when: str
-    suspects: frozenset[str]  # the columns that it is about
-
-    @property
-    def latest(self) -> Check:
-        return self.checks[-1]
-
-    @property
-    def sample_columns(self) -> list[str]:
-        """The suspects first, then the others as they come."""
-        columns = dict.fromkeys(column for row in self.sample for column in row)
-        return sorted(columns, key=lambda column: column not in self.suspects)
+    quarantine: tuple[Row, ...] = ()  # a few rows of quarantine.SCHEMA
 
 
 @dataclass(frozen=True)
@@ -88,6 +61,25 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Unusual:
+    """What was unusual about a batch."""
+
+    when: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Aside:
+    """One row in quarantine: its fields if it parsed, else only its text."""
+
+    when: str
+    reason: str
+    file: str
+    text: str
+    fields: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class TableDigest:
     """One table's page."""
 
@@ -95,6 +87,8 @@ class TableDigest:
     expectations: tuple[ExpectationDigest, ...]
     batches: tuple[Check, ...]  # the worst check of each batch
     intervals: tuple[Interval, ...]
+    unusual: tuple[Unusual, ...] = ()
+    aside: tuple[Aside, ...] = ()
 
     @property
     def name(self) -> str:
@@ -102,8 +96,10 @@ class TableDigest:
 
     @property
     def state(self) -> State | None:
-        """Of its newest batch; None: nothing was ever expected."""
-        return self.batches[-1].state if self.batches else None
+        """Of its newest batch and of the whole table; None: nothing was ever expected."""
+        whole = [e.latest for e in self.expectations if e.says.endswith(WHOLE)]
+        found = [check.state for check in (*self.batches[-1:], *whole)]
+        return max(found, key=lambda state: state.weight) if found else None
 
     @property
     def unmet(self) -> int:
@@ -118,30 +114,30 @@ class TableDigest:
     def read(self) -> int:
         return sum(row["rows_read"] for row in self.facts.intervals)
 
+    @property
+    def is_unusual(self) -> bool:
+        """Whether its newest batch was."""
+        return bool(self.facts.batches and self.facts.batches[-1].unusual)
+
 
 def digest(facts: TableFacts) -> TableDigest:
     """A table's page from its facts."""
     results = standing(facts.results)
+    of_batches = [row for row in results if not _is_whole(row)]
+    of_table = [row for row in results if _is_whole(row)]
+    current = [k for rows in (of_batches, of_table) for k in _current(rows, facts.expected)]
     return TableDigest(
         facts,
-        tuple(_expectation(rows) for rows in _by_expectation(results, _current(results))),
-        tuple(_worst(list(rows)) for _, rows in groupby(results, key=_moment))[-SHOWN:],
+        tuple(expectation(rows) for rows in _by_expectation(results, current)),
+        tuple(worst(list(rows)) for _, rows in groupby(of_batches, key=moment))[-SHOWN:],
         tuple(_interval(row) for row in sorted(facts.intervals, key=_start))[-SHOWN:],
+        tuple(_unusual(facts.batches))[:UNUSUAL_SHOWN],
+        tuple(_aside(row) for row in facts.quarantine),
     )
 
 
-def standing(results: Iterable[Row]) -> list[Row]:
-    """The last check of each expectation in each interval (or batch), oldest interval first."""
-    last = {
-        (_moment(row), *_key(row)): row
-        for row in sorted(results, key=lambda row: row["checked_at"])
-    }
-    return sorted(last.values(), key=_moment)
-
-
-def _moment(row: Row) -> dt.datetime:
-    moment: dt.datetime = row.get("interval_start") or row["checked_at"]
-    return moment
+def _is_whole(row: Row) -> bool:
+    return str(row["says"]).endswith(WHOLE)
 
 
 def _start(row: Row) -> dt.datetime:
@@ -149,57 +145,22 @@ def _start(row: Row) -> dt.datetime:
     return start
 
 
-def _current(results: Sequence[Row]) -> list[tuple[str, str]]:
+def _current(results: Sequence[Row], expected: tuple[str, ...] | None) -> list[tuple[str, str]]:
     """The expectations of the last check: ones that left the configuration are not shown."""
     last = max((row["checked_at"] for row in results), default=None)
-    return [_key(row) for row in results if row["checked_at"] == last]
-
-
-def _key(row: Row) -> tuple[str, str]:
-    return row["expectation"], row["says"]
+    return [
+        key(row)
+        for row in results
+        if row["checked_at"] == last and (expected is None or row["expectation"] in expected)
+    ]
 
 
 def _by_expectation(results: Sequence[Row], keys: Sequence[tuple[str, str]]) -> list[list[Row]]:
     found: dict[tuple[str, str], list[Row]] = {key: [] for key in keys}
     for row in results:
-        if _key(row) in found:
-            found[_key(row)].append(row)
+        if key(row) in found:
+            found[key(row)].append(row)
     return list(found.values())
-
-
-def _expectation(rows: Sequence[Row]) -> ExpectationDigest:
-    newest = rows[-1]
-    failed = next((row for row in reversed(rows) if not row["success"]), newest)
-    result = json.loads(failed["result"])
-    return ExpectationDigest(
-        newest["expectation"],
-        newest["says"],
-        newest["on_failure"],
-        tuple(_check(row) for row in rows[-SHOWN:]),
-        tuple(r for r in (result.get("result") or {}).get("unexpected_rows") or () if r),
-        moment_text(_moment(failed)),
-        _suspects(result["expectation_config"]["kwargs"]),
-    )
-
-
-def _suspects(kwargs: Row) -> frozenset[str]:
-    single = [kwargs[key] for key in ("column", "column_A", "column_B") if key in kwargs]
-    return frozenset([*single, *kwargs.get("column_list", ())])
-
-
-def _check(row: Row) -> Check:
-    unexpected, elements = row["unexpected_count"] or 0, row["element_count"] or 0
-    share = unexpected / elements if elements else 0.0
-    state = State.PASSED if row["success"] else FAILED[row["on_failure"]]
-    return Check(moment_text(_moment(row)), state, row["observed"], share)
-
-
-def _worst(rows: Sequence[Row]) -> Check:
-    checks = [_check(row) for row in rows]
-    worst = max(checks, key=lambda check: list(State).index(check.state))
-    unmet = sum(check.state is not State.PASSED for check in checks)
-    observed = f"{unmet} of {len(checks)} expectations not met" if unmet else "all met"
-    return Check(worst.when, worst.state, observed, worst.share)
 
 
 def _interval(row: Row) -> Interval:
@@ -211,7 +172,21 @@ def _interval(row: Row) -> Interval:
     )
 
 
-def moment_text(moment: dt.datetime) -> str:
-    """A date where that says it all, else with the time; UTC."""
-    utc = moment.astimezone(dt.UTC) if moment.tzinfo else moment
-    return f"{utc:%Y-%m-%d}" if utc.time() == dt.time() else f"{utc:%Y-%m-%d %H:%M}"
+def _unusual(batches: Sequence[Kept]) -> list[Unusual]:
+    """Newest first."""
+    newest = sorted(batches, key=lambda kept: kept.moment, reverse=True)
+    return [
+        Unusual(moment_text(kept.moment), what.partition(": ")[2] or what)
+        for kept in newest
+        for what in kept.unusual
+    ]
+
+
+def _aside(row: Row) -> Aside:
+    try:
+        fields = json.loads(row["raw"] or "")
+    except ValueError:
+        fields = None
+    named = tuple(fields.items()) if isinstance(fields, dict) else ()
+    when, file = moment_text(row["_sluice_interval"]), str(row["file"] or "")
+    return Aside(when, row["reason"] or "", file.rpartition("/")[2], row["raw"] or "", named)

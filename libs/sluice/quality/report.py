@@ -15,8 +15,9 @@ from tempfile import NamedTemporaryFile
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from sluice.quality.charts import bars, strip
-from sluice.quality.digest import State, TableDigest, TableFacts, digest, moment_text
+from sluice.quality.charts import bars, curve, strip
+from sluice.quality.checks import State, moment_text
+from sluice.quality.digest import TableDigest, TableFacts, digest
 
 FOLDER = "__quality/report"
 INDEX = "index.html"
@@ -60,6 +61,11 @@ def ago(moment: dt.datetime | None, now: dt.datetime) -> str:
     return "just now"
 
 
+def figure(number: float) -> str:
+    """A number at the end of a scale: short, and exact where it is small."""
+    return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.3g}"
+
+
 def _environment(now: dt.datetime) -> Environment:
     environment = Environment(
         loader=PackageLoader("sluice.quality", "templates"),
@@ -69,8 +75,9 @@ def _environment(now: dt.datetime) -> Environment:
         lstrip_blocks=True,
     )
     environment.globals |= {"now": moment_text(now), "State": State, "strip": strip, "bars": bars}
-    environment.globals |= {"page_name": page_name, "moment_text": moment_text}
+    environment.globals |= {"page_name": page_name, "moment_text": moment_text, "curve": curve}
     environment.filters["ago"] = lambda moment: ago(moment, now)
+    environment.filters["figure"] = figure
     environment.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
     return environment
 

@@ -20,6 +20,7 @@ from sluice.quality.uniqueness import DISTINCT_COUNT, Repeats, Uniqueness
 from sluice.specs.quality import Expectation
 
 ROWS_SHOWN = 5
+WHOLE = ", over the whole table"  # how such an expectation's words end
 Json = dict[str, Any]
 
 

@@ -1,7 +1,8 @@
 """Publishing the quality report of a lake: facts gathered without Spark, written as HTML.
 
 Local lakes get it beside their tables, at `<lake>/__quality/report/index.html`; for lakes in an
-object store it is written to `quality.reports` of the settings, below the project's folder.
+object store it is written to `quality.reports` of the settings, below the project's folder. What is
+expected over whole tables is checked first, as far as it takes no Spark.
 """
 
 from collections import defaultdict
@@ -10,27 +11,36 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sluice.quality import facts
 from sluice.quality.digest import TableFacts
 from sluice.quality.history import TABLE as RESULTS
 from sluice.quality.report import FOLDER, render, write
+from sluice.reporting.sweep import sweep, whole_table
+from sluice.serving.scan import Scan
+from sluice.serving.snapshot import NotBuilt, Snapshot
 from sluice.serving.status import TableStatus, status
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.arrow import read_rows
 from sluice.storage.lake import layout
 
-INTERVALS = "intervals"
+INTERVALS, QUARANTINE = "intervals", "quarantine"
+ASIDE = ("_sluice_interval", "reason", "raw", "file")
+MOST_LOOKED_AT = 5_000  # rows in quarantine, to find the newest ones
 Row = Mapping[str, Any]
 
 
 def publish(project: Project) -> Path:
     """The path of the report's first page, written anew."""
     lake = layout(project)
+    for table in project.graph.tables.values():
+        if whole_table(table):
+            sweep(project, table, run="report")
     results = _by_table(read_rows(f"{lake.root}/{RESULTS}"))
     states = {s.table: s for s in status(project)}
     tables = [t for t in project.graph.tables.values() if t.id in states]
-    facts = [_facts(project, t, states[t.id], results[t.id]) for t in tables]
-    return write(report_folder(project), render(lake.root, facts, datetime.now(UTC)))
+    gathered = [_facts(project, t, states[t.id], results[t.id]) for t in tables]
+    return write(report_folder(project), render(lake.root, gathered, datetime.now(UTC)))
 
 
 def report_folder(project: Project) -> Path:
@@ -49,17 +59,34 @@ def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:
 
 
 def _facts(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableFacts:
-    intervals: list[dict[str, Any]] = []
-    if table.kind == "source":
-        intervals = read_rows(layout(project).uri(table.id, INTERVALS))
+    lake = layout(project)
+    is_delivered = table.kind in ("source", "dimension")
+    intervals = read_rows(lake.uri(table.id, INTERVALS)) if table.kind == "source" else []
     return TableFacts(
         pipeline=table.pipeline,
         table=table.name,
         kind=table.kind,
+        description=getattr(table.spec, "description", ""),
         version=state.version,
         row_count=state.rows,
         updated_at=state.last.at if state.last else None,
+        behind=tuple(lag.input for lag in state.lag),
         columns=tuple(table.columns.items()),
+        expected=tuple(e.label for e in getattr(table.spec, "expect", ())),
         results=tuple(results),
+        batches=tuple(facts.read(lake.uri(table.id, facts.SUFFIX))) if is_delivered else (),
         intervals=tuple(intervals),
+        quarantine=tuple(_aside(project, table)) if is_delivered else (),
     )
+
+
+def _aside(project: Project, table: Table) -> list[Row]:
+    """The newest rows in quarantine, as many as are shown."""
+    try:
+        stored = Snapshot.open(table.name, layout(project).uri(table.id, QUARANTINE))
+    except NotBuilt:
+        return []
+    pages = Scan(stored).unordered(ASIDE, MOST_LOOKED_AT)
+    rows = [row for page in pages for row in page.to_pylist()]
+    newest = sorted(rows, key=lambda row: row["_sluice_interval"], reverse=True)
+    return list(newest[: project.quality.samples])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sluice.quality import arrow_pass, comparison, history, moments
 from sluice.quality.gate import Gate, Verdict
 from sluice.quality.measures import Measure
-from sluice.quality.results import Outcome, measure_outcome, uniqueness_outcome
+from sluice.quality.results import WHOLE, Outcome, measure_outcome, uniqueness_outcome
 from sluice.quality.suite import COMPILERS
 from sluice.quality.uniqueness import Uniqueness
 from sluice.reporting.stored import Stored
@@ -27,7 +27,6 @@ from sluice.storage.position import head
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-WHOLE = ", over the whole table"
 Open = Callable[[str, int], "DataFrame"]  # rows of the table at a URI, as of a version, by Spark
 
 

@@ -1,6 +1,6 @@
 """The graph, built from what is declared: names found, cycles named, inputs resolved first."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -10,7 +10,7 @@ from sluice.specs.document import Document, Where
 from sluice.specs.graph import Graph
 from sluice.specs.lookup import Lookup
 from sluice.specs.mistakes import Mistakes
-from sluice.specs.names import listing, unknown
+from sluice.specs.names import unknown
 from sluice.specs.resolution.cogroup import resolve_cogroup
 from sluice.specs.resolution.declared import resolve_dimension, resolve_source
 from sluice.specs.resolution.dimension_view import resolve_dimension_view
@@ -63,39 +63,7 @@ def build(
         table = _resolve(declared[name], edges[name], tables, mistakes, review)
         if table:
             tables[name] = table
-    if is_complete:
-        _check_compared(declared, mistakes)
     return Graph(tables)
-
-
-def check_modules(
-    declared: Iterable[Declaration], modules: Collection[str], mistakes: Mistakes
-) -> None:
-    """Note users' aggregators from modules that the project does not list."""
-    for declaration in declared:
-        streams = declaration.spec.streams if isinstance(declaration.spec, Cogroup) else {}
-        for stream_name, stream in streams.items():
-            for name, aggregate in stream.aggregates.items():
-                module = aggregate.function.partition(":")[0]
-                if aggregate.is_python and module not in modules:
-                    at = ("streams", stream_name, "aggregates", name)
-                    message = (
-                        f"the module {module!r} is not listed under `modules:` of sluice.yaml; "
-                        f"modules are: {listing(modules)}"
-                    )
-                    mistakes.add(declaration.document, (*declaration.where, *at), message)
-
-
-def _check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> None:
-    """Note tables that expectations name and that aren't there."""
-    for declaration in declared.values():
-        own = f"{declaration.id.split('.')[0]}."
-        for i, expectation in enumerate(getattr(declaration.spec, "expect", ())):
-            name = expectation.other_table
-            if name and name not in declared and own + name not in declared:
-                known = [n.removeprefix(own) for n in declared if n != declaration.id]
-                where = (*declaration.where, "expect", i)
-                mistakes.add(declaration.document, where, unknown("table", name, known))
 
 
 def references(spec: Spec) -> Iterator[Reference]:

@@ -8,13 +8,14 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from sluice.specs.building import build, check_modules
+from sluice.specs.building import build
 from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.graph import Graph
 from sluice.specs.interval import IntervalError, Schedule, parse_time
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
 from sluice.specs.names import Name
+from sluice.specs.names_elsewhere import check_compared, check_modules
 from sluice.specs.reading import Reading, find_files, read_file, read_tables
 from sluice.specs.resolution.scope import Review
 from sluice.specs.settings import AirflowSettings, QualitySettings, SparkSettings
@@ -95,6 +96,8 @@ def load(
     project = _project(settings, mistakes)
     declared = {d.id: d for reading in readings for d in reading.declared}
     graph = build(declared, mistakes, is_complete=None not in files, review=review)
+    if None not in files:
+        check_compared(declared, mistakes)
     if project:
         check_modules(declared.values(), project.modules, mistakes)
     mistakes.raise_any()

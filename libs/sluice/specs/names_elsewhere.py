@@ -1,0 +1,38 @@
+"""Names in a declaration that mean something outside of it: modules, and tables to compare with."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from sluice.specs.building import Declaration
+from sluice.specs.cogroup import Cogroup
+from sluice.specs.mistakes import Mistakes
+from sluice.specs.names import listing, unknown
+
+
+def check_modules(
+    declared: Iterable[Declaration], modules: Collection[str], mistakes: Mistakes
+) -> None:
+    """Note users' aggregators from modules that the project does not list."""
+    for declaration in declared:
+        streams = declaration.spec.streams if isinstance(declaration.spec, Cogroup) else {}
+        for stream_name, stream in streams.items():
+            for name, aggregate in stream.aggregates.items():
+                module = aggregate.function.partition(":")[0]
+                if aggregate.is_python and module not in modules:
+                    at = ("streams", stream_name, "aggregates", name)
+                    message = (
+                        f"the module {module!r} is not listed under `modules:` of sluice.yaml; "
+                        f"modules are: {listing(modules)}"
+                    )
+                    mistakes.add(declaration.document, (*declaration.where, *at), message)
+
+
+def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> None:
+    """Note tables that expectations name and that aren't there."""
+    for declaration in declared.values():
+        own = f"{declaration.id.split('.')[0]}."
+        for i, expectation in enumerate(getattr(declaration.spec, "expect", ())):
+            name = expectation.other_table
+            if name and name not in declared and own + name not in declared:
+                known = [n.removeprefix(own) for n in declared if n != declaration.id]
+                where = (*declaration.where, "expect", i)
+                mistakes.add(declaration.document, where, unknown("table", name, known))
