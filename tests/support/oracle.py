@@ -49,10 +49,9 @@ def grouped(rows: Iterable[Row], *by: Value) -> dict[tuple[Any, ...], list[Row]]
 
 def ranked(rows: Sequence[Row], function: str, *keys: tuple[Value, str]) -> list[tuple[int, Row]]:
     """(rank, row) of rows that are in order by `keys`."""
-    found, dense = [], 0
-    position = 0
-    for _, tied in groupby(rows, key=lambda row: tuple(value(row) for value, _ in keys)):
-        dense += 1
+    found, position = [], 0
+    alike = groupby(rows, key=lambda row: tuple(value(row) for value, _ in keys))
+    for dense, (_, tied) in enumerate(alike, start=1):
         first = position + 1
         for row in tied:
             position += 1

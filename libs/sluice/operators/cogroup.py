@@ -79,15 +79,18 @@ class CogroupState(Operator):
         return state.where(self._alive())
 
     def change(self, prepared: Rows) -> DataFrame:
-        """What the net change adds to each touched group's state, with negative parts."""
+        """What the net change adds to each touched group's state, with negative parts.
+
+        Streams of inputs that did not change have no columns in it, but for their row counts.
+        """
         return self._accumulate(union(list(prepared.values())), weighted=True)
 
     def apply(self, old: DataFrame, change: DataFrame) -> DataFrame:
         """The new state of the touched groups: old + change, without the groups that emptied."""
-        types = {f.name: f.dataType for f in change.schema.fields}
-        sums = [c for c in change.columns if c not in self.by]
-        both = old.select(*change.columns).unionByName(change)
-        added = [F.sum(F.col(f"`{c}`")).cast(types[c]).alias(c) for c in sums]
+        sums = {f.name: f.dataType for f in old.schema.fields if f.name not in self.by}
+        unchanged = {c: F.lit(0).cast(t) for c, t in sums.items() if c not in change.columns}
+        both = old.unionByName(change.withColumns(unchanged))
+        added = [F.sum(F.col(f"`{c}`")).cast(t).alias(c) for c, t in sums.items()]
         return both.groupBy(*names(self.by)).agg(*added).where(self._alive())
 
     def _prepare(self, name: str, rows: DataFrame, extra: list[str]) -> DataFrame:
@@ -114,7 +117,8 @@ class CogroupState(Operator):
             for s, n in zip(self.spec.streams, mine, strict=True)
         ]
         state: list[Column] = []
-        for accumulator in self.accumulators():
+        present = [a for a in self.accumulators() if a.column in rows.columns]
+        for accumulator in present:
             argument = rows.schema[accumulator.column].dataType
             assert isinstance(argument, StructType)
             state += accumulator.state(argument["v"].dataType, weighted)
