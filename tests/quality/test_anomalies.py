@@ -7,7 +7,7 @@ from pathlib import Path
 from sluice.quality import facts
 from sluice.quality.anomalies import around, unusual, warnings
 from sluice.quality.facts import KEPT, Facts, Kept
-from sluice.quality.gate import Verdict
+from sluice.quality.verdict import Verdict
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 

@@ -7,7 +7,8 @@ import pytest
 from tests.quality.rows import DEPARTMENTS, SCHEMA, expect, random_rows
 
 from sluice.errors import ConfigError, ExitCode, QualityStop
-from sluice.quality.gate import Gate, Verdict, accepted
+from sluice.quality.gate import Gate, accepted
+from sluice.quality.verdict import Verdict
 from sluice.specs.quality import Expectation
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import json
 from tests.quality.rows import expect
 
 from sluice.quality import history
-from sluice.quality.gate import Verdict
+from sluice.quality.counts import RowCounts
 from sluice.quality.results import row_outcome
 from sluice.quality.row_rules import compile_row_rule
-from sluice.quality.tally import RowCounts
+from sluice.quality.verdict import Verdict
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 RULE = compile_row_rule(expect("column_values_to_be_between", "stop", column="a", min_value=0))

@@ -1,6 +1,7 @@
 """What is expected over whole tables: by Arrow as by Spark, and against what a view has read."""
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -11,16 +12,20 @@ import pytest
 from tests.quality.rows import SCHEMA, expect, random_rows
 from tests.reporting import lake
 
+from sluice.quality.gate import Gate
 from sluice.quality.history import TABLE
+from sluice.quality.results import Outcome
 from sluice.reporting.stored import Stored
 from sluice.reporting.sweep import _Checks, sweep
+from sluice.runtime.session import Spark
+from sluice.runtime.sweep import sweep as full_sweep
 from sluice.specs.quality import Expectation
 from sluice.storage.arrow import read_rows
 from sluice.storage.lake import layout
 from sluice.storage.position import head
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 BY_ARROW = (
@@ -73,18 +78,18 @@ def checks(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> _
 
 
 @pytest.fixture
-def opened(spark: "SparkSession") -> Any:
-    def open_rows(uri: str, version: int) -> "DataFrame":
-        return spark.read.format("delta").option("versionAsOf", version).load(uri)
+def judge(spark: "SparkSession") -> Any:
+    def judge(uri: str, version: int, expected: Sequence[Expectation]) -> Sequence[Outcome]:
+        rows = spark.read.format("delta").option("versionAsOf", version).load(uri)
+        gate = Gate("shop.sales", tuple(expected))
+        return gate.check(gate.split(rows)).outcomes
 
-    return open_rows
+    return judge
 
 
 @pytest.mark.parametrize("expectation", BY_ARROW, ids=lambda e: e.label)
-def test_arrow_answers_as_spark_does(
-    expectation: Expectation, checks: _Checks, opened: Any
-) -> None:
-    mine, (theirs,) = checks.by_arrow(expectation), checks.by_spark([expectation], opened)
+def test_arrow_answers_as_spark_does(expectation: Expectation, checks: _Checks, judge: Any) -> None:
+    mine, (theirs,) = checks.by_arrow(expectation), checks.by_judge([expectation], judge)
     assert mine is not None
     assert (mine.success, mine.says) == (theirs.success, theirs.says)
     sampled = ("partial_unexpected_list", "partial_unexpected_counts")
@@ -96,6 +101,18 @@ def test_arrow_answers_as_spark_does(
 @pytest.mark.parametrize("expectation", BY_SPARK, ids=lambda e: e.label)
 def test_what_is_not_simple_is_left_to_spark(expectation: Expectation, checks: _Checks) -> None:
     assert checks.by_arrow(expectation) is None
+
+
+def test_a_full_sweep_takes_spark_for_what_needs_it(tmp_path: Path, spark: "SparkSession") -> None:
+    rules = [whole(type=e.type, **e.kwargs) for e in BY_SPARK[:1]]
+    other = whole(type="expect_table_row_count_to_equal", value=3)
+    project = lake.declare(tmp_path, ", ".join([*rules, other]))
+    lake.put(project, "sales", lake.sales({}, sale(1)))
+    told = full_sweep(Spark(project.spark), project, project.graph.table("sales"))
+    assert [t.partition(": expected that ")[2] for t in told] == [
+        "row count is 3, over the whole table: 2",
+        "id is not null, over the whole table: 1 of 2 rows unexpected (50 %)",
+    ]
 
 
 def test_a_sweep_warns_and_keeps_its_results(tmp_path: Path) -> None:

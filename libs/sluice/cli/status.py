@@ -8,13 +8,14 @@ import click
 
 from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, print_table, show_time, write_rows
+from sluice.reporting.health import Health, health
 from sluice.serving.status import Lag, TableStatus
 from sluice.serving.status import status as statuses
 from sluice.specs.project import load
 
 COLUMNS = (
     *("table", "kind", "version", "rows", "behind"),
-    *("last batch", "at", "run", "quarantined"),
+    *("last batch", "at", "run", "quarantined", "quality"),
 )
 
 
@@ -27,20 +28,21 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
     found = statuses(project, chosen)
+    quality = health(project, (project.graph.tables[one.table] for one in found))
     if format_ is not Format.TABLE:
-        rows = [asdict(one) for one in found]
-        write_rows(rows, list(TableStatus.__dataclass_fields__), format_)
+        rows = [asdict(one) | {"quality": asdict(quality[one.table])} for one in found]
+        write_rows(rows, [*TableStatus.__dataclass_fields__, "quality"], format_)
         return
-    print_table(COLUMNS, [_status_row(one) for one in found])
+    print_table(COLUMNS, [_status_row(one, quality[one.table]) for one in found])
 
 
-def _status_row(one: TableStatus) -> tuple[Any, ...]:
+def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
     behind = one.problem or "\n".join(_lag_text(lag) for lag in one.lag)
     last = one.last
     behind = "not built" if one.version is None and not behind else behind
     batch = (last.number, _second(last.at), last.run) if last else (None, None, None)
     quarantined = one.quarantined if one.kind == "source" else None
-    return one.table, one.kind, one.version, one.rows, behind, *batch, quarantined
+    return one.table, one.kind, one.version, one.rows, behind, *batch, quarantined, str(quality)
 
 
 def _second(moment: datetime) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sluice.quality.facts import Facts, Kept, keep, read
 
 if TYPE_CHECKING:
-    from sluice.quality.gate import Verdict
+    from sluice.quality.verdict import Verdict
 
 LEAST_HISTORY, LONGEST_HISTORY = 8, 28
 FAR = 6.0  # spreads

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sluice.quality.results import WHOLE
+
 Row = Mapping[str, Any]
 SHOWN = 60  # checks, newest last
 
@@ -82,6 +84,22 @@ def moment(row: Row) -> dt.datetime:
     """What a result is about: an interval, or the time of a batch without one."""
     found: dt.datetime = row.get("interval_start") or row["checked_at"]
     return found
+
+
+def is_whole(row: Row) -> bool:
+    """Whether it was expected over the whole table."""
+    return str(row["says"]).endswith(WHOLE)
+
+
+def newest(rows: Sequence[Row]) -> list[Row]:
+    """Of the newest batch, and of the newest look at the whole table."""
+    last = {is_whole(row): row["checked_at"] for row in sorted(rows, key=_checked_at)}
+    return [row for row in rows if row["checked_at"] == last[is_whole(row)]]
+
+
+def _checked_at(row: Row) -> dt.datetime:
+    at: dt.datetime = row["checked_at"]
+    return at
 
 
 def key(row: Row) -> tuple[str, str]:

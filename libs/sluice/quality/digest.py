@@ -18,6 +18,7 @@ from sluice.quality.checks import (
     Row,
     State,
     expectation,
+    is_whole,
     key,
     moment,
     moment_text,
@@ -25,6 +26,7 @@ from sluice.quality.checks import (
     worst,
 )
 from sluice.quality.facts import Kept
+from sluice.quality.facts import newest as newest_batch
 from sluice.quality.results import WHOLE
 
 UNUSUAL_SHOWN = 10
@@ -48,6 +50,7 @@ class TableFacts:
     batches: tuple[Kept, ...] = ()
     intervals: tuple[Row, ...] = ()  # interval_start, rows_read, rows_accepted, rows_quarantined
     quarantine: tuple[Row, ...] = ()  # a few rows of quarantine.SCHEMA
+    data_docs: str = ""  # the file of Great Expectations' own page
 
 
 @dataclass(frozen=True)
@@ -117,14 +120,14 @@ class TableDigest:
     @property
     def is_unusual(self) -> bool:
         """Whether its newest batch was."""
-        return bool(self.facts.batches and self.facts.batches[-1].unusual)
+        return bool(self.facts.batches and newest_batch(self.facts.batches).unusual)
 
 
 def digest(facts: TableFacts) -> TableDigest:
     """A table's page from its facts."""
     results = standing(facts.results)
-    of_batches = [row for row in results if not _is_whole(row)]
-    of_table = [row for row in results if _is_whole(row)]
+    of_batches = [row for row in results if not is_whole(row)]
+    of_table = [row for row in results if is_whole(row)]
     current = [k for rows in (of_batches, of_table) for k in _current(rows, facts.expected)]
     return TableDigest(
         facts,
@@ -134,10 +137,6 @@ def digest(facts: TableFacts) -> TableDigest:
         tuple(_unusual(facts.batches))[:UNUSUAL_SHOWN],
         tuple(_aside(row) for row in facts.quarantine),
     )
-
-
-def _is_whole(row: Row) -> bool:
-    return str(row["says"]).endswith(WHOLE)
 
 
 def _start(row: Row) -> dt.datetime:

@@ -8,13 +8,14 @@ import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from threading import Thread
-from typing import Any
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any
 
 from sluice.quality.results import Json, Outcome, config
 from sluice.specs.expression import Expression
 from sluice.specs.quality import Expectation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 INDEX = "sluice_index"  # in an expectation's meta: GX orders results by column
 
@@ -35,7 +36,7 @@ def preload() -> Thread:
 
 
 def validate(
-    rows: DataFrame,
+    rows: "DataFrame",
     expectations: Sequence[Expectation],
     result_format: str | Json = "SUMMARY",
 ) -> tuple[Outcome, ...]:
@@ -51,7 +52,7 @@ def validate(
     return tuple(_outcome(e, r) for e, r in zip(expectations, results, strict=True))
 
 
-def _batch(gx: Any, rows: DataFrame) -> Any:
+def _batch(gx: Any, rows: "DataFrame") -> Any:
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")

@@ -68,6 +68,11 @@ def read(uri: str) -> list[Kept]:
     return sorted(map(_kept, read_rows(uri)), key=lambda kept: kept.moment)
 
 
+def newest(kept: Sequence[Kept]) -> Kept:
+    """The one that was checked last, which may be a backfill of an old interval."""
+    return max(kept, key=lambda one: one.checked_at)
+
+
 def keep(uri: str, new: Kept, past: Sequence[Kept]) -> None:
     """Keep a batch's facts with those of the past. Safe to repeat."""
     together = [*(kept for kept in past if not new.replaces(kept)), new]

@@ -12,59 +12,25 @@ in the columns `_sluice_reason` (null: usable), `_sluice_raw` and `_sluice_file`
 all optional. No row is lost: read = accepted + quarantined, which `check` asserts.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.errors import QualityStop
 from sluice.quality import engine
-from sluice.quality.facts import Facts
+from sluice.quality.counts import Tally
+from sluice.quality.grouping import find_repeats
 from sluice.quality.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
 from sluice.quality.row_rules import RowRule
 from sluice.quality.sql import text
 from sluice.quality.suite import Suite, build_suite
-from sluice.quality.tally import ACCEPTED, FILE, RAW, REASON, REASONS, Tally, tally, visible
-from sluice.quality.uniqueness import find_repeats
+from sluice.quality.tally import ACCEPTED, FILE, RAW, REASON, REASONS, tally, visible
+from sluice.quality.verdict import Verdict
 from sluice.specs.quality import Expectation
 
 OWN = (REASON, REASONS, RAW, FILE)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the gate found: one outcome per expectation, in the order of the configuration."""
-
-    table: str
-    rows_read: int
-    rows_accepted: int
-    outcomes: tuple[Outcome, ...]
-    facts: Facts | None = None
-    unusual: tuple[str, ...] = ()
-
-    @property
-    def rows_quarantined(self) -> int:
-        return self.rows_read - self.rows_accepted
-
-    def failed(self, on_failure: str) -> tuple[Outcome, ...]:
-        return tuple(
-            o for o in self.outcomes if not o.success and o.expectation.on_failure == on_failure
-        )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a report should mention: what failed without stopping the batch, or is unusual."""
-        failed = (*self.failed("quarantine"), *self.failed("warn"))
-        told = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
-        return (*told, *self.unusual)
-
-    def enforce(self) -> None:
-        """Raise QualityStop if an expectation marked `stop` failed."""
-        if stopped := self.failed("stop"):
-            raise QualityStop(_stop_message(self.table, stopped), hint=STOP_HINT)
 
 
 @dataclass(frozen=True)
@@ -142,24 +108,3 @@ def _reason(rule: RowRule) -> str:
     return (
         f"CASE WHEN {rule.violated} THEN named_struct('expectation', {label}, 'reason', {says}) END"
     )
-
-
-STOP_HINT = (
-    "nothing of this batch was committed. Mend the input and run the interval again,"
-    " or change the expectation's on_failure"
-)
-
-
-def _stop_message(table: str, stopped: Sequence[Outcome]) -> str:
-    """Each failed expectation with what was seen and a few of the rows."""
-    lines = [f"{table}: {len(stopped)} expectation(s) marked stop failed"]
-    for outcome in stopped:
-        lines.append(f"  {outcome.expectation.label}: expected that {outcome.says}")
-        lines.append(f"    found {outcome.observed}")
-        lines.extend(f"    e.g. {_short(row)}" for row in outcome.unexpected_rows[:3])
-    return "\n".join(lines)
-
-
-def _short(row: object, width: int = 300) -> str:
-    written = str(row)
-    return written if len(written) <= width else written[:width] + "…"

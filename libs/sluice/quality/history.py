@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from sluice.quality.gate import Verdict
     from sluice.quality.results import Outcome
+    from sluice.quality.verdict import Verdict
 
 TABLE = "__quality/results"
 TIME = pa.timestamp("us", tz="UTC")

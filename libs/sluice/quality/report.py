@@ -83,6 +83,7 @@ def _environment(now: dt.datetime) -> Environment:
 
 
 def _replace(path: Path, html: str) -> None:
+    path.parent.mkdir(exist_ok=True)
     with NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as draft:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from sluice.quality.counts import SAMPLES, RowCounts
 from sluice.quality.measures import Measure, within
 from sluice.quality.row_rules import RowRule
-from sluice.quality.tally import SAMPLES, RowCounts
 from sluice.quality.uniqueness import DISTINCT_COUNT, Repeats, Uniqueness
 from sluice.specs.quality import Expectation
 

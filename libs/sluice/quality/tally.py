@@ -7,12 +7,12 @@ are left when those have gone, because these are the ones that would be committe
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType
 
+from sluice.quality.counts import SAMPLES, RowCounts, Tally
 from sluice.quality.facts import Facts
 from sluice.quality.row_rules import RowRule
 from sluice.quality.sql import as_json, name
@@ -24,30 +24,8 @@ RAW = "_sluice_raw"
 FILE = "_sluice_file"
 READABLE = f"{REASON} IS NULL"
 ACCEPTED = f"size({REASONS}) = 0"
-SAMPLES = 20
 LONGEST_TEXT = 1000
 HIDDEN = "_sluice_"
-
-
-@dataclass(frozen=True)
-class RowCounts:
-    """How one row rule went; `samples` are unexpected rows as JSON."""
-
-    elements: int
-    considered: int
-    unexpected: int
-    samples: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What the pass found, in the order of the suite's rules and measures."""
-
-    read: int
-    accepted: int
-    rows: tuple[RowCounts, ...]
-    observed: tuple[Any, ...]
-    facts: Facts | None = None
 
 
 def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) -> Tally:

@@ -4,16 +4,11 @@ Grouping is a shuffle where the other rules need none, so these run apart, all o
 job, and only if a table asks for them. A row is unexpected if another row has its value.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from sluice.quality.row_rules import Kwargs, bounds_text, domain
-from sluice.quality.sql import as_json, every, name, some
+from sluice.quality.sql import every, name, some
 from sluice.specs.quality import Expectation
 
 UNIQUE_ROWS = ("expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique")
@@ -78,37 +73,3 @@ def _says(expectation: Expectation, columns: Sequence[str]) -> str:
         return f"{named} {'are together' if len(columns) > 1 else 'is'} unique"
     kind = "number" if expectation.type == DISTINCT_COUNT else "share"
     return f"{kind} of distinct {named} is {bounds_text(expectation.kwargs)}"
-
-
-def find_repeats(rows: DataFrame, rules: Sequence[Uniqueness]) -> tuple[Repeats, ...]:
-    """What each rule's grouping of `rows` finds, all in one Spark job."""
-    if not rules:
-        return ()
-    summaries = [_summary(rows, rule).withColumn("nth", F.lit(i)) for i, rule in enumerate(rules)]
-    found = reduce(DataFrame.unionAll, summaries).toArrow().to_pylist()
-    return tuple(_repeats(row) for row in sorted(found, key=lambda row: row["nth"]))
-
-
-def _repeats(row: Mapping[str, Any]) -> Repeats:
-    elements, considered, distinct, repeated = (
-        row[key] or 0 for key in ("elements", "considered", "distinct", "repeated")
-    )
-    return Repeats(elements, considered, distinct, repeated, tuple(row["samples"] or ()))
-
-
-def _summary(rows: DataFrame, rule: Uniqueness) -> DataFrame:
-    """One row: the counts of one rule; null is a value where it isn't ignored."""
-    keys = [F.expr(name(c)).alias(c) for c in rule.columns]
-    judged = rows.filter(rule.domain).select(
-        *keys, F.expr(f"NOT ({rule.ignored})").alias("_judged")
-    )
-    groups = judged.groupBy("_judged", *rule.columns).agg(F.count(F.lit(1)).alias("_rows"))
-    key = f"struct({', '.join(f'`{c}`' for c in rule.columns)})"
-    return groups.selectExpr(
-        "sum(_rows) AS elements",
-        "sum(_rows) FILTER (WHERE _judged) AS considered",
-        "count(*) FILTER (WHERE _judged) AS distinct",
-        "sum(_rows) FILTER (WHERE _judged AND _rows > 1) AS repeated",
-        f"transform(max_by({key}, _rows, {SAMPLES}) FILTER (WHERE _judged AND _rows > 1),"
-        f" k -> {as_json('k')}) AS samples",
-    )

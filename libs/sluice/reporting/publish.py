@@ -7,11 +7,12 @@ expected over whole tables is checked first, as far as it takes no Spark.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sluice.quality import facts
+from sluice.quality import data_docs, facts
 from sluice.quality.digest import TableFacts
 from sluice.quality.history import TABLE as RESULTS
 from sluice.quality.report import FOLDER, render, write
@@ -37,10 +38,13 @@ def publish(project: Project) -> Path:
         if whole_table(table):
             sweep(project, table, run="report")
     results = _by_table(read_rows(f"{lake.root}/{RESULTS}"))
+    docs = data_docs.pages(results) if project.quality.data_docs else {}
     states = {s.table: s for s in status(project)}
     tables = [t for t in project.graph.tables.values() if t.id in states]
     gathered = [_facts(project, t, states[t.id], results[t.id]) for t in tables]
-    return write(report_folder(project), render(lake.root, gathered, datetime.now(UTC)))
+    linked = [replace(f, data_docs=_link(f, docs)) for f in gathered]
+    pages = render(lake.root, linked, datetime.now(UTC))
+    return write(report_folder(project), docs | pages)
 
 
 def report_folder(project: Project) -> Path:
@@ -49,6 +53,11 @@ def report_folder(project: Project) -> Path:
     if "://" in root:
         return Path(project.resolve(project.quality.reports))
     return Path(root) / FOLDER
+
+
+def _link(table: TableFacts, docs: Mapping[str, str]) -> str:
+    file = data_docs.file_of(f"{table.pipeline}.{table.table}")
+    return file if file in docs else ""
 
 
 def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:

@@ -1,21 +1,20 @@
 """What is expected over whole tables (`over: table`), checked on the tables as they are.
 
-Numbers of rows come from the log. The rest is read by Arrow where the table is small and by Spark
-where it is not: without a session that part is left for a sweep that has one. Nothing is ever
-stopped by it, the data are there already: results are kept and told as warnings.
+Numbers of rows come from the log, what is small and simple is read by Arrow. The rest is for a
+judge with Spark at hand; without one it is left for a sweep that has it. Nothing is ever stopped:
+the data are there already, so results are kept and told as warnings.
 """
 
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sluice.quality import arrow_pass, comparison, history, moments
-from sluice.quality.gate import Gate, Verdict
 from sluice.quality.measures import Measure
 from sluice.quality.results import WHOLE, Outcome, measure_outcome, uniqueness_outcome
 from sluice.quality.suite import COMPILERS
 from sluice.quality.uniqueness import Uniqueness
+from sluice.quality.verdict import Verdict
 from sluice.reporting.stored import Stored
 from sluice.specs.project import Project
 from sluice.specs.quality import Expectation
@@ -24,10 +23,8 @@ from sluice.storage.arrow import append_rows
 from sluice.storage.lake import layout
 from sluice.storage.position import head
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-Open = Callable[[str, int], "DataFrame"]  # rows of the table at a URI, as of a version, by Spark
+# What some expectations over batches find of a table that lies at a URI, as of a version.
+Judge = Callable[[str, int, Sequence[Expectation]], Sequence[Outcome]]
 
 
 def whole_table(table: Table) -> tuple[Expectation, ...]:
@@ -39,13 +36,13 @@ def sweep(
     project: Project,
     table: Table,
     *,
-    open_rows: Open | None = None,
+    judge: Judge | None = None,
     run: str = "",
     now: dt.datetime | None = None,
 ) -> tuple[str, ...]:
     """What of the whole table is not as expected, in words; results are kept. Safe to repeat.
 
-    `open_rows` reads by Spark what is large; without it only that part is not answered.
+    `judge` answers what is large or not simple; without it that part is not answered.
     """
     expected, now = whole_table(table), now or dt.datetime.now(dt.UTC)
     at = head(layout(project).uri(table.id)) if expected else None
@@ -53,8 +50,8 @@ def sweep(
         return ()
     checks = _Checks(project, table, Stored(table.name, at), now)
     outcomes = [checks.by_arrow(e) for e in expected]
-    if open_rows and (left := [e for e, o in zip(expected, outcomes, strict=True) if o is None]):
-        outcomes += checks.by_spark(left, open_rows)
+    if judge and (left := [e for e, o in zip(expected, outcomes, strict=True) if o is None]):
+        outcomes += checks.by_judge(left, judge)
     found = tuple(replace(o, says=o.says + WHOLE) for o in outcomes if o)
     rows = checks.stored.snapshot.count()
     verdict = Verdict(table.id, rows, rows, found)
@@ -81,14 +78,12 @@ class _Checks:
         outcome = self._answer(rule) if isinstance(rule, Measure | Uniqueness) else None
         return replace(outcome, expectation=expectation) if outcome else None
 
-    def by_spark(self, expected: Sequence[Expectation], open_rows: Open) -> list[Outcome]:
-        """The outcomes of what Arrow has no answer to."""
-        at = self.stored.at
-        batch = [moments.at(e, self.now).model_copy(update={"over": "batch"}) for e in expected]
-        rows = open_rows(at.uri, at.version).select(*self.table.columns)
-        gate = Gate(self.table.id, tuple(batch))
-        verdict = gate.check(gate.split(rows))
-        return [replace(o, expectation=e) for e, o in zip(expected, verdict.outcomes, strict=True)]
+    def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[Outcome]:
+        """The outcomes of what Arrow has no answer to: the table is judged like a batch."""
+        asked = [e for e in expected if e.type not in comparison.COMPILED]
+        batch = [moments.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
+        found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
+        return [replace(o, expectation=e) for e, o in zip(asked, found, strict=True)]
 
     def _answer(self, rule: Measure | Uniqueness) -> Outcome | None:
         stored, expectation = self.stored, rule.expectation

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE
 from sluice.quality import anomalies, facts, history, quarantine
-from sluice.quality.gate import Gate, Verdict, accepted
+from sluice.quality.gate import Gate, accepted
+from sluice.quality.verdict import Verdict
 from sluice.runtime.nodes import Node
 from sluice.specs.project import Project
 from sluice.specs.table import Table

@@ -1,0 +1,29 @@
+"""What one pass over a batch finds, as plain numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.quality.facts import Facts
+
+SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """How one row rule went; `samples` are unexpected rows as JSON."""
+
+    elements: int
+    considered: int
+    unexpected: int
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What the pass found, in the order of the suite's rules and measures."""
+
+    read: int
+    accepted: int
+    rows: tuple[RowCounts, ...]
+    observed: tuple[Any, ...]
+    facts: Facts | None = None

@@ -1,0 +1,62 @@
+"""What the gate found of a batch: counts and outcomes, and what follows from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sluice.errors import QualityStop
+from sluice.quality.facts import Facts
+from sluice.quality.results import Outcome
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate found: one outcome per expectation, in the order of the configuration."""
+
+    table: str
+    rows_read: int
+    rows_accepted: int
+    outcomes: tuple[Outcome, ...]
+    facts: Facts | None = None
+    unusual: tuple[str, ...] = ()
+
+    @property
+    def rows_quarantined(self) -> int:
+        return self.rows_read - self.rows_accepted
+
+    def failed(self, on_failure: str) -> tuple[Outcome, ...]:
+        return tuple(
+            o for o in self.outcomes if not o.success and o.expectation.on_failure == on_failure
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a report should mention: what failed without stopping the batch, or is unusual."""
+        failed = (*self.failed("quarantine"), *self.failed("warn"))
+        told = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
+        return (*told, *self.unusual)
+
+    def enforce(self) -> None:
+        """Raise QualityStop if an expectation marked `stop` failed."""
+        if stopped := self.failed("stop"):
+            raise QualityStop(_stop_message(self.table, stopped), hint=STOP_HINT)
+
+
+STOP_HINT = (
+    "nothing of this batch was committed. Mend the input and run the interval again,"
+    " or change the expectation's on_failure"
+)
+
+
+def _stop_message(table: str, stopped: Sequence[Outcome]) -> str:
+    """Each failed expectation with what was seen and a few of the rows."""
+    lines = [f"{table}: {len(stopped)} expectation(s) marked stop failed"]
+    for outcome in stopped:
+        lines.append(f"  {outcome.expectation.label}: expected that {outcome.says}")
+        lines.append(f"    found {outcome.observed}")
+        lines.extend(f"    e.g. {_short(row)}" for row in outcome.unexpected_rows[:3])
+    return "\n".join(lines)
+
+
+def _short(row: object, width: int = 300) -> str:
+    written = str(row)
+    return written if len(written) <= width else written[:width] + "…"
