@@ -669,7 +669,7 @@ dimensions:
         ),
         (
             "pipeline: p\nschedule: assets\nairflow: {tasks: one}\n",
-            ("3: airflow.tasks: unknown value 'one'; values are: table, pipeline"),
+            ("3: airflow.tasks: unknown value 'one'; values are: auto, table, pipeline"),
         ),
         (
             "pipeline: p\nschedule: assets\nveiws: {}\n",

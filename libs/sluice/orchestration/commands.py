@@ -4,7 +4,7 @@ A job is a script in the project's `jobs/`. It gets arguments, never a shell's l
 what it did, or why it failed, in the file named by `--report`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,19 +29,15 @@ class Command:
     arguments: tuple[str, ...]
 
 
-def job(task: Task, run: Run, config: Path, report: Path) -> Command:
-    """The job that does a task's work in that run."""
+def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path) -> Command:
+    """The job that does a task's work on these tables of it in that run."""
     script = config.parent / "jobs" / f"{task.kind.value}.py"
-    arguments = (*_subject(task), "--config", str(config), "--run-id", run.id)
+    arguments = (*tables, "--config", str(config), "--run-id", run.id)
     return Command(script, (*arguments, *_bounds(task, run), *_pins(run), "--report", str(report)))
 
 
-def _subject(task: Task) -> tuple[str, ...]:
-    return (task.pipeline,) if task.kind is TaskKind.RUN else task.tables
-
-
 def _bounds(task: Task, run: Run) -> Iterator[str]:
-    if run.interval and task.kind in (TaskKind.INGEST, TaskKind.RUN):
+    if run.interval and task.kind is TaskKind.INGEST:
         yield from ("--start", run.interval.start.isoformat())
         yield from ("--end", run.interval.end.isoformat())
 

@@ -1,26 +1,35 @@
-"""Airflow's LocalExecutor, with the imports of the DAG files done before it forks its workers.
+"""Airflow's LocalExecutor, with the work of starting a task done before it forks its workers.
 
 A task of the LocalExecutor is a fork of a worker, which is a fork of the scheduler; what these have
-not imported, every task imports anew. Sluice's own imports take longer than all else that Airflow
-does for a short task. Nothing else differs: use it where LocalExecutor is used.
+not imported, every task imports anew. Sluice's imports take longer than all else that Airflow does
+for a short task, and those of a Spark Connect client longer still. Nothing else differs: use it
+where LocalExecutor is used.
 """
 
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 
+from airflow.configuration import conf
 from airflow.executors.local_executor import LocalExecutor
 
-PREPARED = (
-    "sluice.orchestration.dag_factory",
-    "sluice.orchestration.pending",
-    "sluice.reporting.publish",
-)
+from sluice.errors import SluiceError
+from sluice.orchestration.projects import config_folder, project
+
+TASK = ("sluice.orchestration.dag_factory", "sluice.orchestration.pending")
+PUBLISH = ("sluice.reporting.publish",)
+CLIENT = ("pyspark.sql.connect.session", "sluice.cli.job", "sluice.runtime.rebuild")
 
 
 class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
-    """Runs tasks on this machine, each in a fork that has nothing left to import."""
+    """Runs tasks on this machine, each in a fork that has little left to import."""
 
     def start(self) -> None:
-        """Imports, then starts the workers."""
-        for module in PREPARED:
+        """Imports, reads the configuration, then starts the workers."""
+        modules: tuple[str, ...] = (*TASK, *PUBLISH)
+        with suppress(SluiceError):
+            known = project(config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py")))
+            modules += CLIENT if known.spark.engine == "connect" else ()
+        for module in modules:
             import_module(module)
         super().start()

@@ -1,12 +1,14 @@
 """A pipeline as tasks: plain data that says what runs and after what, without Airflow.
 
-`tasks: table` gives every stored table a task, in the order of the graph; `tasks: pipeline` gives
-one application that does them all. Either way `quality` comes last. What is read from another
-pipeline is no task here but a trigger.
+`tasks: table` gives every stored table a task, in the order of the graph. `tasks: pipeline` makes
+two applications of them: what comes from outside, and the views over it. The second may do in one
+go what several runs brought, and those behind it find nothing left. Left to itself (`auto`), a
+pipeline has a task per table where a task is cheap, with Spark Connect. Either way `quality` comes
+last. What is read from another pipeline is no task here but a trigger.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sluice.specs.graph import Graph
@@ -20,7 +22,6 @@ class TaskKind(StrEnum):
     INGEST = "ingest"
     LOAD = "load"
     ADVANCE = "advance"
-    RUN = "run"
     QUALITY = "quality"
 
 
@@ -28,17 +29,11 @@ class TaskKind(StrEnum):
 class Task:
     """One task: what it does, the tables that it writes, the ids of the tasks that it follows."""
 
+    id: str
     kind: TaskKind
     pipeline: str
-    tables: tuple[str, ...]
+    tables: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        """`advance.top_products`; `run` and `quality` are one for the pipeline."""
-        if self.kind in (TaskKind.RUN, TaskKind.QUALITY):
-            return self.kind.value
-        return f"{self.kind.value}.{self.tables[0].partition('.')[2]}"
 
 
 @dataclass(frozen=True)
@@ -53,13 +48,32 @@ class TaskGraph:
 def task_graph(project: Project, pipeline: Pipeline) -> TaskGraph:
     """What a run of that pipeline does."""
     tables = [table for table in project.graph.pipeline(pipeline.name) if table.is_stored]
-    if pipeline.airflow.tasks == "pipeline":
-        everything = tuple(table.id for table in tables)
-        work = [Task(TaskKind.RUN, pipeline.name, everything)]
-    else:
+    if _is_by_table(project, pipeline):
         work = [_task(table, project.graph) for table in tables]
-    quality = Task(TaskKind.QUALITY, pipeline.name, (), _last(work))
+    else:
+        work = _halves(tables)
+    quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=_last(work))
     return TaskGraph(pipeline.name, (*work, quality), tuple(_foreign(tables, project.graph)))
+
+
+def _is_by_table(project: Project, pipeline: Pipeline) -> bool:
+    asked = pipeline.airflow.tasks
+    return asked == "table" or (asked == "auto" and project.spark.engine == "connect")
+
+
+def _halves(tables: Iterable[Table]) -> list[Task]:
+    views = [table for table in tables if table.is_view]
+    outside = [table for table in tables if not table.is_view]
+    work = [_half(TaskKind.INGEST, outside, ()), _half(TaskKind.ADVANCE, views, ("ingest",))]
+    present = {task.id for task in work if task}
+    return [replace(task, upstream=tuple(present & {*task.upstream})) for task in work if task]
+
+
+def _half(kind: TaskKind, tables: Sequence[Table], upstream: tuple[str, ...]) -> Task | None:
+    if not tables:
+        return None
+    ids = tuple(table.id for table in tables)
+    return Task(kind.value, kind, tables[0].pipeline, ids, upstream)
 
 
 def _last(work: Iterable[Task]) -> tuple[str, ...]:
@@ -69,7 +83,8 @@ def _last(work: Iterable[Task]) -> tuple[str, ...]:
 
 def _task(table: Table, graph: Graph) -> Task:
     own = (read for read in _read(table, graph) if read.pipeline == table.pipeline)
-    return Task(_kind(table), table.pipeline, (table.id,), tuple(_id(read) for read in own))
+    upstream = tuple(_id(read) for read in own)
+    return Task(_id(table), _kind(table), table.pipeline, (table.id,), upstream)
 
 
 def _kind(table: Table) -> TaskKind:

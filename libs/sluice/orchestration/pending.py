@@ -1,13 +1,14 @@
 """Whether a task has anything to do, told without Spark: what has nothing new starts no JVM.
 
-Every answer is a reason to skip, in words for the task's log, or None. A doubt is no reason: the
-job looks again, and commits nothing if there was nothing.
+Of each table it is asked why it may be skipped, in words for the task's log. A doubt is no reason:
+the job looks again, and commits nothing if there was nothing.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from sluice.orchestration.commands import Run
-from sluice.orchestration.graph import Task
+from sluice.orchestration.graph import Task, TaskKind
 from sluice.serving.status import pending
 from sluice.specs.definition import definition
 from sluice.specs.dimension import Dimension
@@ -22,20 +23,30 @@ FILES = ("csv", "json", "parquet")
 INTERVALS = "intervals"
 
 
-def reason_to_skip(project: Project, task: Task, run: Run) -> Reason:
-    """Why that task has nothing to do in that run; None if it has, or may have.
+@dataclass(frozen=True)
+class Pending:
+    """The tables of a task that have something to do, or `reason`: why none has."""
 
-    A task of many tables is skipped if each of them has nothing to do: what one of them would
-    change, the next would read.
+    tables: tuple[str, ...]
+    reason: str
+
+
+def pending_of(project: Project, task: Task, run: Run) -> Pending:
+    """What that task has to do in that run.
+
+    Of several views that follow each other, the later have something to do if an earlier has.
     """
-    reasons = []
-    for name in task.tables:
-        table = project.graph.tables[name]
-        reason = WAYS.get(table.kind, _view)(project, table, run)
-        if reason is None:
-            return None
-        reasons.append(reason)
-    return reasons[0] if len(reasons) == 1 else "nothing is new in any of its tables"
+    reasons = {name: _reason(project, name, run) for name in task.tables}
+    tables = tuple(name for name, reason in reasons.items() if reason is None)
+    if tables and task.kind is TaskKind.ADVANCE:
+        tables = task.tables
+    told = [reason for reason in reasons.values() if reason]
+    return Pending(tables, told[0] if len(told) == 1 else "nothing is new in any of its tables")
+
+
+def _reason(project: Project, name: str, run: Run) -> Reason:
+    table = project.graph.tables[name]
+    return WAYS.get(table.kind, _view)(project, table, run)
 
 
 def _source(project: Project, table: Table, run: Run) -> Reason:

@@ -1,21 +1,21 @@
 """The tasks: each asks whether there is anything to do, launches a job, and says what changed.
 
 Two engines run the same jobs. `submit`: an application of its own by spark-submit, which is where
-YARN, Kubernetes and standalone clusters come in. `connect`: a plain process that talks to a Spark
-Connect server, which is warm.
+YARN, Kubernetes and standalone clusters come in. `connect`: a plain process, the task's, that talks
+to a Spark Connect server, which is warm.
 """
 
 import json
 import os
+import runpy
 import sys
 import tempfile
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.standard.hooks.subprocess import SubprocessHook
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
@@ -29,6 +29,7 @@ from sluice.specs.interval import Interval
 
 Context = Mapping[str, Any]
 CONNECTION = "sluice_spark"
+LOADING = (f"{TaskKind.LOAD}.", f"{TaskKind.INGEST}")
 
 
 class JobTask(BaseOperator):  # type: ignore[misc]
@@ -43,12 +44,14 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> list[Report]:
         """Skips if there is nothing new; else does it, and hands on the reports."""
-        from sluice.orchestration.pending import reason_to_skip  # needs Arrow; a DAG file does not
+        from sluice.orchestration.pending import pending_of  # needs Arrow; a DAG file does not
 
         run = Run(context["run_id"], _interval(context))
-        if reason := reason_to_skip(project(self.config), self.work, run):
-            raise AirflowSkipException(reason)
-        outcome = self._do(Run(run.id, run.interval, self._pins(context)), context)
+        pending = pending_of(project(self.config), self.work, run)
+        if not pending.tables:
+            raise AirflowSkipException(pending.reason)
+        run = Run(run.id, run.interval, self._pins(context))
+        outcome = self._do(pending.tables, run, context)
         for report in outcome.reports:
             self.log.info(sentence(report))
         self._record(outcome, context)
@@ -58,51 +61,54 @@ class JobTask(BaseOperator):  # type: ignore[misc]
     def launch(self, command: Command, context: Context) -> None:
         """Runs the job to its end; AirflowException if it failed."""
 
-    def _do(self, run: Run, context: Context) -> Outcome:
+    def _do(self, tables: Iterable[str], run: Run, context: Context) -> Outcome:
         failure = None
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             file = Path(folder) / "report.json"
             try:
-                self.launch(job(self.work, run, self.config, file), context)
+                self.launch(job(self.work, tables, run, self.config, file), context)
             except AirflowException as error:
                 failure = error
             return check(Outcome.read(file), failure)
 
     def _pins(self, context: Context) -> dict[str, int]:
         """The versions that this run's loads made: what it looks up is at least as new."""
-        loads = [task for task in self.work.upstream if task.startswith(f"{TaskKind.LOAD}.")]
+        known = project(self.config).graph.tables
+        dimensions = {name for name, table in known.items() if table.kind == "dimension"}
+        loads = [task for task in self.work.upstream if task.startswith(LOADING)]
         found = context["ti"].xcom_pull(task_ids=loads) if loads else []
-        reports = (report for reports in found if reports for report in reports)
-        return {report["table"]: report["version"] for report in reports}
+        reports = [report for reports in found if reports for report in reports]
+        return {r["table"]: r["version"] for r in reports if r["table"] in dimensions}
 
     def _record(self, outcome: Outcome, context: Context) -> None:
         """Airflow makes an event of each outlet that is left: those that changed."""
-        changed = [report for report in outcome.reports if has_changed(report)]
+        mine = (report for report in outcome.reports if report["table"] in self.work.tables)
+        changed = [report for report in mine if has_changed(report)]
         self.outlets = [asset(report["table"]) for report in changed]
         for outlet, report in zip(self.outlets, changed, strict=True):
             context["outlet_events"][outlet].extra = facts(report)
 
 
 class ConnectedJob(JobTask):
-    """The job as a plain process, a client of the Spark Connect server at `remote`."""
+    """The job in the task's own process, as a client of the Spark Connect server at `remote`.
+
+    A task is a fork of a worker that has the client imported: a process more would import it again.
+    """
 
     def __init__(self, *, remote: str, **settings: Any) -> None:
         super().__init__(**settings)
         self.remote = remote
-        self.process = SubprocessHook()
 
     def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
-        """Starts it with this interpreter, and waits."""
-        argv = [sys.executable, str(command.script), *command.arguments]
-        environ = {**os.environ, "SPARK_REMOTE": self.remote}
-        ended = self.process.run_command(argv, environ, cwd=str(self.config.parent))
-        if ended.exit_code != 0:
-            raise AirflowException(f"{command.script.name} exited with {ended.exit_code}")
-
-    def on_kill(self) -> None:
-        """Ends the process with the task."""
-        if self.process.sub_process:
-            self.process.send_sigterm()
+        """Runs the script as if it had been started with these arguments."""
+        os.environ["SPARK_REMOTE"] = self.remote
+        sys.argv = [str(command.script), *command.arguments]
+        try:
+            runpy.run_path(str(command.script), run_name="__main__")
+        except SystemExit as ended:
+            if ended.code:
+                message = f"{command.script.name} exited with {ended.code}"
+                raise AirflowException(message) from None
 
 
 class SubmittedJob(JobTask, SparkSubmitOperator):  # type: ignore[misc]

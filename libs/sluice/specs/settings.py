@@ -46,7 +46,7 @@ class QualitySettings(Model):
 class AirflowSettings(Model):
     """How DAGs are made."""
 
-    tasks: Literal["table", "pipeline"] = "table"
+    tasks: Literal["auto", "table", "pipeline"] = "auto"
     retries: int = Field(default=2, ge=0)
     retry_delay: Duration = Duration("1 minute")
     owner: str = "sluice"
