@@ -92,6 +92,25 @@ class AirflowClient:
         }
         return int(self._send("POST", "backfills", body)["id"])
 
+    def finish(self, backfill: int) -> None:
+        """Ends a backfill all of whose runs have ended: Airflow looks for those twice a minute.
+
+        Until then it refuses another one of the same DAG.
+        """
+        answer = self.http.put(f"/api/v2/backfills/{backfill}/cancel")
+        if answer.status_code != httpx.codes.CONFLICT:  # it looked just now
+            _body(answer)
+
+    def await_dag(self, dag: str, seconds: float = 60) -> None:
+        """Returns when Airflow knows the DAG; AirflowRefused if it can't read it."""
+        deadline = time.monotonic() + seconds
+        while dag not in self.dags():
+            if errors := self.import_errors():
+                raise AirflowRefused("\n".join(errors))
+            if time.monotonic() > deadline:
+                raise AirflowRefused(f"the DAG {dag} did not appear within {seconds:.0f} s")
+            time.sleep(0.2)
+
     def runs(self, dag: str, kind: str = "") -> list[RunOfDag]:
         """Its runs, oldest interval first."""
         query = {"limit": "1000"} | ({"run_type": kind} if kind else {})

@@ -124,6 +124,7 @@ class LocalAirflow:
             "AIRFLOW_HOME": str(self.home),
             "PATH": path,
             "PYTHONPATH": python_path,
+            "OPENBLAS_NUM_THREADS": "1",
             "SCARF_ANALYTICS": "false",
             "DO_NOT_TRACK": "1",
             **self.extra,
@@ -171,7 +172,7 @@ def _quick() -> dict[str, str]:
         "CORE__EXECUTE_TASKS_NEW_PYTHON_INTERPRETER": "False",
         # A supervisor that misses its task's end sleeps this long (one in eight did; default 5).
         "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
-        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",
         "SCHEDULER__JOB_HEARTBEAT_SEC": "5",
         "API__WORKERS": "1",
         "DAG_PROCESSOR__PARSING_PROCESSES": "1",

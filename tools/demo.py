@@ -1,0 +1,171 @@
+"""`make demo`: a week of shopping through a real Airflow, then a correction of one of its days.
+
+It begins with an empty lake, starts Airflow and (unless `--engine submit`) a Spark Connect server
+on loopback, backfills seven days through Airflow's scheduler and shows what came of them. Then a
+past day is delivered anew, that day alone is backfilled again, and what changed is shown. At the
+end every view is compared with a recompute. It stops what it started, however it ends.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from rich.console import Console
+
+import landing
+import story
+from airflow_client import AirflowClient, Reprocess, RunOfTask
+from board import Board
+from gauge import Gauge
+from sluice.errors import SluiceError
+from sluice.orchestration.graph import task_graph
+from sluice.serving.lake import Lake
+from sluice.storage.lake import layout
+from stack import Stack
+
+PIPELINE = "retail"
+MADE = ".made-by-the-demo"
+console = Console()
+
+
+class DemoFailed(SluiceError):
+    """A run that did not end well."""
+
+
+def main() -> int:
+    """Runs it; 0 if every view was found equal to its recompute."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--engine", choices=("connect", "submit"), default="connect")
+    engine = parser.parse_args().engine
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        return _demo(engine)
+    except SluiceError as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        console.print("stopped", style="yellow")
+        return 130
+
+
+def _demo(engine: str) -> int:
+    if Stack.found():
+        raise DemoFailed("Airflow runs already, from `make up`", hint="run `make down` first")
+    stack = Stack.new(engine=engine)
+    os.environ.update(stack.environ)
+    _make_room(stack)
+    clock, gauge = Clock(), Gauge(stack.daemons)
+    try:
+        with gauge:
+            return _tell(stack, clock, gauge)
+    finally:
+        with console.status("stopping what was started"):
+            stack.stop()
+
+
+def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
+    folder = stack.root / os.environ.get("SLUICE_LANDING", "landing")
+    with console.status(f"delivering a week to {folder.name}/, starting Airflow"):
+        landing.split(folder)
+        stack.start()
+        client = stack.airflow.client()
+        client.await_dag(PIPELINE)
+    clock.lap("start")
+    client.unpause(PIPELINE)
+    backfill = _Backfill(stack, client)
+    week = [str(day) for day in landing.days(landing.DEMO_START, landing.DEMO_END)]
+    story.chapter("A backfill of seven days, by Airflow's scheduler")
+    first = backfill(week, "none")
+    clock.lap("backfill")
+    lake = Lake(stack.project)
+    story.results(lake, landing.DEMO_HOUSEHOLD)
+    story.quality(stack.project)
+    story.times(first, backfill.order)
+    clock.lap("results")
+    story.chapter(f"A past day is corrected: {landing.CORRECTED_DAY}")
+    before = story.versions(lake)
+    story.correction(landing.correct(folder))
+    again = backfill([str(landing.CORRECTED_DAY)], "completed")
+    clock.lap("correction")
+    story.changed(lake, before)
+    story.times(again, backfill.order)
+    story.chapter("Every view, compared with a recompute")
+    equal = story.verified(stack.project)
+    clock.lap("verify")
+    story.summary(clock.laps, gauge.peaks, stack.home)
+    return 0 if equal else 1
+
+
+class _Backfill:
+    """Backfills days through Airflow and follows them to their end."""
+
+    def __init__(self, stack: Stack, client: AirflowClient) -> None:
+        project = stack.project
+        graph = task_graph(project, project.pipelines[PIPELINE])
+        self.order = [task.id for task in graph.tasks]
+        self.stack = stack
+        self.client = client
+        self.board = Board(client, PIPELINE, self.order)
+
+    def __call__(self, days: list[str], reprocess: Reprocess) -> list[RunOfTask]:
+        first, last = (
+            datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (days[0], days[-1])
+        )
+        number = self.client.backfill(PIPELINE, first, last, runs=len(days), reprocess=reprocess)
+        tasks = self.board.follow(days, self._alive)
+        self.client.finish(number)
+        failed = [task for task in tasks if task.state == "failed"]
+        if failed:
+            tail = "\n".join(self.client.log(PIPELINE, failed[0])[-25:])
+            where = f"{failed[0].task} of {failed[0].day}"
+            raise DemoFailed(f"{where} failed:\n{tail}")
+        return tasks
+
+    def _alive(self) -> str:
+        if not self.stack.is_whole:
+            logs = self.stack.daemons.folder
+            raise DemoFailed("a service ended", hint=f"the logs are in {logs}")
+        return ""
+
+
+class Clock:
+    """Seconds by chapter."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._began = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        """What went by since the last one."""
+        now = time.monotonic()
+        self.laps[name], self._began = now - self._began, now
+
+
+def _make_room(stack: Stack) -> None:
+    """Removes what an earlier demo made, and refuses to touch a lake that it did not make."""
+    lake = Path(layout(stack.project).root)
+    made = lake / MADE
+    if lake.exists() and any(lake.iterdir()) and not made.exists():
+        raise DemoFailed(
+            f"{lake} holds tables that the demo did not make",
+            hint="move them, or name another folder for the demo: SLUICE_LAKE=demo-lake make demo",
+        )
+    for folder in (lake, stack.home):
+        shutil.rmtree(folder, ignore_errors=True)
+    lake.mkdir(parents=True)
+    made.touch()
+
+
+def _interrupted(signal_: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

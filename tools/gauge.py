@@ -1,0 +1,46 @@
+"""How much memory the services of a folder hold together, at the worst moment."""
+
+import threading
+from collections.abc import Iterable
+from typing import Self
+
+import psutil  # type: ignore[import-untyped]
+
+from daemons import Daemons, memory
+
+PAUSE = 2.0
+
+
+class Gauge:
+    """Looks every two seconds while it is open; `peaks` are bytes, of Airflow and of Spark."""
+
+    def __init__(self, daemons: Daemons) -> None:
+        self.daemons = daemons
+        self.peaks = {"Airflow and its tasks": 0, "Spark": 0}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(PAUSE):
+            processes = self.daemons.processes()
+            java = [process for process in processes if _is_java(process)]
+            self._raise("Spark", java)
+            self._raise("Airflow and its tasks", set(processes).difference(java))
+
+    def _raise(self, name: str, processes: Iterable[psutil.Process]) -> None:
+        self.peaks[name] = max(self.peaks[name], memory(processes))
+
+
+def _is_java(process: psutil.Process) -> bool:
+    try:
+        return bool(process.name() == "java")
+    except psutil.Error:
+        return False

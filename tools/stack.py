@@ -1,0 +1,103 @@
+"""What `make up`, the demo and the tests start: Airflow, and Spark Connect if it is the engine."""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from airflow_local import LocalAirflow
+from daemons import Daemons, free_port
+from sluice.specs.project import Project, load
+from spark_connect import server
+
+ROOT = Path(__file__).resolve().parents[1]
+HOME = ROOT / ".airflow"
+UI_PORT, CONNECT_PORT = 8080, 15002
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Of loopback."""
+
+    ui: int
+    connect: int
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A project's services, their state in `home`."""
+
+    home: Path
+    engine: str
+    ports: Ports
+    root: Path = ROOT
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def found(cls, home: Path = HOME) -> "Stack | None":
+        """The one that runs with its state in `home`."""
+        with suppress(OSError, ValueError):
+            told = json.loads((home / "stack.json").read_text("utf-8"))
+            stack = cls(home, told["engine"], Ports(**told["ports"]))
+            return stack if stack.daemons.running() else None
+        return None
+
+    @classmethod
+    def new(cls, home: Path = HOME, engine: str = "connect", **variables: str) -> "Stack":
+        """One on free ports, the usual ones if they are."""
+        ports = Ports(free_port(UI_PORT), free_port(CONNECT_PORT))
+        return cls(home, engine, ports, variables=variables)
+
+    @cached_property
+    def daemons(self) -> Daemons:
+        return Daemons(self.home / "run")
+
+    @cached_property
+    def airflow(self) -> LocalAirflow:
+        return LocalAirflow(self.home, self.root / "dags", self.ports.ui, self.environ)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What tells the configuration where these services are."""
+        remote = f"sc://127.0.0.1:{self.ports.connect}"
+        return {
+            "SLUICE_CONFIG": str(self.root / "config"),
+            "SLUICE_ENGINE": self.engine,
+            "SLUICE_REMOTE": remote,
+            **self.variables,
+        }
+
+    @cached_property
+    def project(self) -> Project:
+        """The project as these services see it."""
+        environ = {**os.environ, **self.environ}
+        return load(environ["SLUICE_CONFIG"], environ=environ)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every one of its services is alive."""
+        names = {"api-server", "scheduler", "dag-processor"}
+        return names | ({"spark-connect"} if self.engine == "connect" else set()) <= set(
+            self.daemons.running()
+        )
+
+    def start(self) -> None:
+        """Starts everything that does not run yet; returns when it can be used."""
+        self.home.mkdir(parents=True, exist_ok=True)
+        told = {"engine": self.engine, "ports": asdict(self.ports)}
+        (self.home / "stack.json").write_text(json.dumps(told), "utf-8")
+        spark = server(self.project, self.ports.connect, self.environ)
+        if self.engine == "connect":
+            self.daemons.start(spark)
+        self.airflow.prepare()
+        self.airflow.start(self.daemons)
+        if self.engine == "connect":
+            self.daemons.wait(spark)
+
+    def stop(self) -> None:
+        """Stops all of it. Safe to repeat."""
+        self.daemons.stop()
+        (self.home / "stack.json").unlink(missing_ok=True)

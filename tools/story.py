@@ -1,0 +1,185 @@
+"""What the demo shows: results read without Spark, what a correction changed, where time went."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from airflow_client import RunOfTask
+from landing import CORRECTED_DEPARTMENT, Correction
+from sluice.reporting.publish import publish
+from sluice.runtime.session import with_spark
+from sluice.runtime.verify import Verdict, verify
+from sluice.serving.changes import CHANGE_TYPE, Changelog
+from sluice.serving.dimension_view import JoinedTable
+from sluice.serving.keyed import KeyedTable
+from sluice.serving.lake import Lake
+from sluice.serving.status import status
+from sluice.specs.project import Project
+
+DEPARTMENTS = ("GROCERY", "PRODUCE", CORRECTED_DEPARTMENT)
+CHANGED = ("top_products", "households")
+SHOWN = 12
+console = Console()
+
+
+def chapter(title: str) -> None:
+    """A heading."""
+    console.print()
+    console.rule(f"[bold]{title}", align="left")
+
+
+def results(lake: Lake, household: int) -> None:
+    """The leaders of three departments, one household, an invoice of it, its last baskets."""
+    for department in DEPARTMENTS:
+        columns = ("rank", "product", "sales", "units", "baskets")
+        show(f"top_products: {department}", _leaders(lake, department), columns)
+    row = lake.table("households").get(household)
+    show(f"households: {household}", [row] if row else [])
+    baskets = list(lake.window("baskets").fetch(key=household, reverse=True, limit=5))
+    if baskets:
+        basket = baskets[0]["basket_id"]
+        lines = lake.table("invoices").read(where=f"basket_id = {basket}", limit=5)
+        columns = ("product_id", "quantity", "sales_value", "department", "category", "income")
+        show(f"invoices: basket {basket}", list(lines), columns)
+    show(f"baskets: the last five of household {household}", baskets)
+
+
+def _leaders(lake: Lake, department: str) -> list[dict[str, Any]]:
+    """The first three, with what they are."""
+    where = f"department = '{department}' and rank <= 3"
+    rows = sorted(lake.table("top_products").read(where=where), key=lambda row: int(row["rank"]))
+    products = lake.table("products")
+    return [{**row, "product": _name(products, row["product_id"])} for row in rows]
+
+
+def _name(products: KeyedTable | JoinedTable, product: int) -> str:
+    row = products.get(product)
+    return str(row["product_type"]) if row else ""
+
+
+def quality(project: Project) -> None:
+    """How many rows each source let in and set aside, and where the report is."""
+    rows = [
+        {"source": state.table, "rows": state.rows, "set aside": state.quarantined}
+        for state in status(project)
+        if state.kind == "source"
+    ]
+    show("quality", rows)
+    console.print(f"quality report: {publish(project)}", markup=False)
+
+
+def versions(lake: Lake) -> dict[str, int]:
+    """Where the tables stand whose changes will be shown."""
+    return {name: Changelog.open(lake, name).snapshot.version for name in CHANGED}
+
+
+def correction(done: Correction) -> None:
+    """What was delivered anew."""
+    raised = ", ".join(str(product) for product in done.raised)
+    console.print(
+        f"delivered anew: basket {done.basket_id} of household {done.household_id} is gone "
+        f"({done.dropped} lines), products {raised} of {CORRECTED_DEPARTMENT} cost ten times more",
+        markup=False,
+    )
+
+
+def changed(lake: Lake, before: Mapping[str, int]) -> None:
+    """The rows that changed since then."""
+    for name, version in before.items():
+        log = Changelog.open(lake, name)
+        rows = list(log.rows(from_version=version + 1))
+        shown = [{"": SIGNS[row.pop(CHANGE_TYPE)], **_visible(row)} for row in rows[:SHOWN]]
+        title = f"{name}: {len(rows)} rows of its changelog since version {version}"
+        show(title, shown)
+        if len(rows) > SHOWN:
+            console.print(f"... and {len(rows) - SHOWN} more: sluice changes {name}")
+
+
+def verified(project: Project) -> bool:
+    """Compares every view with its recompute; whether all are equal."""
+    views = [table for table in project.graph.tables.values() if table.is_view]
+
+    def work(spark: Any) -> list[Verdict]:
+        return [verdict for view in views for verdict in verify(spark, project, view)]
+
+    verdicts = with_spark(project.spark, work)
+    rows = [
+        {
+            "view": verdict.table,
+            "version": verdict.version,
+            "rows": verdict.rows,
+            "verdict": "equal" if verdict.is_equal else "DIFFERS",
+        }
+        for verdict in verdicts
+        if "__" not in verdict.table or not verdict.is_equal
+    ]
+    show("", rows)
+    return all(verdict.is_equal for verdict in verdicts)
+
+
+def times(tasks: Sequence[RunOfTask], order: Sequence[str]) -> None:
+    """How long each task took, over the runs in which it had something to do."""
+    worked: dict[str, list[float]] = defaultdict(list)
+    for task in tasks:
+        if task.state == "success":
+            worked[task.task].append(task.seconds)
+    rows = [
+        {
+            "task": name,
+            "ran": len(worked[name]),
+            "skipped": sum(task.task == name and task.state == "skipped" for task in tasks),
+            "median s": round(median(worked[name]), 1) if worked[name] else None,
+            "longest s": round(max(worked[name]), 1) if worked[name] else None,
+        }
+        for name in order
+    ]
+    show("tasks (skipped: nothing was new)", rows)
+
+
+def summary(laps: Mapping[str, float], peaks: Mapping[str, int], home: Path) -> None:
+    """Time and memory."""
+    chapter("In all")
+    parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in laps.items())
+    console.print(f"{sum(laps.values()):.0f} s ({parts})")
+    held = ", ".join(f"{name} {size / 2**20:.0f} MB" for name, size in peaks.items())
+    console.print(f"most memory held: {held}")
+    console.print(
+        f"`make up` shows the runs in Airflow's UI; logs are in {home}/logs", markup=False
+    )
+
+
+def show(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:
+    """Rows as a table."""
+    rows = list(rows)
+    names = columns or (list(rows[0]) if rows else ["(no rows)"])
+    table = Table(title=title or None, title_justify="left", title_style="bold")
+    for name in names:
+        numeric = any(_is_number(row.get(name)) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(_text(row.get(name)) for name in names))
+    console.print(table)
+
+
+SIGNS = {"insert": "+", "delete": "-", "update_preimage": "~ was", "update_postimage": "~ is"}
+HIDDEN = ("_commit_version",)
+
+
+def _visible(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in HIDDEN}
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "__round__") and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else str(value)
