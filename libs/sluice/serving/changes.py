@@ -62,6 +62,11 @@ class Changelog:
     def commits(self, *, from_version: int | None = None, run: str | None = None) -> list[Commit]:
         """The commits that changed rows, oldest first."""
         first = from_version or 0
+        if first > self.snapshot.version + 1:
+            raise UsageError(
+                f"{self.snapshot.name!r} has no version {first} yet",
+                hint=f"the newest version is {self.snapshot.version}",
+            )
         every = back_from(self.snapshot.uri, self.snapshot.version)
         kept = list(takewhile(lambda commit: commit.version >= first, every))[::-1]
         oldest = kept[0].version if kept else self.snapshot.version + 1

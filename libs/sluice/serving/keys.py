@@ -61,5 +61,11 @@ class KeyColumns:
         return None if key is None else places(self.checked(key))
 
     def _refuse(self, given: int) -> UsageError:
-        names = ", ".join(self.names) or "of no column that can be named"
-        return UsageError(f"the key of {self.table!r} is ({names}): {given} values don't fit it")
+        if not self.names:
+            return UsageError(
+                f"the rows of {self.table!r} have no key that can be named",
+                hint=f"`sluice read {self.table} --where ...` finds them",
+            )
+        values = "1 value doesn't" if given == 1 else f"{given} values don't"
+        names = ", ".join(self.names)
+        return UsageError(f"the key of {self.table!r} is ({names}): {values} fit it")

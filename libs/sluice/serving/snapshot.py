@@ -22,6 +22,9 @@ from sluice.specs.names import RESERVED_PREFIX, unknown
 READABLE = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
+QUARANTINE = "__quarantine"
+
+
 class SnapshotExpired(Retryable):
     """A file of the version being read was vacuumed while it was read."""
 
@@ -156,16 +159,19 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
     try:
         return DeltaTable(uri, version=version)
     except TableNotFoundError:
+        if name.endswith(QUARANTINE):
+            raise NotBuilt(f"{name} is empty: no row was ever set aside") from None
         hint = f"run `{build}`" if build else ""
         raise NotBuilt(f"table {name!r} has not been built yet", hint=hint) from None
     except DeltaError as error:
         if version is None:
             raise
         head = DeltaTable(uri).version()
+        why = "there is none yet" if version > head else "its log is gone"
         raise UsageError(
-            f"version {version} of table {name!r} can't be read: {error}",
+            f"version {version} of table {name!r} can't be read: {why}",
             hint=f"the newest version is {head}",
-        ) from None
+        ) from error
 
 
 def refuse_unreadable(name: str, table: DeltaTable) -> None:
