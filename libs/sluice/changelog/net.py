@@ -22,8 +22,13 @@ def net(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
     """
     comes = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
     weighted = feed.select(*_quoted(columns), F.when(comes, 1).otherwise(-1).alias(WEIGHT))
-    summed = weighted.groupBy(*_quoted(columns)).agg(F.sum(WEIGHT).alias(WEIGHT))
-    return summed.where(F.col(WEIGHT) != 0)
+    return _summed(weighted, columns)
+
+
+def between(old: DataFrame, new: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The net change from one state of a table to another. One shuffle of both."""
+    gone = as_inserts(old, columns).withColumn(WEIGHT, -F.col(WEIGHT))
+    return _summed(as_inserts(new, columns).unionByName(gone), columns)
 
 
 def as_inserts(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -34,6 +39,11 @@ def as_inserts(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
 def arrivals(changes: DataFrame) -> DataFrame:
     """The new images, without weights. Only for changes whose rows are unique."""
     return changes.where(F.col(WEIGHT) > 0).drop(WEIGHT)
+
+
+def _summed(weighted: DataFrame, columns: Sequence[str]) -> DataFrame:
+    summed = weighted.groupBy(*_quoted(columns)).agg(F.sum(WEIGHT).alias(WEIGHT))
+    return summed.where(F.col(WEIGHT) != 0)
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:

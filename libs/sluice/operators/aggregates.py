@@ -113,24 +113,24 @@ class Accumulator:
         return F.when(counted > 0, result)
 
     def _whole(self, value: Column) -> Column:
-        argument = F.col(f"`{self.column}`")
-        parameters = [F.lit(p) for p in self.aggregate.parameters]
         match self.aggregate.function:
-            case "min" | "max" | "approx_count_distinct":
-                return F.call_function(self.aggregate.function, value)
+            case "first" | "last" | "collect_list":
+                return self._ordered(value)
             case "count_distinct":
                 return F.size(F.collect_set(value)).cast("bigint")
             case "collect_set":
                 return F.array_sort(F.collect_set(value))
-            case "collect_list":
-                kept = F.collect_list(F.when(value.isNotNull(), argument))
-                return F.transform(self._sorted(kept), lambda row: row.getField("v"))
-            case "first":
-                return F.try_element_at(self._sorted(F.collect_list(argument)), F.lit(1))["v"]
-            case "last":
-                return F.try_element_at(self._sorted(F.collect_list(argument)), F.lit(-1))["v"]
             case name:
+                parameters = [F.lit(p) for p in self.aggregate.parameters]
                 return F.call_function(name, value, *parameters)
+
+    def _ordered(self, value: Column) -> Column:
+        argument = F.col(f"`{self.column}`")
+        if self.aggregate.function == "collect_list":
+            kept = self._sorted(F.collect_list(F.when(value.isNotNull(), argument)))
+            return F.transform(kept, lambda row: row.getField("v"))
+        end = 1 if self.aggregate.function == "first" else -1
+        return F.try_element_at(self._sorted(F.collect_list(argument)), F.lit(end))["v"]
 
     def _sorted(self, rows: Column) -> Column:
         ties = [(f"k{i}", False, True) for i in range(len(self.used_ties))]

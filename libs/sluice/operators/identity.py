@@ -4,6 +4,8 @@ A key column that stays visible under its own name serves as it is; any other is
 hidden column. So ties are broken by the input's key, and a changed row finds its old self.
 """
 
+from collections.abc import Collection
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -19,7 +21,11 @@ def carried(view: Table, source: Table) -> dict[str, str]:
     return pairs
 
 
-def hidden_columns(view: Table, source: Table) -> list[Column]:
-    """The carried columns that the view does not show, under their output names."""
+def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:
+    """The carried columns that the view does not show and rows of `present` columns don't have."""
     pairs = carried(view, source).items()
-    return [F.col(f"`{name}`").alias(out) for out, name in pairs if out not in view.columns]
+    return [
+        F.col(f"`{name}`").alias(out)
+        for out, name in pairs
+        if out not in view.columns and out not in present
+    ]

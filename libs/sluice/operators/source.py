@@ -64,18 +64,27 @@ class Multiset(Operator):
         return each.select(
             *names(self.group),
             F.lit(None).cast("timestamp").alias(INTERVAL),
-            identity(self.group, F.col("_copy")).alias(ID),
+            identity(each, self.group, F.col("_copy")).alias(ID),
         )
 
 
-def identity(columns: tuple[str, ...], ordinal: Column) -> Column:
+def identity(rows: DataFrame, columns: tuple[str, ...], ordinal: Column) -> Column:
     """The hidden identity of a row without a key: a hash of its columns, and its ordinal."""
-    return F.concat_ws("-", F.hex(F.xxhash64(*names(columns))), ordinal.cast("string"))
+    return F.concat_ws("-", F.hex(F.xxhash64(*_ordered(rows, columns))), ordinal.cast("string"))
 
 
 def identified(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
     """`rows` of one interval with ID, the same for equal rows in whatever order they are read."""
-    marks = rows.withColumn("_hash", F.xxhash64(*names(columns)))
-    in_order = Window.partitionBy("_hash").orderBy(*names(columns))
+    values = _ordered(rows, columns)
+    marks = rows.withColumn("_hash", F.xxhash64(*values))
+    in_order = Window.partitionBy("_hash").orderBy(*values)
     numbered = marks.withColumn("_ordinal", F.row_number().over(in_order))
-    return numbered.withColumn(ID, identity(columns, F.col("_ordinal"))).drop("_hash", "_ordinal")
+    known = identity(rows, columns, F.col("_ordinal"))
+    return numbered.withColumn(ID, known).drop("_hash", "_ordinal")
+
+
+def _ordered(rows: DataFrame, columns: tuple[str, ...]) -> list[Column]:
+    """The columns, as JSON where Spark neither hashes nor orders their type."""
+    types = dict(rows.dtypes)
+    plain = {c: "map<" not in types[c] and "variant" not in types[c] for c in columns}
+    return [F.col(f"`{c}`") if plain[c] else F.to_json(F.struct(f"`{c}`")) for c in columns]

@@ -48,7 +48,8 @@ class WindowStoreRows(Operator):
         start = F.col(f"`{self.spec.time}`").cast("timestamp").alias(windows.START)
         clashing = windows.START in rows.columns
         kept = [F.col(f"`{c}`") for c in rows.columns if c != windows.START] if clashing else ["*"]
-        return timed.select(*kept, start, *hidden_columns(self.view, self.source))
+        hidden = hidden_columns(self.view, self.source, rows.columns)
+        return timed.select(*kept, start, *hidden)
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.source.id]

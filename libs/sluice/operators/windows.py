@@ -40,8 +40,8 @@ def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> Data
 
     Rows at most `gap` apart are in one session; window_end is its last row's time + gap.
     """
-    assert window is not None and window.gap is not None
-    gap = window.gap
+    gap = window.gap if window else None
+    assert gap is not None, "sessions have a gap"
     by_key = Over.partitionBy(*[F.col(f"`{c}`") for c in key])
     in_order = by_key.orderBy(TIME)
     earlier = F.lag(TIME).over(in_order)
@@ -57,7 +57,8 @@ def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> Data
 
 def _hops(last: Column, local: Column, window: Window) -> Column:
     size, advance = window.size, window.advance
-    assert size is not None and advance is not None
+    assert size is not None
+    assert advance is not None
     shortest = timedelta(days=28 * advance.months) if advance.months else advance.timedelta
     count = -(-size.longest // shortest)
     starts = F.array(*[plus(last, advance, -i) for i in range(count)])
@@ -83,6 +84,7 @@ def alone(window: Window) -> Column:
 
 
 def plus(time: Column, size: Duration, times: int = 1) -> Column:
+    """`time` and that many lengths more; months by the calendar."""
     if size.months:
         months = F.make_interval(months=F.lit(size.months * times))
         return time + months

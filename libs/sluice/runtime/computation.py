@@ -11,14 +11,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
-from sluice.changelog.net import WEIGHT, arrivals, as_inserts, net
+from sluice.changelog.net import WEIGHT, arrivals, as_inserts, between, net
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import names, union, within
 from sluice.operators.retention import Horizon
-from sluice.runtime.plan import BatchPlan, Strategy
+from sluice.runtime.plan import BatchPlan, Strategy, stored_references
 from sluice.runtime.pruning import bounds_of
-from sluice.runtime.rows import references_at, snapshots_at
+from sluice.runtime.rows import dimension_at, references_at, snapshots_at
 from sluice.specs.project import Project
 from sluice.storage import table as delta
 from sluice.storage.feed_size import table_size
@@ -101,13 +101,28 @@ class Computation:
     def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
         operator = self.plan.node.operator
         own = {n: c for n, c in changes.items() if n in operator.inputs}
-        others = {n: c for n, c in changes.items() if n not in operator.inputs}
         groups = [operator.touched(own)] if own else []
-        if isinstance(operator, LookupJoin) and others:
+        if isinstance(operator, LookupJoin) and len(own) < len(changes):
+            others = self._reference_changes(operator, changes)
             groups.append(operator.concerned(snapshots[operator.facts.id], others))
         if self.horizon and operator.retention and operator.retention.by_delete:
             groups += self._crossed(snapshots, self.horizon)
         return union(groups).distinct() if operator.group else groups[0]
+
+    def _reference_changes(self, operator: LookupJoin, changes: Rows) -> dict[str, DataFrame]:
+        """What changed in the dimensions; views over them have no feed: their two states."""
+        found = {}
+        for reference in operator.references:
+            stored = stored_references((reference,), self.project.graph)
+            if reference in changes:
+                found[reference] = changes[reference]
+            elif changes.keys() & set(stored):
+                old, new = (
+                    dimension_at(self.session, self.project, reference, pins)
+                    for pins in (self.plan.recorded, self.plan.pins)
+                )
+                found[reference] = between(old, new, operator.columns(reference))
+        return found
 
     def _crossed(self, snapshots: Rows, horizon: Horizon) -> list[DataFrame]:
         """The groups that the horizon passed, in either direction."""

@@ -111,25 +111,39 @@ def _batch_by_batch(
     operator: LookupJoin,
     rows: DataFrame,
 ) -> DataFrame:
-    """Each fact with the dimensions of its batch; facts that have no row, with today's."""
+    """Each fact with the dimensions of its batch.
+
+    Of a fact without a row nobody wrote down the batch: it is missing only if it finds its
+    dimension rows whichever batch it came with.
+    """
     snapshots = snapshots_at(session, project, operator, plan.pins)
     prepared = operator.prepare(operator.facts.id, snapshots[operator.facts.id])
-    joined = [F.col(f"`{c}`") for c in operator.key]
-    parts = []
-    for references, batches in _batches_by_references(plan.uri).items():
-        at = replace(plan, references=dict(references))
-        mine = rows.where(F.col(BATCH).isin(batches)).select(*joined)
-        found = within(prepared, mine, operator.key)
-        combined = operator.combine(
-            {operator.facts.id: found}, references_at(session, project, operator, at)
-        )
-        parts.append(combined)
+    joined = _columns(operator.key)
     absent = prepared.alias("p").join(
         rows.select(*joined).alias("r"), _same(operator.key), "left_anti"
     )
-    today = references_at(session, project, operator, plan)
-    parts.append(operator.combine({operator.facts.id: absent}, today))
-    return reduce(DataFrame.unionByName, parts).withColumn(BATCH, F.lit(None).cast("bigint"))
+    present, missing = [], []
+    for references, batches in _batches_by_references(plan.uri).items():
+        at = replace(plan, references=dict(references))
+        dimensions = references_at(session, project, operator, at)
+        mine = rows.where(F.col(BATCH).isin(batches)).select(*joined)
+        found = within(prepared, mine, operator.key)
+        present.append(operator.combine({operator.facts.id: found}, dimensions))
+        missing.append(operator.combine({operator.facts.id: absent}, dimensions))
+    always = _in_each(missing, operator.key)
+    expected = reduce(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
+    return expected.withColumn(BATCH, F.lit(None).cast("bigint"))
+
+
+def _in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
+    """The keys that all of the parts have."""
+    every = reduce(DataFrame.unionByName, (part.select(*_columns(key)) for part in parts))
+    counted = every.groupBy(*_columns(key)).agg(F.count(F.lit(1)).alias("_n"))
+    return counted.where(F.col("_n") == len(parts))
+
+
+def _columns(key: tuple[str, ...]) -> list[Column]:
+    return [F.col(f"`{c}`") for c in key]
 
 
 def _same(key: tuple[str, ...]) -> Column:

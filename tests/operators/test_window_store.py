@@ -1,0 +1,106 @@
+"""Window stores against brute force: one row per key and time, or all of them."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import strategies as st
+from tests.support.contract import Case, Query, hold
+from tests.support.lake import Row, State
+from tests.support.oracle import column, grouped, ordered
+from tests.support.rows import NOON, groups, ids, maybe, money, numbers, row, words
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  traces:
+    path: "traces/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, v INT, m DECIMAL(6,2), w STRING, at TIMESTAMP"
+  lines:
+    path: "lines/{interval_start:%Y-%m-%d}/"
+    schema: "g STRING, v INT, at TIMESTAMP"
+views:
+"""
+MICROSECOND = timedelta(microseconds=1)
+FEW_TIMES = maybe(
+    st.sampled_from([NOON, NOON + timedelta(microseconds=1), NOON - timedelta(days=1)])
+)
+TRACES = row(id=ids, g=groups, v=numbers, m=money, w=words, at=FEW_TIMES)
+LINES = row(
+    _sluice_interval=st.just(NOON),
+    _sluice_id=st.sampled_from(["p-1", "q-1", "q-2", "r-1"]),
+    g=groups,
+    v=numbers,
+    at=FEW_TIMES,
+)
+SHOWN = ("g", "window_start", "id", "v", "m", "w")
+
+
+def started(rows: list[Row]) -> list[Row]:
+    """Rows that have a time, which is their window's start."""
+    return [{**r, "window_start": r["at"]} for r in rows if r["at"] is not None]
+
+
+def last_of_each(rows: list[Row], *order: tuple[str, str]) -> list[Row]:
+    keys = [(column(name), how) for name, how in order]
+    found = grouped(started(rows), column("g"), column("at")).values()
+    return [ordered(tied, *keys)[-1] for tied in found]
+
+
+def by_key(state: State) -> list[Row]:
+    found = last_of_each(state["traces"], ("id", "asc"))
+    return [{c: r[c] for c in SHOWN} for r in found]
+
+
+def by_sequence(state: State) -> list[Row]:
+    found = last_of_each(state["traces"], ("v", "asc"), ("w", "desc nulls first"), ("id", "asc"))
+    length = timedelta(minutes=30)
+    return [
+        {
+            "g": r["g"],
+            "window_start": r["at"],
+            "window_end": r["at"] + length,
+            "cents": None if r["m"] is None else r["m"] * 100,
+        }
+        for r in found
+    ]
+
+
+def of_lines(state: State) -> list[Row]:
+    found = last_of_each(state["lines"], ("v", "asc"), ("_sluice_id", "asc"))
+    return [{"g": r["g"], "window_start": r["at"], "v": r["v"]} for r in found]
+
+
+def all_of_them(state: State) -> list[Row]:
+    return [{c: r[c] for c in SHOWN} for r in started(state["traces"])]
+
+
+def all_lines(state: State) -> list[Row]:
+    return [{c: r[c] for c in ("g", "window_start", "v")} for r in started(state["lines"])]
+
+
+def case(name: str, query: Query, settings: str, source: str = "traces") -> Case:
+    view = f"  store: {{kind: window_store, from: {source}, key: [g], time: at{settings}}}\n"
+    rows = {"traces": {"traces": TRACES}, "lines": {"lines": LINES}}[source]
+    return Case(name, DECLARED + view, "store", rows, lambda: query)
+
+
+CASES = [
+    case("the last by the input's key stands", by_key, ""),
+    case(
+        "the last by a sequence stands, with its window's end and a select",
+        by_sequence,
+        ", sequence: [v, w desc nulls first], window: 30 minutes, select: {cents: m * 100}",
+    ),
+    case("the last of rows without a key", of_lines, ", sequence: [v]", "lines"),
+    case("duplicates are kept", all_of_them, ", duplicates: true"),
+    case("duplicates without a key are kept", all_lines, ", duplicates: true", "lines"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_store_equals_its_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
+    hold(case, spark)
