@@ -148,6 +148,7 @@ AIRFLOW = (sys.executable, "-m", "airflow")
 def _quiet() -> dict[str, str]:
     return {
         "CORE__LOAD_EXAMPLES": "False",
+        "CORE__DAGBAG_IMPORT_ERROR_TRACEBACKS": "False",
         "USAGE_DATA_COLLECTION__ENABLED": "False",
         "SCHEDULER__ENABLE_HEALTH_CHECK": "False",
         "LOGGING__COLORED_CONSOLE_LOG": "False",

@@ -20,7 +20,8 @@ from sluice.runtime.batch import Run
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.specs.interval import Interval, parse_time
-from sluice.specs.project import Project, load
+from sluice.specs.project import Project
+from sluice.specs.sound import load_sound
 from sluice.specs.table import Table
 
 
@@ -36,7 +37,11 @@ class Job:
 
     @cached_property
     def project(self) -> Project:
-        return load(self.config)
+        """Without the pipelines that have mistakes, unless this job is about one of them."""
+        sound, error = load_sound(self.config)
+        if error and not all(name.partition(".")[0] in sound.pipelines for name in self.names):
+            raise error
+        return sound
 
     @cached_property
     def spark(self) -> Spark:

@@ -1,14 +1,17 @@
 """The configuration, read once per state of its files.
 
 The scheduler reads it before it forks its workers, so tasks find it read; a file that changed since
-is seen by its size and time, and everything is read again.
+is seen by its size and time, and everything is read again. A pipeline with mistakes is left out, so
+that the others run on; `check` raises what is wrong with it.
 """
 
 import os
 from functools import lru_cache
 from pathlib import Path
 
-from sluice.specs.project import Project, load
+from sluice.errors import ConfigError
+from sluice.specs.project import Project
+from sluice.specs.sound import load_sound
 
 Stamp = tuple[str, int, int]
 
@@ -21,7 +24,14 @@ def config_folder(dag_file: str) -> Path:
 
 def project(config: Path) -> Project:
     """The project declared in that folder, as its files are now."""
-    return _loaded(config, _stamps(config))
+    return _loaded(config, _stamps(config))[0]
+
+
+def check(config: Path) -> None:
+    """Raises ConfigError with every mistake of that folder."""
+    error = _loaded(config, _stamps(config))[1]
+    if error:
+        raise error.with_traceback(None)
 
 
 def _stamps(config: Path) -> tuple[Stamp, ...]:
@@ -30,5 +40,5 @@ def _stamps(config: Path) -> tuple[Stamp, ...]:
 
 
 @lru_cache(maxsize=4)
-def _loaded(config: Path, stamps: tuple[Stamp, ...]) -> Project:  # noqa: ARG001
-    return load(config)
+def _loaded(config: Path, stamps: tuple[Stamp, ...]) -> tuple[Project, ConfigError | None]:  # noqa: ARG001
+    return load_sound(config)

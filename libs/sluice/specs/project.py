@@ -1,6 +1,6 @@
 """The whole configuration: `sluice.yaml`, and a file per pipeline in `pipelines/`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from os import environ as process_environ
 from pathlib import Path
@@ -83,14 +83,17 @@ def load(
     *,
     environ: Mapping[str, str] = process_environ,
     review: Review | None = None,
+    without: Collection[str] = (),
 ) -> Project:
     """The project declared in that folder; ConfigError with every mistake.
 
-    `review` gives a further opinion on each expectation, as mistakes in words.
+    `review` gives a further opinion on each expectation, as mistakes in words. Files named in
+    `without` are taken as not there.
     """
     folder = Path(config_dir)
     mistakes = Mistakes()
-    settings, *files = [read_file(path, environ, mistakes) for path in find_files(folder)]
+    found = [path for path in find_files(folder) if path.as_posix() not in without]
+    settings, *files = [read_file(path, environ, mistakes) for path in found]
     readings = [read_tables(reading, mistakes) for reading in files if reading]
     pipelines = list(_pipelines(readings, settings, mistakes))
     project = _project(settings, mistakes)
