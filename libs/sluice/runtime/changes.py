@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from sluice.operators.operator import names
 from sluice.operators.source import OP, POSITION
-from sluice.quality.tally import FILE
-from sluice.runtime.reading import BLOCK, ROW
+from sluice.quality.tally import FILE, REASON
+from sluice.runtime.conversion import BLOCK, ROW
 from sluice.specs.source import Change
 
 
@@ -34,8 +34,11 @@ def operations(rows: DataFrame, change: Change | None) -> DataFrame:
 
 
 def placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """With POSITION, each row's place among those of its key in the order of the files."""
-    by = Window.partitionBy(*names(key)).orderBy(FILE, BLOCK, ROW)
+    """With POSITION, each row's place among those of its key in the order of the files.
+
+    Rows that have a REASON don't count.
+    """
+    by = Window.partitionBy(*names(key), F.isnull(REASON)).orderBy(FILE, BLOCK, ROW)
     place = F.row_number().over(by) if key else F.lit(1)
     return rows.withColumn(POSITION, place.cast("bigint")).drop(BLOCK, ROW)
 

@@ -22,7 +22,7 @@ from sluice.quality.tally import REASON
 from sluice.runtime.batch import ATTEMPTS, Run
 from sluice.runtime.changes import operations, placed, unknown_word
 from sluice.runtime.gating import NO_INTERVAL, Delivered, Passed, gated
-from sluice.runtime.reading import read
+from sluice.runtime.reading import Reading, naming_broken_files, read
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
@@ -69,7 +69,8 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
         return (_unchanged(table, before),)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return (_load(spark, project, found, run, head(found.uri)),)
+            with naming_broken_files(table.id):
+                return (_load(spark, project, found, run, head(found.uri)),)
         except LostRace:
             if attempt == ATTEMPTS:
                 raise
@@ -102,8 +103,9 @@ def _load(
         session = spark.tune(small=sum(f.size for f in found.files) < 64_000_000)
     position = _position(found, before, run)
     identity = Delivered(run.id, position.batch, None, None)
-    parsed = _parse(session, project, found)
-    with clock.timed("check", gated(project, table, parsed, identity)) as passed:
+    with clock.phase("read"):
+        reading = _parse(session, project, found)
+    with clock.timed("check", gated(project, table, reading.rows, identity)) as passed:
         loaded = _current_rows(passed.rows, found)
         changelog = _difference(session, found, before, loaded)
         rows = passed.verdict.rows_read
@@ -125,30 +127,35 @@ def _load(
         deleted=done.deleted,
         quarantined=passed.verdict.rows_quarantined,
         seconds=clock.seconds,
-        warnings=passed.verdict.warnings,
+        warnings=(*reading.warnings, *passed.verdict.warnings),
     )
 
 
-def _parse(session: SparkSession, project: Project, found: Snapshot) -> DataFrame:
+def _parse(session: SparkSession, project: Project, found: Snapshot) -> Reading:
     spec = found.spec
     resolved = spec.model_copy(update={"path": project.resolve(spec.path)}) if spec.path else spec
-    rows = placed(read(session, resolved, found.files), spec.key)
+    reading = read(session, resolved, found.files)
+    rows = placed(reading.rows, spec.key)
     if spec.delivery == "changes":
         reason = unknown_word(spec.change) if spec.change else F.lit(None).cast("string")
     else:
         reason = _repeated(found)
-    return rows.withColumn(REASON, F.coalesce(REASON, reason))
+    return Reading(rows.withColumn(REASON, F.coalesce(REASON, reason)), reading.warnings)
 
 
 def _repeated(found: Snapshot) -> Column:
     """A second row of a key, which would multiply the facts that are joined to it."""
     spec = found.spec
-    if spec.history and spec.valid_from:
-        key = (*spec.key, spec.valid_from)
-        nth = F.row_number().over(Window.partitionBy(*names(key)).orderBy(POSITION))
-    else:
-        nth = F.col(POSITION)
-    return F.when(nth > 1, f"another row has the same key ({', '.join(spec.key)})")
+    if not spec.valid_from:
+        return F.when(F.col(POSITION) > 1, _same_key(spec.key))
+    key, since = (*spec.key, spec.valid_from), F.col(f"`{spec.valid_from}`")
+    by = Window.partitionBy(*names(key), F.isnull(REASON)).orderBy(POSITION)
+    unknown = f"column {spec.valid_from} is null: since when the row holds is not known"
+    return F.when(since.isNull(), unknown).when(F.row_number().over(by) > 1, _same_key(key))
+
+
+def _same_key(key: tuple[str, ...]) -> str:
+    return f"another row has the same key ({', '.join(key)})"
 
 
 def _current_rows(rows: DataFrame, found: Snapshot) -> DataFrame:

@@ -75,12 +75,12 @@ def replaced_by(delivered: list[Delivery], interval: Interval, source: str) -> l
 
     Raises UsageError if one overlaps it only in part.
     """
-    inside = [d for d in delivered if _overlaps(d.interval, interval)]
+    inside = [d for d in delivered if d.interval.overlaps(interval)]
     for delivery in inside:
-        if delivery.interval.start < interval.start or delivery.interval.end > interval.end:
+        if not interval.covers(delivery.interval):
             raise UsageError(
-                f"{source}: the interval {_text(interval)} overlaps only a part of "
-                f"{_text(delivery.interval)}, which was delivered before",
+                f"{source}: the interval {interval} overlaps only a part of "
+                f"{delivery.interval}, which was delivered before",
                 hint="run an interval that contains the earlier one whole; its rows are replaced",
             )
     return inside
@@ -88,7 +88,7 @@ def replaced_by(delivered: list[Delivery], interval: Interval, source: str) -> l
 
 def withdraw(uri: str, interval: Interval) -> None:
     """Forget what was delivered inside `interval`: its rows are about to be replaced."""
-    if any(_overlaps(known.interval, interval) for known in deliveries(uri)):
+    if any(known.interval.overlaps(interval) for known in deliveries(uri)):
         replace_rows(uri, SCHEMA.empty_table(), _inside(interval))
 
 
@@ -116,11 +116,3 @@ def record(uri: str, delivery: Delivery) -> None:
 def _inside(interval: Interval) -> str:
     start, end = (t.isoformat() for t in (interval.start, interval.end))
     return f"interval_start >= '{start}' AND interval_start < '{end}'"
-
-
-def _overlaps(a: Interval, b: Interval) -> bool:
-    return a.start < b.end and b.start < a.end
-
-
-def _text(interval: Interval) -> str:
-    return f"[{interval.start.isoformat()}, {interval.end.isoformat()})"

@@ -1,0 +1,196 @@
+"""Stored values as the declared types; a value that would be lost on the way is its row's reason.
+
+A cast that fails, a fraction that an integer can't hold, a time of no day and a year that is not of
+four digits are lost values. Rounding to a decimal's scale is not: that is what declaring one means.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    MapType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from sluice.quality.sql import as_json, text
+from sluice.quality.tally import FILE, RAW, REASON
+from sluice.specs.dimension import Dimension
+from sluice.specs.source import Source
+
+Declared = Source | Dimension
+BLOCK, ROW = "_sluice_block", "_sluice_row"
+OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
+_TIMES = (DateType, TimestampType, TimestampNTZType)
+_FRACTIONS = (FloatType, DoubleType, DecimalType)
+_NESTED = (ArrayType, MapType, StructType)
+_SHOWN = 80
+REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are not of its encoding
+
+
+def ddl(spec: Declared) -> str:
+    """The declared columns as a Spark schema; CHAR and VARCHAR hold text of any length."""
+    return ", ".join(f"`{c.name}` {_spark_type(c.type)}" for c in spec.columns)
+
+
+def empty(session: SparkSession, spec: Declared) -> DataFrame:
+    """No rows, with the declared columns and OWN."""
+    own = ", ".join(f"{name} {type_}" for name, type_ in OWN.items())
+    return session.createDataFrame([], f"{ddl(spec)}, {own}")
+
+
+def converted(
+    rows: DataFrame, spec: Declared, *, reason: str = "NULL", is_text: bool = False
+) -> DataFrame:
+    """The declared columns in their types, and OWN; null keys are among the reasons.
+
+    `reason`: SQL for what the reader has to say of a row. `is_text`: the files were decoded, so
+    their texts may hold what is left of bytes that are not of the encoding.
+    """
+    stored = {f.name: f.dataType for f in rows.schema.fields}
+    declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    types = {c.name: c.type for c in spec.columns}
+    each = [_Conversion(f.name, stored[f.name], f.dataType, types[f.name]) for f in declared]
+    each = [replace(c, is_text=is_text) for c in each]
+    known = rows if FILE in rows.columns else rows.selectExpr("*", *_METADATA)
+    lost = [f"CASE WHEN {c.lost} THEN {c.says} END" for c in each if c.lost]
+    says = f"coalesce({', '.join([reason, *lost, 'NULL'])})"
+    judged = known.withColumn(REASON, F.expr(f"CAST({says} AS STRING)"))
+    whole = as_json(f"struct({', '.join(f'`{c.name}`' for c in each)})")
+    raw = f"coalesce({RAW}, {whole})" if RAW in known.columns else whole
+    typed = judged.selectExpr(
+        *(f"{c.kept} AS `{c.name}`" for c in each),
+        f"make_valid_utf8({REASON}) AS {REASON}",
+        f"CASE WHEN {REASON} IS NOT NULL THEN make_valid_utf8({raw}) END AS {RAW}",
+        FILE,
+        f"CAST({BLOCK} AS BIGINT) AS {BLOCK}",
+        f"{ROW if ROW in known.columns else 'monotonically_increasing_id()'} AS {ROW}",
+    )
+    return _with_null_keys(typed, spec.key)
+
+
+_METADATA = (f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
+
+
+def _with_null_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    nulls = (f"CASE WHEN `{c}` IS NULL THEN 'key column {c} is null' END" for c in key)
+    return rows.withColumn(REASON, F.expr(f"coalesce({', '.join([REASON, *nulls, 'NULL'])})"))
+
+
+def _spark_type(type_: str) -> str:
+    return re.sub(r"\b(VAR)?CHAR\(\d+\)", "STRING", type_)
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """One column from its stored type to the declared one, as SQL."""
+
+    name: str
+    stored: DataType
+    declared: DataType
+    written: str
+    is_text: bool = False
+
+    @property
+    def kept(self) -> str:
+        """The value, null where it is lost."""
+        return f"CASE WHEN NOT ({self.lost}) THEN {self.value} END" if self.lost else self.value
+
+    @property
+    def value(self) -> str:
+        """The value as the declared type."""
+        if _alike(self.stored, self.declared):
+            return f"`{self.name}`"
+        type_ = _spark_type(self.written)
+        if not self.can_cast:
+            return f"CAST(NULL AS {type_})"
+        return f"try_cast(`{self.name}` AS {type_})"
+
+    @property
+    def can_cast(self) -> bool:
+        if isinstance(self.declared, _NESTED) or isinstance(self.stored, _NESTED):
+            return _same_shape(self.stored, self.declared)
+        if isinstance(self.stored, StringType) or isinstance(self.declared, StringType):
+            return True
+        families = (NumericType, _TIMES)
+        return any(isinstance(self.stored, f) and isinstance(self.declared, f) for f in families)
+
+    @property
+    def lost(self) -> str:
+        """True for a row whose value can't be had as the declared type; '' if that can't be."""
+        found = "" if _alike(self.stored, self.declared) else self._lost_by_cast()
+        if isinstance(self.declared, _TIMES):
+            years = f"year({self.value}) NOT BETWEEN 1 AND 9999"
+            found = f"{found} OR {years}" if found else years
+        if self.is_decoded:
+            found = _undecoded(self.name, self.stored)
+        return f"`{self.name}` IS NOT NULL AND coalesce({found}, true)" if found else ""
+
+    @property
+    def is_decoded(self) -> bool:
+        return self.is_text and isinstance(self.declared, (StringType, *_NESTED))
+
+    def _lost_by_cast(self) -> str:
+        if not self.can_cast:
+            return "true"
+        if isinstance(self.declared, _NESTED):
+            return f"NOT ({as_json(self.value)} <=> {as_json(f'`{self.name}`')})"
+        if isinstance(self.stored, BinaryType):
+            return f"NOT is_valid_utf8(CAST(`{self.name}` AS STRING))"
+        if isinstance(self.stored, _FRACTIONS) and isinstance(self.declared, IntegralType):
+            return f"NOT coalesce({self.value} = `{self.name}`, false)"
+        if isinstance(self.stored, StringType) and isinstance(self.declared, _TIMES):
+            return f"{self.value} IS NULL OR NOT `{self.name}` RLIKE '^\\\\s*[0-9]{{4}}'"
+        return f"{self.value} IS NULL"
+
+    @property
+    def says(self) -> str:
+        if self.is_decoded:
+            return text(f"column {self.name} has bytes that are not of the encoding")
+        value = "hex" if isinstance(self.stored, BinaryType) else "string"
+        shown = f"left({value}(`{self.name}`), {_SHOWN})"
+        before, after = text(f"column {self.name}: "), text(f" is no {self.written}")
+        return f"concat({before}, {shown}, {after})"
+
+
+def _undecoded(name: str, type_: DataType) -> str:
+    if isinstance(type_, StringType):
+        return f"NOT is_valid_utf8(`{name}`) OR contains(`{name}`, '{REPLACEMENT}')"
+    return f"NOT is_valid_utf8(to_json(`{name}`))"
+
+
+def _alike(a: DataType, b: DataType) -> bool:
+    """The same type, whatever may be null in it."""
+    return _text(a) == _text(b)
+
+
+def _text(type_: DataType) -> str:
+    return type_.simpleString()
+
+
+def _same_shape(a: DataType, b: DataType) -> bool:
+    match a, b:
+        case ArrayType(), ArrayType():
+            return _same_shape(a.elementType, b.elementType)
+        case MapType(), MapType():
+            return _same_shape(a.keyType, b.keyType) and _same_shape(a.valueType, b.valueType)
+        case StructType(), StructType():
+            pairs = zip(a.fields, b.fields, strict=False)
+            return a.names == b.names and all(_same_shape(x.dataType, y.dataType) for x, y in pairs)
+        case _:
+            plain = not isinstance(a, _NESTED) and not isinstance(b, _NESTED)
+            return plain and _Conversion("", a, b, "").can_cast

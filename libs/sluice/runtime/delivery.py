@@ -1,0 +1,155 @@
+"""One delivery of a source, planned without Spark: where it lies, what it replaces, where it goes.
+
+And its rows: as they are judged before the gate, and as they are stored behind it.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.errors import UsageError
+from sluice.operators.operator import names
+from sluice.operators.source import ID, INTERVAL, OP, POSITION, identified
+from sluice.quality.tally import REASON
+from sluice.runtime.changes import operations, placed, unknown_word, without_repeats
+from sluice.runtime.conversion import BLOCK, ROW
+from sluice.runtime.nodes import DELIVERIES, internal
+from sluice.runtime.reading import Reading, read
+from sluice.specs.definition import definition
+from sluice.specs.interval import Interval, show
+from sluice.specs.project import Project
+from sluice.specs.source import Source
+from sluice.specs.table import Table
+from sluice.storage import intervals, landing
+from sluice.storage.lake import layout
+from sluice.storage.landing import LandedFile
+
+INTERVALS = "intervals"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The rows of one interval of one source. `path`: where they lie, placeholders filled."""
+
+    table: Table
+    spec: Source
+    interval: Interval
+    path: str
+    files: tuple[LandedFile, ...]
+    fingerprint: str
+    replaced: tuple[intervals.Delivery, ...]
+    stored_as: str
+    intervals_uri: str
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether exactly these files were ingested for exactly this interval."""
+        return any(
+            d.interval == self.interval and d.files == self.fingerprint for d in self.replaced
+        )
+
+    @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(f.size for f in self.files)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be said before anything was read."""
+        if self.files or self.spec.format == "kafka" or self.spec.delivery == "stream":
+            return ()
+        start = show(self.interval.start)
+        return (f"{self.table.id}: nothing was delivered for {start}; the interval has no rows",)
+
+
+def keeps_deliveries(spec: Source) -> bool:
+    """Whether the source's table is computed from all that was delivered."""
+    return bool(spec.key or spec.change)
+
+
+def stored_as(table: Table, spec: Source) -> str:
+    """The id of the table that deliveries are committed to."""
+    return internal(table.id, DELIVERIES) if keeps_deliveries(spec) else table.id
+
+
+def plan_delivery(project: Project, table: Table, interval: Interval) -> Delivery:
+    """What an interval's delivery would read and replace. Starts no Spark.
+
+    Raises UsageError if the interval overlaps an earlier delivery only in part, or if the source
+    declares `missing: fail` and there are no files.
+    """
+    spec = table.spec
+    assert isinstance(spec, Source)
+    zone = project.pipelines[table.pipeline].timezone
+    path = landing.interval_path(project.resolve(spec.path), interval, zone)
+    files = tuple(landing.list_files(path)) if spec.format != "kafka" else ()
+    check_presence(table, spec, path, files)
+    uri = layout(project).uri(table.id, INTERVALS)
+    known = intervals.replaced_by(intervals.deliveries(uri), interval, table.id)
+    print_ = landing.fingerprint(files, definition(table))
+    target = stored_as(table, spec)
+    return Delivery(table, spec, interval, path, files, print_, tuple(known), target, uri)
+
+
+def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:
+    """Raises UsageError if there are no files and the source says that this is a failure."""
+    if not files and spec.missing == "fail" and spec.format != "kafka":
+        raise UsageError(
+            f"{table.id}: nothing was delivered at {path}",
+            hint="deliver its files and run it again; `missing: warn` takes it for no rows",
+        )
+
+
+def arriving(session: SparkSession, delivery: Delivery) -> Reading:
+    """The delivery's rows with their reasons and, where deliveries are kept, their POSITION."""
+    spec = delivery.spec.model_copy(update={"path": delivery.path})
+    found = read(session, spec, delivery.files)
+    rows = found.rows
+    if spec.time and not delivery.spec.has_pattern:
+        rows = rows.where(_of_interval(spec.time, delivery.interval))
+    return Reading(judged(rows, delivery), found.warnings)
+
+
+def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
+    """Rows that were read, with what the source itself has against them among the reasons."""
+    spec = delivery.spec
+    reasons = [F.col(REASON), *_time_reasons(spec, delivery.interval)]
+    if spec.change:
+        reasons.append(unknown_word(spec.change))
+    known = rows.withColumn(REASON, F.coalesce(*reasons))
+    return placed(known, spec.key) if keeps_deliveries(spec) else known.drop(BLOCK, ROW)
+
+
+def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
+    """Accepted rows as they are stored: with their interval and identity."""
+    spec, columns = delivery.spec, tuple(delivery.table.columns)
+    known = columns
+    if keeps_deliveries(spec):
+        rows = operations(rows, spec.change)
+        columns = (*columns, OP)
+        known = (*columns, POSITION)
+        if spec.key:
+            rows = without_repeats(rows, columns)
+    interval = F.lit(delivery.interval.start).cast("timestamp").alias(INTERVAL)
+    return identified(rows.select(*names(known)), columns).select(*names(known), ID, interval)
+
+
+def _of_interval(time: str, interval: Interval) -> Column:
+    """Rows without a time are in every interval, so that they are set aside at least once."""
+    at = F.col(f"`{time}`").cast("timestamp")
+    return at.isNull() | ((at >= F.lit(interval.start)) & (at < F.lit(interval.end)))
+
+
+def _time_reasons(spec: Source, interval: Interval) -> list[Column]:
+    if not spec.time:
+        return []
+    at = F.col(f"`{spec.time}`").cast("timestamp")
+    latest = spec.max_ahead.after(interval.end)
+    ahead = F.when(
+        at > F.lit(latest),
+        f"column {spec.time} is more than {spec.max_ahead} ahead of the interval",
+    )
+    if spec.has_pattern or spec.delivery == "stream":
+        return [ahead]
+    return [ahead, F.when(at.isNull(), f"column {spec.time} is null, so it is in no interval")]

@@ -1,0 +1,160 @@
+"""What a file says of its columns, read here so that Spark needs no job to find out."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem, LocalFileSystem
+
+from sluice.errors import Retryable
+from sluice.storage.landing import LandedFile
+
+FIRST_BYTES = 1_000_000
+NANOS = "NANOS"
+_GONE = (FileNotFoundError, PermissionError, ConnectionError, TimeoutError)
+
+
+class Unreadable(Exception):
+    """The file is not what its format says."""
+
+
+@dataclass(frozen=True)
+class FileHead:
+    """A file's column names; for Parquet also their types, as Spark writes or calls them.
+
+    `is_complete`: whether the names are all that the file has.
+    """
+
+    file: LandedFile
+    names: tuple[str, ...]
+    types: tuple[str, ...] = ()
+    is_complete: bool = True
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is not even a header in it."""
+        return self.is_complete and not self.names
+
+
+def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileHead:
+    """The head of a file of that format. Raises Unreadable."""
+    if format_ == "parquet":
+        return _parquet_head(file)
+    if format_ == "csv" and options.get("header", "true").lower() == "true":
+        return _csv_head(file, options)
+    return _json_head(file) if format_ == "json" else FileHead(file, (), is_complete=False)
+
+
+def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
+    """The header line's names; none if the file is empty."""
+    encoding = options.get("encoding", options.get("charset", "utf-8"))
+    text = _opened(file, lambda f, path: _first_text(f, path, encoding))
+    separator = options.get("sep", options.get("delimiter", ","))
+    quote = options.get("quote", '"')
+    if len(separator) != 1 or len(quote) != 1:
+        return FileHead(file, tuple(text.splitlines()[0].split(separator)) if text else ())
+    try:
+        header = next(csv.reader(io.StringIO(text), delimiter=separator, quotechar=quote), [])
+    except csv.Error as error:
+        raise Unreadable(str(error)) from error
+    return FileHead(file, tuple(header))
+
+
+def _json_head(file: LandedFile) -> FileHead:
+    """The names in the first line's object, as far as they can be told."""
+    text = _opened(file, lambda f, path: _first_text(f, path, "utf-8"))
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        found = {}
+    first = found[0] if isinstance(found, list) and found else found
+    names = tuple(first) if isinstance(first, dict) else ()
+    return FileHead(file, names, is_complete=False)
+
+
+def _parquet_head(file: LandedFile) -> FileHead:
+    """The columns of the footer; '' for the type of one that Spark can't read."""
+    parquet = _opened(file, lambda f, path: pq.ParquetFile(path, filesystem=f))
+    columns = [parquet.schema.column(i) for i in range(len(parquet.schema))]
+    of_leaf = {c.path: (c.physical_type, str(c.logical_type)) for c in columns}
+    fields = list(parquet.schema_arrow)
+    types = (_type(field.type, *of_leaf.get(field.name, ("", ""))) for field in fields)
+    return FileHead(file, tuple(f.name for f in fields), tuple(types))
+
+
+def _opened(file: LandedFile, work: Callable[[FileSystem, str], Any]) -> Any:
+    filesystem, path = LocalFileSystem(), file.uri
+    if "://" in file.uri:
+        filesystem, path = FileSystem.from_uri(file.uri)
+    try:
+        return work(filesystem, path)
+    except _GONE as error:
+        raise Retryable(f"{file.uri} was listed, but can't be opened now: {error}") from error
+    except (pa.ArrowException, OSError, EOFError, LookupError) as error:
+        why = str(error).splitlines()
+        raise Unreadable(why[0] if why else type(error).__name__) from error
+
+
+def _first_text(filesystem: FileSystem, path: str, encoding: str) -> str:
+    with filesystem.open_input_stream(path) as stream:
+        return str(stream.read(FIRST_BYTES).decode(encoding, "replace")).lstrip("\ufeff")
+
+
+def _type(type_: pa.DataType, physical: str, logical: str) -> str:
+    if pa.types.is_timestamp(type_):
+        if physical == "INT96":
+            return "TIMESTAMP"
+        if "nanoseconds" in logical:
+            return NANOS
+    try:
+        return _ddl(type_)
+    except KeyError:
+        return ""
+
+
+def _ddl(type_: pa.DataType) -> str:
+    """Raises KeyError for a type that Spark does not have."""
+    if pa.types.is_dictionary(type_):
+        return _ddl(type_.value_type)
+    if pa.types.is_nested(type_):
+        return _nested(type_)
+    if pa.types.is_decimal(type_):
+        return f"DECIMAL({type_.precision}, {type_.scale})"
+    if pa.types.is_timestamp(type_) and type_.unit != "ns":
+        return "TIMESTAMP" if type_.tz else "TIMESTAMP_NTZ"
+    return _PLAIN[str(type_)]
+
+
+def _nested(type_: pa.DataType) -> str:
+    if pa.types.is_map(type_):
+        return f"MAP<{_ddl(type_.key_type)}, {_ddl(type_.item_type)}>"
+    if pa.types.is_struct(type_):
+        return f"STRUCT<{', '.join(f'`{f.name}`: {_ddl(f.type)}' for f in type_)}>"
+    return f"ARRAY<{_ddl(type_.value_type)}>"
+
+
+_PLAIN = {
+    "bool": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "uint8": "SMALLINT",
+    "uint16": "INT",
+    "uint32": "BIGINT",
+    "uint64": "DECIMAL(20, 0)",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "STRING",
+    "large_string": "STRING",
+    "string_view": "STRING",
+    "binary": "BINARY",
+    "large_binary": "BINARY",
+    "date32[day]": "DATE",
+    "date64[ms]": "DATE",
+}

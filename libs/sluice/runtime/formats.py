@@ -1,0 +1,143 @@
+"""One reader per format: files whose heads are known, as rows that carry their reasons.
+
+CSV is read as RFC 4180 has it (a header, quotes doubled inside quotes, line breaks inside quotes)
+unless the source's options say otherwise; its values are cast here, not by Spark's parser, which
+takes "1,5" for 15.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.errors import ConfigError, QualityStop
+from sluice.quality.sql import text
+from sluice.quality.tally import FILE, RAW, REASON
+from sluice.runtime.conversion import BLOCK, ROW, Declared, converted, ddl
+from sluice.runtime.filehead import NANOS, FileHead
+from sluice.specs.types import head
+
+CSV_DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
+KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
+FORMATTED = {
+    "dateFormat": "DATE",
+    "timestampFormat": "TIMESTAMP",
+    "timestampNTZFormat": "TIMESTAMP_NTZ",
+    "locale": "DECIMAL",
+}
+NESTED = ("ARRAY", "MAP", "STRUCT", "VARIANT")
+
+Heads = Sequence[FileHead]
+Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
+
+
+def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
+    if not heads:
+        return
+    reader = session.read.format("json").options(**{**spec.options, **KEPT})
+    rows = reader.schema(f"{ddl(spec)}, {RAW} STRING").load(_uris(heads))
+    wrong = f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as the declared schema' END"
+    yield converted(rows, spec, reason=wrong, is_text=True)
+    if spec.options.get("multiLine", "false").lower() != "true":
+        yield _behind_first_objects(session, heads)
+
+
+def _behind_first_objects(session: SparkSession, heads: Heads) -> DataFrame:
+    """Lines that go on behind their first object, which is all that Spark reads of them."""
+    goes_on = "RLIKE '[}\\\\]]\\\\s*[^\\\\s,\\\\]}]'"
+    without_texts = """regexp_replace(value, '"([^"\\\\\\\\]|\\\\\\\\.)*"', '""')"""
+    lines = session.read.text(_uris(heads))
+    found = lines.where(f"value {goes_on}").where(f"{without_texts} {goes_on}")
+    return found.selectExpr(
+        f"'only the first object of this line was read' AS {REASON}",
+        f"value AS {RAW}",
+        f"_metadata.file_path AS {FILE}",
+        f"_metadata.file_block_start AS {BLOCK}",
+        f"monotonically_increasing_id() AS {ROW}",
+    )
+
+
+def _csv(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
+    options = {**CSV_DEFAULTS, **spec.options, **KEPT}
+    if nested := [c.name for c in spec.columns if head(c.type) in NESTED]:
+        raise ConfigError([f"{spec.name}: CSV holds no nested values: {', '.join(nested)}"])
+    typed = {kind for option, kind in FORMATTED.items() if option in options}
+    types = {c.name: c.type for c in spec.columns if head(c.type) in typed}
+    for names, group in _grouped(heads, lambda h: h.names).items():
+        columns = names or tuple(spec.types)
+        schema = ", ".join(f"`{_quoted(n)}` {types.get(n, 'STRING')}" for n in columns)
+        reader = session.read.format("csv").options(**options)
+        rows = reader.schema(f"{schema}, {RAW} STRING").load(_uris(group))
+        plain = [c.name for c in spec.columns if c.name not in types]
+        yield converted(rows, spec, reason=_why_not(plain, len(columns), options), is_text=True)
+
+
+def _why_not(texts: Sequence[str], width: int, options: Mapping[str, str]) -> str:
+    """What is wrong with a row of CSV, whatever its types."""
+    separator = options.get("sep", options.get("delimiter", ","))
+    line = f"\\n([^\\n]*\\Q{separator}\\E){{{max(width - 1, 1)},}}"
+    swallowed = [f"`{c}` RLIKE {text(line)}" for c in texts]
+    return (
+        f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as {width} values' "
+        f"WHEN {' OR '.join(swallowed) or 'false'} THEN "
+        f"'a quote is not closed: its text goes on over the rows that follow' END"
+    )
+
+
+def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
+    for types, group in _grouped(heads, lambda h: _stored_types(spec, h)).items():
+        pairs = list(zip(spec.types, types, strict=True))
+        schema = ", ".join(f"`{n}` {'BIGINT' if t == NANOS else t}" for n, t in pairs)
+        rows = session.read.schema(schema).options(**spec.options).parquet(*_uris(group))
+        micros = {n: _micros(n) for n, t in pairs if t == NANOS}
+        values = (f"{micros.get(n, f'`{n}`')} AS `{n}`" for n, _ in pairs)
+        metadata = f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}"
+        yield converted(rows.selectExpr(*values, *metadata), spec)
+
+
+def _stored_types(spec: Declared, found: FileHead) -> tuple[str, ...]:
+    of = dict(zip(found.names, found.types, strict=True))
+    if strange := [name for name in spec.types if not of[name]]:
+        raise QualityStop(
+            f"{spec.pipeline}.{spec.name}: Spark has no type for the column(s) "
+            f"{', '.join(strange)} as file {found.file.uri} stores them"
+        )
+    return tuple(of[name] for name in spec.types)
+
+
+def _micros(name: str) -> str:
+    return f"timestamp_micros((`{name}` - pmod(`{name}`, 1000L)) div 1000L)"
+
+
+def store(session: SparkSession, spec: Declared) -> DataFrame:
+    """Delta tables, JDBC and other stores: typed rows without files or an order."""
+    reader = session.read.format(spec.format).options(**spec.options)
+    rows = reader.load(spec.path) if spec.path else reader.load()
+    if missing := [c for c in spec.types if c not in rows.columns]:
+        raise QualityStop(
+            f"{spec.pipeline}.{spec.name}: {spec.path or spec.format} lacks the declared "
+            f"column(s) {', '.join(missing)}; it has {', '.join(rows.columns)}"
+        )
+    whole = f"xxhash64(to_json(struct({', '.join(f'`{c}`' for c in spec.types)})))"
+    own = f"{text(spec.path)} AS {FILE}", f"0L AS {BLOCK}", f"{whole} AS {ROW}"
+    return converted(rows.selectExpr(*(f"`{c}`" for c in spec.types), *own), spec)
+
+
+def _grouped(
+    heads: Heads, by: Callable[[FileHead], tuple[str, ...]]
+) -> dict[tuple[str, ...], list[FileHead]]:
+    groups: dict[tuple[str, ...], list[FileHead]] = defaultdict(list)
+    for found in heads:
+        groups[by(found)].append(found)
+    return groups
+
+
+def _quoted(name: str) -> str:
+    return name.replace("`", "``")
+
+
+def _uris(heads: Heads) -> list[str]:
+    return [h.file.uri for h in heads]
+
+
+READERS: Mapping[str, Reader] = {"json": _json, "csv": _csv, "parquet": _parquet}

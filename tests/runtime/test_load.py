@@ -1,0 +1,221 @@
+"""Dimensions are what their source is: only what differs is written, and history is kept of it."""
+
+import random
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.runtime.landed import Landed
+from tests.support.lake import Row, counted, folded
+
+from sluice.errors import ConfigError, QualityStop, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
+CHANGE = "delivery: changes, change: {column: op, insert: [c, u], delete: [d]}"
+
+
+def declared(extra: str = "", schema: str = "id INT, v INT", key: str = "id") -> str:
+    more = f", {extra}" if extra else ""
+    return (
+        f"dimensions:\n  things: {{path: landing/things/, format: json, schema: '{schema}', "
+        f"key: [{key}]{more}}}\n"
+    )
+
+
+def landed(lake: Landed, *rows: Row) -> Any:
+    """The report of a load of exactly these rows."""
+    lake.land("things", a_json=list(rows))
+    return lake.load()
+
+
+def test_a_snapshot_writes_only_what_differs(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    landed(lake, {"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 3})
+    report = landed(lake, {"id": 2, "v": 9}, {"id": 3}, {"id": 4, "v": 4})
+    assert (report.inserted, report.updated, report.deleted) == (1, 1, 1)
+    assert counted(lake.rows("things")) == counted(
+        [{"id": 2, "v": 9}, {"id": 3, "v": None}, {"id": 4, "v": 4}]
+    )
+    assert folded(lake.feed("things")) == counted(lake.stored("things"))
+    lake.land("things", b_json=[{"id": 3}], c_json=[{"id": 4, "v": 4}, {"id": 2, "v": 9}])
+    assert lake.load().outcome == "position"
+
+
+def test_unchanged_files_are_not_read_again(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    landed(lake, {"id": 1})
+    before = lake.versions("things", "things__intervals")
+    assert lake.load().outcome == "unchanged"
+    assert lake.versions("things", "things__intervals") == before
+
+
+def test_further_rows_of_a_key_are_set_aside(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    report = landed(lake, {"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": None}, {"id": 2})
+    assert {r["id"]: r["v"] for r in lake.rows("things")} == {1: 1, 2: None}
+    assert report.quarantined == 2
+    assert [q["reason"] for q in lake.quarantine("things")] == [
+        "another row has the same key (id)",
+        "key column id is null",
+    ]
+    landed(lake, {"id": 1})
+    assert lake.quarantine("things") == []
+
+
+def test_a_bad_row_does_not_take_the_place_of_a_good_one(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    landed(lake, {"id": 1, "v": "x"}, {"id": 1, "v": 2})
+    assert lake.rows("things") == [{"id": 1, "v": 2}]
+
+
+def test_no_files_are_a_clear_error_and_a_file_without_rows_is_not(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    with pytest.raises(UsageError, match=r"there are no files at .*landing/things"):
+        lake.load()
+    landed(lake, {"id": 1})
+    report = landed(lake)
+    assert report.deleted == 1
+    assert lake.rows("things") == []
+
+
+def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    landed(lake, {"id": 1})
+    lake.declare(HEAD + declared(schema="id INT, v INT, w INT"))
+    with pytest.raises(ConfigError, match="loaded by another definition"):
+        lake.load()
+
+
+def test_a_stop_keeps_the_dimension_as_it_was(spark: "SparkSession", tmp_path: Path) -> None:
+    expect = "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: stop}]"
+    lake = Landed(tmp_path, declared(expect), spark)
+    landed(lake, {"id": 1, "v": 1})
+    with pytest.raises(QualityStop):
+        landed(lake, {"id": 2})
+    assert lake.rows("things") == [{"id": 1, "v": 1}]
+
+
+def test_a_dimension_of_changes_is_the_latest_of_each_key_over_its_files(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(
+        tmp_path, declared(f"{CHANGE}, sequence: [s]", "id INT, v INT, s INT, op STRING"), spark
+    )
+    lake.land(
+        "things",
+        a_json=[
+            {"id": 1, "v": 1, "s": 1, "op": "c"},
+            {"id": 2, "v": 1, "s": 5, "op": "u"},
+            {"id": 3, "v": 1, "s": 1, "op": "c"},
+        ],
+    )
+    lake.load()
+    lake.land(
+        "things",
+        a_json=[{"id": 1, "v": 1, "s": 1, "op": "c"}, {"id": 2, "v": 1, "s": 5, "op": "u"}],
+        b_json=[
+            {"id": 1, "s": 2, "op": "d"},
+            {"id": 2, "v": 9, "s": 4, "op": "u"},
+            {"id": 4, "v": 1, "op": "q"},
+        ],
+    )
+    lake.load()
+    assert lake.rows("things") == [{"id": 2, "v": 1, "s": 5}]
+    assert [q["reason"] for q in lake.quarantine("things")] == ["column op: q is none of c, u, d"]
+
+
+def test_history_by_load_closes_what_changed_or_went(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared("history: true"), spark)
+    states = [{1: 1, 2: 2}, {1: 9, 2: 2}, {1: 9}, {1: 9, 2: 3, 3: 0}]
+    loads = []
+    for state in states:
+        began = datetime.now(UTC)
+        landed(lake, *({"id": i, "v": v} for i, v in state.items()))
+        loads.append((began, datetime.now(UTC)))
+        assert_valid_now(lake, state)
+    for state, (_, ended) in zip(states, loads, strict=True):
+        then = valid_at(lake, ended)
+        assert {i: v for i, v in then.items() if i != 3 or 3 in state} == state
+    firsts = {r["id"]: r["valid_from"] for r in sorted(lake.rows("things"), key=newest_first)}
+    assert (firsts[1], firsts[2], firsts[3]) == (BEGINNING,) * 3
+    assert landed(lake, *({"id": i, "v": v} for i, v in states[-1].items())).inserted == 0
+
+
+def newest_first(row: Row) -> float:
+    return -(row["valid_from"] - BEGINNING).total_seconds()
+
+
+def valid_at(lake: Landed, moment: datetime) -> dict[int, int]:
+    """What the history says of that moment."""
+    return {
+        r["id"]: r["v"]
+        for r in lake.rows("things")
+        if r["valid_from"] <= moment and (r["valid_to"] is None or moment < r["valid_to"])
+    }
+
+
+def assert_valid_now(lake: Landed, state: dict[int, int]) -> None:
+    current = {r["id"]: r["v"] for r in lake.rows("things") if r["is_current"]}
+    assert current == state
+    assert all(r["is_current"] == (r["valid_to"] is None) for r in lake.rows("things"))
+
+
+def test_history_by_column_takes_versions_in_any_order(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    schema = "id INT, v INT, since DATE"
+    history = "history: true, valid_from: since"
+    versions = [
+        {"id": i, "v": 10 * i + n, "since": str(date(2024, 1, 1) + timedelta(days=n))}
+        for i in (1, 2)
+        for n in range(4)
+    ]
+    random.Random(7).shuffle(versions)
+    piecewise = Landed(tmp_path / "a", declared(history, schema), spark)
+    for nth in range(3, len(versions) + 1, 2):
+        landed(piecewise, *versions[:nth], versions[-1])
+    whole = Landed(tmp_path / "b", declared(history, schema), spark)
+    landed(whole, *versions)
+    assert counted(piecewise.rows("things")) == counted(whole.rows("things"))
+    row = next(r for r in whole.rows("things") if r["v"] == 11)
+    assert (row["valid_from"].date(), row["valid_to"].date()) == (
+        date(2024, 1, 2),
+        date(2024, 1, 3),
+    )
+    assert landed(piecewise, *reversed(versions)).outcome == "position"
+
+
+def test_two_rows_of_a_key_from_one_day_are_one_too_many(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(
+        tmp_path, declared("history: true, valid_from: since", "id INT, v INT, since DATE"), spark
+    )
+    one = {"id": 1, "v": 1, "since": "2024-01-01"}
+    landed(lake, one, {**one, "v": 2}, {**one, "since": "2024-02-01"}, {**one, "since": None})
+    assert sorted(r["valid_from"].month for r in lake.rows("things")) == [1, 2]
+    assert [q["reason"] for q in lake.quarantine("things")] == [
+        "another row has the same key (id, since)",
+        "column since is null: since when the row holds is not known",
+    ]
+
+
+def test_a_version_that_the_snapshot_forgot_stays_and_a_key_that_it_lacks_is_closed(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    schema = "id INT, v INT, since DATE"
+    lake = Landed(tmp_path, declared("history: true, valid_from: since", schema), spark)
+    old, new = ({"id": 1, "v": n, "since": f"2024-0{n}-01"} for n in (1, 2))
+    landed(lake, old, {"id": 2, "v": 1, "since": "2024-01-01"})
+    landed(lake, new)
+    found = {(r["id"], r["v"]): (r["valid_to"] is None) for r in lake.rows("things")}
+    assert found == {(1, 1): False, (1, 2): True, (2, 1): False}

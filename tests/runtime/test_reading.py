@@ -1,0 +1,389 @@
+"""Files become rows of the declared columns, or rows with a reason: whatever is in them."""
+
+import gzip
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.runtime.landed import Content, write
+
+from sluice.errors import ConfigError, QualityStop, Retryable
+from sluice.runtime.reading import Reading, naming_broken_files, read
+from sluice.specs.source import Source
+from sluice.storage.landing import LandedFile, list_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "id INT, t STRING, d DECIMAL(6,2)"
+Values = tuple[Any, ...]
+
+
+class Files:
+    """A folder that is read as declared."""
+
+    def __init__(self, spark: "SparkSession", folder: Path):
+        self.spark, self.folder = spark, folder
+
+    def read(self, format_: str, schema: str = SCHEMA, **declared: Any) -> Reading:
+        self.spark.conf.set("spark.sql.ansi.enabled", "true")
+        return read(self.spark, source(format_, schema, **declared), list_files(str(self.folder)))
+
+    def put(self, **files: Content) -> "Files":
+        for name, content in files.items():
+            write(self.folder / name.replace("_", "."), content)
+        return self
+
+    def good(self, *how: str, **declared: Any) -> list[Values]:
+        rows, bad = self.rows(*how, **declared)
+        assert bad == []
+        return rows
+
+    def bad(self, *how: str, **declared: Any) -> list[Values]:
+        """(reason, raw) of the rows that have one."""
+        return self.rows(*how, **declared)[1]
+
+    def rows(self, *how: str, **declared: Any) -> tuple[list[Values], list[Values]]:
+        found = self.read(*how, **declared).rows.toArrow().to_pylist()
+        good = [tuple(r.values())[:-5] for r in found if r["_sluice_reason"] is None]
+        bad = [(r["_sluice_reason"], r["_sluice_raw"]) for r in found if r["_sluice_reason"]]
+        return sorted(good, key=repr), sorted(bad)
+
+
+def source(format_: str, schema: str = SCHEMA, **declared: Any) -> Source:
+    return Source(
+        name="events",
+        pipeline="shop",
+        format=format_,
+        schema=schema,
+        path="x/{interval_start:%Y}/",
+        **declared,
+    )
+
+
+@pytest.fixture
+def files(spark: "SparkSession", tmp_path: Path) -> Files:
+    return Files(spark, tmp_path)
+
+
+# CSV
+
+
+def test_csv_has_quotes_doubled_inside_quotes_and_line_breaks_in_fields(files: Files) -> None:
+    files.put(a_csv='id,t,d\r\n1,"say ""hi"", x",1\r\n2,"two\nlines",2\r\n3,5" pipe,3\r\n')
+    assert files.good("csv") == [
+        (1, 'say "hi", x', Decimal("1.00")),
+        (2, "two\nlines", Decimal("2.00")),
+        (3, '5" pipe', Decimal("3.00")),
+    ]
+
+
+def test_csv_columns_are_found_by_their_header_in_each_file(files: Files) -> None:
+    files.put(
+        a_csv="id,t,d\n1,a,1\n",
+        b_csv="d,id,more,t\n2,2,x,b\n",
+        c_csv=b"\xef\xbb\xbft,d,id\nc,3,3\n",
+    )
+    reading = files.read("csv")
+    assert files.good("csv") == [
+        (1, "a", Decimal("1.00")),
+        (2, "b", Decimal("2.00")),
+        (3, "c", Decimal("3.00")),
+    ]
+    assert reading.warnings == ("shop.events: columns that `schema` lacks are ignored: more",)
+
+
+def test_csv_rows_of_another_width_keep_their_text(files: Files) -> None:
+    files.put(a_csv="id,t,d\n1,a\n2,b,2,9\n3,c,3\n")
+    rows, bad = files.rows("csv")
+    assert rows == [(3, "c", Decimal("3.00"))]
+    assert bad == [("does not parse as 3 values", "1,a"), ("does not parse as 3 values", "2,b,2,9")]
+
+
+def test_csv_values_of_a_wrong_type_are_named_in_the_reason(files: Files) -> None:
+    files.put(a_csv='id,t,d\nx,a,1\n1,b,12345.67\n2,c,"1,5"\n99999999999,d,1\n3,e,NaN\n4,f,\n')
+    rows, bad = files.rows("csv")
+    assert rows == [(4, "f", None)]
+    assert [reason for reason, _ in bad] == [
+        "column d: 1,5 is no DECIMAL(6, 2)",
+        "column d: 12345.67 is no DECIMAL(6, 2)",
+        "column d: NaN is no DECIMAL(6, 2)",
+        "column id: 99999999999 is no INT",
+        "column id: x is no INT",
+    ]
+    assert '{"id":"x","t":"a","d":"1"}' in [raw for _, raw in bad]
+
+
+def test_dates_and_times_of_csv_have_a_day_of_the_calendar_and_a_year_of_four_digits(
+    files: Files,
+) -> None:
+    days = ["2024-02-29", "2024-02-30", "0000-01-01", "99999-01-01", "20240101", "01/02/2024"]
+    times = ["2024-01-01 04:05:06.123456", "2024-01-01T04:05:06+02:00", "04:05", "1700000000"]
+    files.put(
+        a_csv="on,at\n" + "".join(f"{d},\n" for d in days) + "".join(f",{t}\n" for t in times)
+    )
+    rows, bad = files.rows("csv", "on DATE, at TIMESTAMP")
+    assert rows == [
+        (None, datetime(2024, 1, 1, 2, 5, 6, tzinfo=UTC)),
+        (None, datetime(2024, 1, 1, 4, 5, 6, 123456, tzinfo=UTC)),
+        (date(2024, 2, 29), None),
+    ]
+    assert len(bad) == len(days) + len(times) - 3
+    assert ("column at: 04:05 is no TIMESTAMP", '{"on":null,"at":"04:05"}') in bad
+
+
+def test_a_format_of_dates_may_be_given(files: Files) -> None:
+    files.put(a_csv="on,n\n01.02.2024,1\n2024-02-01,2\n")
+    rows, bad = files.rows("csv", "on DATE, n INT", options={"dateFormat": "dd.MM.yyyy"})
+    assert rows == [(date(2024, 2, 1), 1)]
+    assert len(bad) == 1
+
+
+def test_csv_without_a_header_has_the_columns_in_their_order(files: Files) -> None:
+    files.put(a_csv="1|a|1\n2|b|2\n")
+    options = {"header": "false", "sep": "|"}
+    assert files.good("csv", options=options) == [
+        (1, "a", Decimal("1.00")),
+        (2, "b", Decimal("2.00")),
+    ]
+
+
+def test_bytes_of_another_encoding_are_set_aside_unless_it_is_declared(files: Files) -> None:
+    files.put(a_csv="id,t,d\n1,é,1\n2,e,2\n".encode("latin-1"))
+    rows, bad = files.rows("csv")
+    assert rows == [(2, "e", Decimal("2.00"))]
+    assert [reason for reason, _ in bad] == ["column t has bytes that are not of the encoding"]
+    options = {"encoding": "ISO-8859-1"}
+    assert files.good("csv", options=options) == [
+        (1, "é", Decimal("1.00")),
+        (2, "e", Decimal("2.00")),
+    ]
+
+
+def test_a_quote_that_is_not_closed_swallows_no_rows_unseen(files: Files) -> None:
+    files.put(a_csv='id,d,t\n1,1,a\n2,2,"b\n3,3,c\n4,4,d\n')
+    rows, bad = files.rows("csv")
+    assert rows == [(1, "a", Decimal("1.00"))]
+    ((reason, raw),) = bad
+    assert reason == "a quote is not closed: its text goes on over the rows that follow"
+    assert "4,4,d" in raw
+
+
+def test_the_wrong_delimiter_and_the_wrong_header_name_the_file(files: Files) -> None:
+    files.put(a_csv="id;t;d\n1;a;1\n")
+    with pytest.raises(
+        QualityStop, match=r"a\.csv lacks the declared column.* id, t, d; it has id;t;d"
+    ):
+        files.read("csv")
+    files.put(a_csv="id,t,d,t\n1,a,1,b\n")
+    with pytest.raises(QualityStop, match=r"a\.csv has more than one column of the name t"):
+        files.read("csv")
+
+
+def test_an_empty_csv_file_and_a_header_alone_hold_no_rows(files: Files) -> None:
+    files.put(a_csv="", b_csv="id,t,d\n", c_csv="id,t,d\n1,a,1\n")
+    assert files.good("csv") == [(1, "a", Decimal("1.00"))]
+
+
+def test_csv_holds_no_nested_values(files: Files) -> None:
+    with pytest.raises(ConfigError, match="CSV holds no nested values: tags"):
+        files.put(a_csv="tags\n1\n").read("csv", "tags ARRAY<INT>")
+
+
+# JSON lines
+
+
+def test_json_lines_that_do_not_parse_keep_their_text(files: Files) -> None:
+    texts = [
+        '{"id":1',
+        "5",
+        '"a"',
+        "null",
+        '{"id":"x"}',
+        '{"id":1.5}',
+        '{"d":12345.67}',
+        "\x00\x01",
+    ]
+    files.put(a_json="\n".join([*texts, "", '{"id":7,"t":"good"}']) + "\n")
+    rows, bad = files.rows("json")
+    assert rows == [(7, "good", None)]
+    assert sorted(raw for _, raw in bad) == sorted(texts)
+    assert {reason for reason, _ in bad} == {"does not parse as the declared schema"}
+
+
+def test_an_array_on_a_line_is_its_objects_and_a_bad_one_sets_all_of_them_aside(
+    files: Files,
+) -> None:
+    files.put(a_json='[{"id":1},{"id":2}]\n', b_json='[{"id":3},{"id":"x"}]\n')
+    rows, bad = files.rows("json")
+    assert [r[0] for r in rows] == [1, 2]
+    assert [raw for _, raw in bad] == ['[{"id":3},{"id":"x"}]'] * 2
+
+
+def test_a_line_that_goes_on_behind_its_first_object_is_set_aside(files: Files) -> None:
+    files.put(a_json='{"id":1,"t":"} {"}{"id":2}\n{"id":3,"t":"a} {\\"b"}\n{"id":4} x\n{"id":5},\n')
+    rows, bad = files.rows("json")
+    assert [r[0] for r in rows] == [1, 3, 4, 5]
+    assert bad == [
+        ("only the first object of this line was read", '{"id":1,"t":"} {"}{"id":2}'),
+        ("only the first object of this line was read", '{"id":4} x'),
+    ]
+
+
+def test_json_bytes_that_are_not_utf8_are_set_aside(files: Files) -> None:
+    files.put(a_json='{"id":1,"t":"é"}\n'.encode("latin-1") + b'{"id":2}\n')
+    rows, bad = files.rows("json")
+    assert [r[0] for r in rows] == [2]
+    assert len(bad) == 1
+
+
+def test_fields_of_json_that_are_not_declared_are_reported(files: Files) -> None:
+    files.put(a_json='{"id":1,"more":2}\n')
+    assert files.read("json").warnings == (
+        "shop.events: columns that `schema` lacks are ignored: more",
+    )
+
+
+def test_a_long_field_is_a_field(files: Files) -> None:
+    text = "y" * 3_000_000
+    files.put(a_json=[{"id": 1, "t": text}])
+    assert files.good("json") == [(1, text, None)]
+    (files.folder / "a.json").unlink()
+    files.put(a_csv=f"id,t,d\n1,{text},\n")
+    assert files.good("csv") == [(1, text, None)]
+
+
+def test_years_beyond_four_digits_are_out_of_range_in_json(files: Files) -> None:
+    files.put(a_json='{"on":"99999-01-01"}\n{"on":"2024-01-01"}\n{"at":1700000000000}\n')
+    rows, bad = files.rows("json", "on DATE, at TIMESTAMP")
+    assert rows == [(date(2024, 1, 1), None)]
+    assert len(bad) == 2
+
+
+# Parquet
+
+
+def test_parquet_files_of_differing_types_are_read_as_declared(files: Files) -> None:
+    at = datetime(2024, 1, 1, 2, 3, 4, 567000, tzinfo=UTC).replace(tzinfo=None)
+    for i, (ints, unit) in enumerate(
+        [("int32", "us"), ("int64", "ms"), ("int8", "ns"), ("float64", "us"), ("uint32", "ns")]
+    ):
+        zone = "Europe/Berlin" if i % 2 else None
+        table = pa.table(
+            {
+                "at": pa.array([at]).cast(pa.timestamp(unit, zone)),
+                "d": pa.array([Decimal("1.500")]).cast(pa.decimal128(8 + i, 3)),
+                "id": pa.array([i]).cast(ints),
+            }
+        )
+        files.put(**{f"f{i}_parquet": table})
+    legacy = pa.table({"id": [9], "d": pa.array([1.5]), "at": pa.array([at])})
+    pq.write_table(legacy, files.folder / "z.parquet", use_deprecated_int96_timestamps=True)
+    when = at.replace(tzinfo=UTC)
+    assert files.good("parquet", "id BIGINT, d DECIMAL(6,2), at TIMESTAMP") == [
+        (i, Decimal("1.50"), when) for i in (0, 1, 2, 3, 4, 9)
+    ]
+
+
+def test_values_of_parquet_that_the_declared_type_can_not_hold_are_set_aside(files: Files) -> None:
+    files.put(
+        a_parquet=pa.table({"id": [1, 2**40], "d": [1.0, 1e9], "t": ["a", "b"]}),
+        b_parquet=pa.table({"id": [1.5, 2.0], "d": [float("nan"), 2.0], "t": [5, 6]}),
+        c_parquet=pa.table({"id": ["3", "x"], "d": ["3", "4"], "t": [b"\xff", b"ok"]}),
+        d_parquet=pa.table({"id": [date(2024, 1, 1)], "d": [True], "t": [[1, 2]]}),
+    )
+    rows, bad = files.rows("parquet")
+    assert rows == [(1, "a", Decimal("1.00")), (2, "6", Decimal("2.00"))]
+    assert [reason for reason, _ in bad] == [
+        "column id: 1.5 is no INT",
+        "column id: 1099511627776 is no INT",
+        "column id: 2024-01-01 is no INT",
+        "column id: x is no INT",
+        "column t: FF is no STRING",
+    ]
+
+
+def test_nested_values_are_read_if_nothing_of_them_is_lost(files: Files) -> None:
+    files.put(
+        a_parquet=pa.table({"n": [[1, 2]], "s": [{"a": 1, "b": "x"}]}),
+        b_parquet=pa.table({"n": [[2**40]], "s": [{"a": 2, "b": "y"}]}),
+        c_parquet=pa.table({"n": [[3]], "s": [{"b": "z", "a": 3}]}),
+    )
+    rows, bad = files.rows("parquet", "n ARRAY<INT>, s STRUCT<a: INT, b: STRING>")
+    assert rows == [([1, 2], {"a": 1, "b": "x"})]
+    assert [reason.partition(":")[0] for reason, _ in bad] == ["column n", "column s"]
+
+
+def test_columns_of_parquet_are_found_by_name(files: Files) -> None:
+    files.put(
+        a_parquet=pa.table({"t": ["a"], "d": [Decimal(1)], "id": [1]}),
+        b_parquet=pa.table({"id": [2], "x": [0], "d": [Decimal(2)], "t": ["b"]}),
+    )
+    assert files.good("parquet") == [(1, "a", Decimal("1.00")), (2, "b", Decimal("2.00"))]
+    with pytest.raises(
+        QualityStop, match=r"c\.parquet lacks the declared column\(s\) d; it has id, t"
+    ):
+        files.put(c_parquet=pa.table({"id": [2], "t": ["b"]})).read("parquet")
+
+
+def test_a_parquet_file_that_can_not_be_opened_is_one_row_with_the_reason(files: Files) -> None:
+    files.put(good_parquet=pa.table({"id": [1], "t": ["a"], "d": [Decimal(1)]}))
+    whole = (files.folder / "good.parquet").read_bytes()
+    files.put(cut_parquet=whole[:-20], empty_parquet=b"", junk_parquet=bytes(range(256)) * 9)
+    rows, bad = files.rows("parquet")
+    assert rows == [(1, "a", Decimal("1.00"))]
+    assert len(bad) == 3
+    assert all(reason.startswith("the file can't be read: ") for reason, _ in bad)
+    assert len(files.read("parquet").warnings) == 3
+
+
+def test_a_type_that_spark_does_not_have_names_the_file(files: Files) -> None:
+    files.put(a_parquet=pa.table({"id": pa.array([1], pa.time64("us"))}))
+    with pytest.raises(QualityStop, match=r"no type for the column\(s\) id as file .*a\.parquet"):
+        files.read("parquet", "id INT").rows.collect()
+
+
+# What breaks off in the middle, and keys
+
+
+def test_compressed_files_are_read_and_those_that_are_not_what_they_say_are_set_aside(
+    files: Files,
+) -> None:
+    text = "id,t,d\n" + "".join(f"{i},a,1\n" for i in range(200))
+    files.put(a_csv_gz=text)
+    (files.folder / "b.csv.gz").write_bytes(gzip.compress(text.encode())[:-30])
+    (files.folder / "c.csv.gz").write_text(text)
+    rows, bad = files.rows("csv")
+    assert len(rows) == 200
+    assert len(bad) == 2
+
+
+def test_a_file_that_breaks_off_later_refuses_the_delivery_by_name(
+    files: Files, tmp_path: Path
+) -> None:
+    files.put(a_csv="id,t,d\n1,a,1\n2" + ",x" * 30_000 + "\n")
+    told = pytest.raises(QualityStop, match=r"shop\.events: \[FAILED_READ_FILE.*a\.csv")
+    with told, naming_broken_files("shop.events"):
+        files.read("csv").rows.collect()
+
+
+def test_a_file_that_went_away_is_worth_a_retry(files: Files) -> None:
+    gone = [LandedFile(str(files.folder / "gone.parquet"), 1, 1)]
+    with pytest.raises(Retryable, match=r"gone\.parquet was listed"):
+        read(files.spark, source("parquet"), gone)
+
+
+def test_a_null_key_is_a_reason(files: Files) -> None:
+    files.put(a_json='{"id":1,"t":"a"}\n{"id":2}\n')
+    rows, bad = files.rows("json", key=("id", "t"))
+    assert [r[:2] for r in rows] == [(1, "a")]
+    assert [reason for reason, _ in bad] == ["key column t is null"]
+
+
+def test_texts_of_declared_length_are_texts(files: Files) -> None:
+    files.put(a_csv="id,t\n1,abc\n")
+    assert files.good("csv", "id INT, t VARCHAR(2)") == [(1, "abc")]
