@@ -136,4 +136,10 @@ def _set_aside(
     )
     within = f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval "
     upto = f"< '{end.isoformat()}'" if delivered.end else f"<= '{end.isoformat()}'"
-    replace_rows(uri, bad.toArrow(), within + upto)
+    rows = bad.toArrow()
+    if rows.num_rows != verdict.rows_quarantined:
+        raise AssertionError(
+            f"{table.id}: {verdict.rows_read} rows read are not {verdict.rows_accepted} accepted"
+            f" and {rows.num_rows} quarantined"
+        )
+    replace_rows(uri, rows, within + upto)
