@@ -1,7 +1,7 @@
 """The embedded main job: interval by interval, sources, then dimensions, then every view."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from sluice.runtime.ingest import INTERVALS, ingest
 from sluice.runtime.load import load
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.table import Table
@@ -18,7 +19,6 @@ from sluice.storage.intervals import deliveries
 from sluice.storage.lake import layout
 
 Step = Callable[[BatchReport], None]
-VIEWS = ("topk", "cogroup", "lookup", "window_store")
 
 
 def run(
@@ -29,55 +29,54 @@ def run(
     on_step: Step = lambda _: None,
 ) -> None:
     """Run a pipeline over `intervals`; `on_step` hears of every table as it is done."""
-    tables = project.graph.pipeline(pipeline.name)
-    for interval in intervals:
-        this = Run(id=f"{pipeline.name}-{interval.start:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}")
-        for report in _interval(spark, project, tables, interval, this):
-            on_step(report)
-
-
-def _interval(
-    spark: Spark, project: Project, tables: Iterable[Table], interval: Interval, this: Run
-) -> Iterator[BatchReport]:
-    """Every table of one interval. A failure stops what depends on it, and is raised last."""
-    steps = _Steps(spark, project, interval, this)
-    for kind in (("source",), ("dimension",), VIEWS):
-        for table in tables:
-            if table.kind in kind:
-                yield from steps.take(table)
-    if steps.failures:
-        raise next(iter(steps.failures.values()))
+    tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
+    with Workers(spark) as workers:
+        for interval in intervals:
+            name = f"{pipeline.name}-{interval.start:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+            steps = _Steps(project, interval, name)
+            for reports in workers.in_order(tables, project.graph, steps.take):
+                for report in reports:
+                    on_step(report)
+            steps.raise_first()
 
 
 @dataclass
 class _Steps:
-    """The steps of one interval, with what they hand to each other."""
+    """The steps of one interval, with what they hand to each other.
 
-    spark: Spark
+    A failure stops what depends on its table, and is raised when the rest is done.
+    """
+
     project: Project
     interval: Interval
-    this: Run
+    run_id: str
     pins: dict[str, int] = field(default_factory=dict)
     failures: dict[str, SluiceError] = field(default_factory=dict)
 
-    def take(self, table: Table) -> tuple[BatchReport, ...]:
+    def take(self, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
         """One table's step; nothing if a table that it is made from has failed."""
         if any(a.id in self.failures for a in self.project.graph.ancestors(table.id)):
             return ()
         try:
-            return self._step(table)
+            return self._step(spark, table)
         except SluiceError as error:
             self.failures[table.id] = error
             return ()
 
-    def _step(self, table: Table) -> tuple[BatchReport, ...]:
+    def raise_first(self) -> None:
+        """Raise the first failure, if there was one."""
+        for error in self.failures.values():
+            raise error
+
+    def _step(self, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
+        this = Run(self.run_id, self.pins)
         if table.kind == "source":
-            return ingest(self.spark, self.project, table, self.interval, self.this)
+            return ingest(spark, self.project, table, self.interval, this)
         if table.kind == "dimension":
-            reports = load(self.spark, self.project, table, self.this)
+            reports = load(spark, self.project, table, this)
             self.pins[table.id] = reports[-1].version or 0
             return reports
-        return advance(self.spark, self.project, table, Run(self.this.id, self.pins))
+        return advance(spark, self.project, table, this)
 
 
 def intervals_to_run(

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.runtime.jars import classpath
@@ -51,31 +52,50 @@ LARGE: Mapping[str, str] = {
 class Spark:
     """A session that starts at its first use."""
 
-    def __init__(self, settings: SparkSettings):
+    def __init__(self, settings: SparkSettings, first: "Spark | None" = None):
+        """`first`: whose application to share, with a session of its own."""
         self.settings = settings
+        self._first = first
+        self._starting = Lock()
 
-    @cached_property
+    @property
     def session(self) -> "SparkSession":
         """The session; the process's own if there is one."""
-        session = open_session(self.settings)
+        with self._starting:
+            return self._session
+
+    @cached_property
+    def _session(self) -> "SparkSession":
+        first = self._first
+        session = (
+            another_session(self.settings, first.session) if first else open_session(self.settings)
+        )
         for name, value in RUNTIME_CONF.items():
             session.conf.set(name, value)
         return session
 
+    def sibling(self) -> "Spark":
+        """Another session of the same application, for work at the same time.
+
+        Settings of a session, among them the number of a batch, concern one table at a time.
+        """
+        return Spark(self.settings, first=self._first or self)
+
     @property
     def is_started(self) -> bool:
         """Whether anything has needed it yet."""
-        return "session" in self.__dict__
+        return "_session" in self.__dict__
 
     def tune(self, *, small: bool) -> "SparkSession":
         """The session, set up for a small batch (few jobs) or a large one (many tasks)."""
+        session = self.session
         for name, value in (SMALL if small else LARGE).items():
             if name not in self.settings.conf:
-                self.session.conf.set(name, value)
-        return self.session
+                session.conf.set(name, value)
+        return session
 
     def stop(self) -> None:
-        """End it, if it was started."""
+        """End the application, if it was started."""
         if self.is_started:
             self.session.stop()
 
@@ -93,9 +113,8 @@ def open_session(settings: SparkSettings) -> "SparkSession":
     """A session by the project's settings, or by SPARK_REMOTE, or that of spark-submit."""
     from pyspark.sql import SparkSession
 
-    remote = os.environ.get("SPARK_REMOTE")
-    if remote or settings.engine == "connect":
-        return SparkSession.Builder().remote(remote or settings.remote).getOrCreate()
+    if remote := _remote(settings):
+        return SparkSession.Builder().remote(remote).getOrCreate()
     if active := SparkSession.getActiveSession():
         return active
     os.environ.update(environment())
@@ -104,6 +123,21 @@ def open_session(settings: SparkSettings) -> "SparkSession":
     for name, value in local_conf(settings).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkSession":
+    """A session of the same application, with settings of its own."""
+    if remote := _remote(settings):
+        from pyspark.sql import SparkSession
+
+        return SparkSession.Builder().remote(remote).create()
+    return session.newSession()
+
+
+def _remote(settings: SparkSettings) -> str | None:
+    """Where the Spark Connect server is, if there is one to be used."""
+    configured = settings.remote if settings.engine == "connect" else None
+    return os.environ.get("SPARK_REMOTE") or configured
 
 
 def local_conf(settings: SparkSettings) -> dict[str, str]:

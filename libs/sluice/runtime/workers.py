@@ -1,0 +1,66 @@
+"""Doing the tables of a run at the same time, each after those that it is made from.
+
+A small batch keeps one core busy with planning; the others take another table meanwhile. Each
+worker has a Spark session of its own, because a session's settings concern the table it writes.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from graphlib import TopologicalSorter
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Self, TypeVar
+
+from sluice.runtime.session import Spark
+from sluice.specs.graph import Graph
+from sluice.specs.table import Table
+
+T = TypeVar("T")
+MOST = 4
+
+
+class Workers:
+    """A few threads with a session each."""
+
+    def __init__(self, spark: Spark):
+        count = min(MOST, os.cpu_count() or 1)
+        self._idle: SimpleQueue[Spark] = SimpleQueue()
+        for worker in [spark, *(spark.sibling() for _ in range(count - 1))]:
+            self._idle.put(worker)
+        self._threads = ThreadPoolExecutor(count)
+
+    def in_order(
+        self, tables: Iterable[Table], graph: Graph, do: Callable[[Spark, Table], T]
+    ) -> Iterator[T]:
+        """What `do` returns for each table, as they are done; inputs come before their views."""
+        wanted = {table.id: table for table in tables}
+        above = {i: {a.id for a in graph.ancestors(i)} & wanted.keys() for i in wanted}
+        order = TopologicalSorter(above)
+        order.prepare()
+        running: dict[Future[T], str] = {}
+        while order.is_active():
+            for ready in order.get_ready():
+                running[self._threads.submit(self._with_session, do, wanted[ready])] = ready
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                order.done(running.pop(future))
+                yield future.result()
+
+    def _with_session(self, do: Callable[[Spark, Table], T], table: Table) -> T:
+        spark = self._idle.get()
+        try:
+            return do(spark, table)
+        finally:
+            self._idle.put(spark)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._threads.shutdown(cancel_futures=True)
