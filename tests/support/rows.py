@@ -1,5 +1,6 @@
 """Strategies for small, nasty values: few keys, ties, nulls, negative numbers, late times."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -24,6 +25,6 @@ groups = maybe(st.sampled_from(["a", "b"]))
 numbers = maybe(st.integers(-3, 3))
 words = maybe(st.sampled_from(["x", "y", "Y", ""]))
 money = maybe(st.integers(-500, 500).map(lambda cents: Decimal(cents).scaleb(-2)))
-floats = maybe(st.sampled_from([0.1, 0.2, -0.3, 1e9, 0.0]))
+floats = maybe(st.sampled_from([0.1, 0.2, -0.3, 1e9, -0.0]))
+not_finite = st.sampled_from([math.nan, math.inf, -math.inf])
 times = maybe(st.integers(-150, 150).map(lambda n: NOON + n * 10 * MINUTE))
-sure_times = times.filter(lambda time: time is not None)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import MapType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 CHANGE = "_sluice_change"
 
@@ -49,11 +49,40 @@ def _named(columns: Sequence[str]) -> list[Column]:
 
 
 def _same(rows: DataFrame, columns: Sequence[str]) -> Column:
-    maps = {f.name for f in rows.schema.fields if isinstance(f.dataType, MapType)}
+    types = {f.name: f.dataType for f in rows.schema.fields}
     same = F.lit(True)
     for name in columns:
-        old, new = (F.col(side).getField(name) for side in _SIDES)
-        if name in maps:
-            old, new = (F.array_sort(F.map_entries(image)) for image in (old, new))
+        old, new = (_ordered(F.col(side).getField(name), types[name]) for side in _SIDES)
         same = same & old.eqNullSafe(new)
     return same
+
+
+def _ordered(value: Column, type_: DataType) -> Column:
+    """`value` with its maps, which Spark doesn't compare, as arrays of entries in order."""
+    match type_:
+        case MapType():
+            return F.array_sort(_ordered(F.map_entries(value), _entries(type_)))
+        case ArrayType() if _has_map(type_):
+            return F.transform(value, lambda item: _ordered(item, type_.elementType))
+        case StructType() if _has_map(type_):
+            fields = [_ordered(value.getField(f.name), f.dataType).alias(f.name) for f in type_]
+            return F.when(value.isNotNull(), F.struct(*fields))
+        case _:
+            return value
+
+
+def _entries(type_: MapType) -> ArrayType:
+    entry = StructType().add("key", type_.keyType).add("value", type_.valueType)
+    return ArrayType(entry)
+
+
+def _has_map(type_: DataType) -> bool:
+    match type_:
+        case MapType():
+            return True
+        case ArrayType():
+            return _has_map(type_.elementType)
+        case StructType():
+            return any(_has_map(f.dataType) for f in type_)
+        case _:
+            return False

@@ -2,8 +2,8 @@
 
 Each aggregate of a stream has one argument column, a struct that is null for rows that don't count
 (other streams' rows, rows that FILTER drops). Additive aggregates are sums over weighted rows, so
-a retraction subtracts; the others need all rows of the group. Floating point is summed as DECIMAL
-and rounded once, so that a result does not depend on order.
+a retraction subtracts; the others need all rows of the group. Names of the state's columns that
+begin with an underscore can't meet a user's.
 """
 
 from collections.abc import Sequence
@@ -14,20 +14,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     DataType,
     DecimalType,
-    DoubleType,
-    FloatType,
     LongType,
     StructType,
 )
 
 from sluice.changelog.net import WEIGHT
+from sluice.operators import exact
 from sluice.specs.expression import Aggregate, Expression, SortKey
 
 ADDITIVE = frozenset({"count", "sum", "avg", "bool_or", "bool_and"})
 COUNTS = frozenset({"count", "count_distinct", "approx_count_distinct"})
 COLLECTIONS = frozenset({"collect_list", "collect_set"})
-_EXACT = DecimalType(38, 18)
-_FLOAT = "__float"
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,6 @@ class Accumulator:
     name: str
     aggregate: Aggregate
     ties: tuple[str, ...]
-
-    @property
-    def column(self) -> str:
-        """The name of its argument column and of its state."""
-        return f"{self.stream}__{self.name}"
 
     @property
     def is_additive(self) -> bool:
@@ -56,9 +48,7 @@ class Accumulator:
         order = [F.expr(k.expression.sql).alias(f"o{i}") for i, k in enumerate(spec.order_by)]
         ties = [F.col(f"`{c}`").alias(f"k{i}") for i, c in enumerate(self.used_ties)]
         struct = F.struct(value.alias("v"), *order, *ties)
-        return (F.when(F.expr(spec.filter.sql), struct) if spec.filter else struct).alias(
-            self.column
-        )
+        return (F.when(F.expr(spec.filter.sql), struct) if spec.filter else struct).alias(self.name)
 
     @property
     def expressions(self) -> list[Expression]:
@@ -77,40 +67,56 @@ class Accumulator:
 
         `weighted`: rows carry a weight, which additive aggregates multiply by.
         """
-        value = F.col(f"`{self.column}`").getField("v")
+        value = F.col(f"`{self.name}`").getField("v")
         if not self.is_additive:
-            return [self._whole(value).alias(self.column)]
+            return [self._whole(value).alias(self.name)]
         weight = F.col(WEIGHT) if weighted else F.lit(1)
-        counted = _sum(F.when(value.isNotNull(), weight), LongType())
-        if self.aggregate.function == "count":
-            return [counted.alias(self.column)]
-        if self.aggregate.function in ("bool_or", "bool_and"):
-            total = _sum(F.when(value, weight), LongType())
-        else:
-            summand = value.cast(_EXACT) if is_float(value_type) else value
-            total = _sum(_times(summand, weight, weighted), sum_type(value_type))
-        return [total.alias(self._total(value_type)), counted.alias(f"{self.column}__n")]
 
-    def _total(self, value_type: DataType) -> str:
-        return self.column + (_FLOAT if is_float(value_type) else "")
+        def count(condition: Column) -> Column:
+            return _sum(F.when(condition, weight), LongType())
+
+        def total(number: Column) -> Column:
+            return _sum(_times(number, weight, weighted), sum_type(value_type))
+
+        counted = count(value.isNotNull())
+        if self.aggregate.function == "count":
+            return [counted.alias(self.name)]
+        if self.aggregate.function in ("bool_or", "bool_and"):
+            parts = [count(value).alias(self.name)]
+        elif exact.is_float(value_type):
+            parts = exact.columns_of(self.name, value, total, count)
+        else:
+            parts = [total(value).alias(self.name)]
+        return [*parts, counted.alias(self._counted)]
+
+    @property
+    def _counted(self) -> str:
+        return f"_n_{self.name}"
 
     def finish(self, state: StructType) -> Column:
         """The value, from the state columns of a table with the schema `state`."""
-        counted = F.col(f"`{self.column}__n`")
-        name = next(n for n in (self.column, self.column + _FLOAT) if n in state.names)
-        total, as_float = F.col(f"`{name}`"), name.endswith(_FLOAT)
+        if self._counted not in state.names:
+            return F.col(f"`{self.name}`")
+        counted = F.col(f"`{self._counted}`")
+        if self.name not in state.names:
+            mean = self.aggregate.function == "avg"
+            result = exact.read(
+                self.name, lambda total: (total / counted if mean else total).cast("double")
+            )
+        else:
+            result = self._finished(F.col(f"`{self.name}`"), counted, state)
+        return F.when(counted > 0, result)
+
+    def _finished(self, total: Column, counted: Column, state: StructType) -> Column:
         match self.aggregate.function:
-            case "sum":
-                result = total.cast("double") if as_float else total
             case "avg":
-                result = _average(total, counted, state[name].dataType, as_float)
+                return _average(total, counted, state[self.name].dataType)
             case "bool_or":
-                result = total > 0
+                return total > 0
             case "bool_and":
-                result = total == counted
+                return total == counted
             case _:
                 return total
-        return F.when(counted > 0, result)
 
     def _whole(self, value: Column) -> Column:
         match self.aggregate.function:
@@ -121,11 +127,11 @@ class Accumulator:
             case "collect_set":
                 return F.array_sort(F.collect_set(value))
             case name:
-                parameters = [F.lit(p) for p in self.aggregate.parameters]
+                parameters = [_literal(p) for p in self.aggregate.parameters]
                 return F.call_function(name, value, *parameters)
 
     def _ordered(self, value: Column) -> Column:
-        argument = F.col(f"`{self.column}`")
+        argument = F.col(f"`{self.name}`")
         if self.aggregate.function == "collect_list":
             kept = self._sorted(F.collect_list(F.when(value.isNotNull(), argument)))
             return F.transform(kept, lambda row: row.getField("v"))
@@ -157,15 +163,10 @@ def compare(a: Column, b: Column, order: Sequence[tuple[str, bool, bool]]) -> Co
     return result
 
 
-def is_float(value: DataType) -> bool:
-    """Whether values of this type are approximate."""
-    return isinstance(value, FloatType | DoubleType)
-
-
 def sum_type(value: DataType) -> DataType:
     """The type in which values are summed: that of Spark's own sum, floats as DECIMAL(38,18)."""
-    if is_float(value):
-        return _EXACT
+    if exact.is_float(value):
+        return exact.EXACT
     if isinstance(value, DecimalType):
         return DecimalType(min(38, value.precision + 10), value.scale)
     return LongType()
@@ -181,13 +182,15 @@ def _times(value: Column, weight: Column, weighted: bool) -> Column:
     return F.when(weight == 1, value).when(weight == -1, -value).otherwise(value * weight)
 
 
-def _average(total: Column, counted: Column, summed: DataType, as_float: bool) -> Column:
-    if as_float:
-        return (total / counted).cast("double")
+def _average(total: Column, counted: Column, summed: DataType) -> Column:
     if isinstance(summed, DecimalType):
         precision = 38 if summed.precision == 38 else summed.precision - 6
         return (total / counted).cast(DecimalType(precision, min(38, summed.scale + 4)))
     return total.cast("double") / counted
+
+
+def _literal(value: object) -> Column:
+    return F.array(*map(_literal, value)) if isinstance(value, tuple) else F.lit(value)
 
 
 def _order(aggregate: Aggregate) -> list[tuple[str, bool, bool]]:

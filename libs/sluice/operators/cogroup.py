@@ -88,26 +88,30 @@ class CogroupState(Operator):
     def apply(self, old: DataFrame, change: DataFrame) -> DataFrame:
         """The new state of the touched groups: old + change, without the groups that emptied."""
         sums = {f.name: f.dataType for f in old.schema.fields if f.name not in self.by}
-        unchanged = {c: F.lit(0).cast(t) for c, t in sums.items() if c not in change.columns}
-        both = old.unionByName(change.withColumns(unchanged))
+        unchanged = [c for c in sums if c not in change.columns]
+        zeros = (F.lit(0).cast(sums[c]).alias(c) for c in unchanged)
+        both = old.unionByName(change.select("*", *zeros))
         added = [F.sum(F.col(f"`{c}`")).cast(t).alias(c) for c, t in sums.items()]
         return both.groupBy(*names(self.by)).agg(*added).where(self._alive())
 
     def _prepare(self, name: str, rows: DataFrame, extra: list[str]) -> DataFrame:
         stream = self.spec.streams[name]
         kept = rows.where(F.expr(stream.where.sql)) if stream.where else rows
-        windowed: list[str] = []
-        if self.spec.window and self.is_session:
-            time = f"`{self._time(stream)}`"
-            kept = kept.where(f"{time} IS NOT NULL").withColumn(windows.TIME, F.col(time))
-            kept = kept.withColumn(windows.END, windows.alone(self.spec.window))
-            windowed = [windows.TIME, windows.END]
-        elif self.spec.window:
-            kept = windows.assign(kept, self.spec.window, self._time(stream) or "")
-            windowed = [windows.START, windows.END]
+        time = self._time(stream)
+        timed = [F.col(f"`{time}`").cast("timestamp").alias(windows.TIME)] if time else []
         keys = [F.expr(e.sql).alias(k) for k, e in zip(self.spec.key, stream.key, strict=True)]
         arguments = [a.argument() for a in self.accumulators() if a.stream == name]
-        return kept.select(*windowed, *keys, F.lit(name).alias(_STREAM), *arguments, *extra)
+        taken = kept.select(*timed, *keys, F.lit(name).alias(_STREAM), *arguments, *extra)
+        return self._windowed(taken)
+
+    def _windowed(self, rows: DataFrame) -> DataFrame:
+        """Rows with TIME in their windows; a session's are found once all rows are together."""
+        if self.spec.window is None:
+            return rows
+        if self.is_session:
+            timed = rows.where(F.col(windows.TIME).isNotNull())
+            return timed.withColumn(windows.END, windows.alone(self.spec.window))
+        return windows.assign(rows, self.spec.window, windows.TIME).drop(windows.TIME)
 
     def _accumulate(self, rows: DataFrame, weighted: bool) -> DataFrame:
         weight = F.col(WEIGHT) if weighted else F.lit(1)
@@ -117,9 +121,9 @@ class CogroupState(Operator):
             for s, n in zip(self.spec.streams, mine, strict=True)
         ]
         state: list[Column] = []
-        present = [a for a in self.accumulators() if a.column in rows.columns]
+        present = [a for a in self.accumulators() if a.name in rows.columns]
         for accumulator in present:
-            argument = rows.schema[accumulator.column].dataType
+            argument = rows.schema[accumulator.name].dataType
             assert isinstance(argument, StructType)
             state += accumulator.state(argument["v"].dataType, weighted)
         return rows.groupBy(*names(self.by)).agg(*counts, *state)
@@ -182,7 +186,7 @@ class CogroupView(Operator):
 
 def rows_column(stream: str) -> str:
     """The state column that counts a stream's rows."""
-    return f"{stream}__rows"
+    return f"_rows_{stream}"
 
 
 def _initial(accumulator: Accumulator) -> object:

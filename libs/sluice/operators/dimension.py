@@ -5,7 +5,7 @@ A key's first version is valid from the beginning of time where the source does 
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -15,6 +15,7 @@ from sluice.specs.dimension import DimensionView
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def versions_by_load(
@@ -34,13 +35,18 @@ def versions_by_load(
     fresh = _anti(loaded, current, values)
     begun = [
         (_semi(fresh, known, key), now),
-        (_anti(fresh, known, key), F.lit(BEGINNING).cast("timestamp")),
+        (_anti(fresh, known, key), F.timestamp_micros(F.lit(_micros(BEGINNING)))),
     ]
     result = old.where(~F.col(CURRENT)).unionByName(unchanged).unionByName(closed)
     for rows, start in begun:
         opened = rows.withColumn(FROM, start).withColumn(TO, F.lit(None).cast("timestamp"))
         result = result.unionByName(opened.withColumn(CURRENT, F.lit(True)))
     return result
+
+
+def _micros(moment: datetime) -> int:
+    """Since the epoch: a literal time would go through Java's calendar, which has other days."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def versions_by_column(
