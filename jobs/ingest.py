@@ -7,17 +7,21 @@ from sluice.cli.job import Job, run_job
 from sluice.runtime.ingest import ingest
 from sluice.runtime.load import load
 from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+from sluice.runtime.stream import ingest_stream, is_stream
+from sluice.specs.table import Table
 
 
-def work(job: Job) -> Iterator[BatchReport]:
-    """Each source, interval by interval; a dimension as it is now."""
-    for table in job.tables:
-        if table.kind == "dimension":
-            yield from load(job.spark, job.project, table, job.run)
-            continue
+def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
+    """A source, interval by interval; a stream or a dimension as it is now."""
+    if table.kind == "dimension":
+        yield from load(spark, job.project, table, job.run)
+    elif is_stream(table):
+        yield from ingest_stream(spark, job.project, table, job.run)
+    else:
         for interval in job.intervals(table.pipeline):
-            yield from ingest(job.spark, job.project, table, interval, job.run)
+            yield from ingest(spark, job.project, table, interval, job.run)
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(work))
+    sys.exit(run_job(step))

@@ -19,7 +19,8 @@ from sluice.runtime.report import BatchReport
 from sluice.runtime.run import intervals_to_run
 from sluice.runtime.run import run as run_pipeline
 from sluice.runtime.session import Spark, with_spark
-from sluice.specs.interval import parse_time
+from sluice.runtime.stream import ingest_stream, is_stream
+from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.project import load as load_project
 from sluice.specs.table import Table
@@ -67,18 +68,22 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
 
 @click.command()
 @click.argument("source")
-@click.option("--start", required=True, metavar="T", help="The first instant.")
-@click.option("--end", required=True, metavar="T", help="The instant after the last.")
+@start_option
+@end_option
 @format_option
 @config_option
-def ingest(source: str, start: str, end: str, format_: Format, config: str) -> None:
-    """Deliver the intervals of [START, END) of SOURCE; each replaces what it delivered before."""
+def ingest(source: str, start: str | None, end: str | None, format_: Format, config: str) -> None:
+    """Deliver the intervals of [START, END) of SOURCE; each replaces what it delivered before.
+
+    Of a stream, whatever has arrived: it takes no bounds.
+    """
     project = load_project(config)
     table = _table(project, source, "source")
-    schedule = project.pipelines[table.pipeline].schedule
-    intervals = schedule.intervals(parse_time(start), parse_time(end))
+    intervals = _intervals(project, table, start, end)
 
-    def work(spark: Spark) -> list[BatchReport]:
+    def work(spark: Spark) -> Iterable[BatchReport]:
+        if is_stream(table):
+            return ingest_stream(spark, project, table, _run("ingest"))
         done = (ingest_interval(spark, project, table, i, _run("ingest")) for i in intervals)
         return [report for reports in done for report in reports]
 
@@ -144,6 +149,19 @@ def _view(project: Project, name: str) -> Table:
             hint="`sluice ingest` delivers sources, `sluice load` dimensions",
         )
     return table
+
+
+def _intervals(
+    project: Project, table: Table, start: str | None, end: str | None
+) -> list[Interval]:
+    if is_stream(table):
+        if start or end:
+            raise UsageError(f"{table.id} is a stream: it is read as things arrive, without bounds")
+        return []
+    if not start or not end:
+        raise UsageError(f"{table.id} is delivered by interval: give --start and --end")
+    schedule = project.pipelines[table.pipeline].schedule
+    return schedule.intervals(parse_time(start), parse_time(end))
 
 
 def _run(step: str) -> Run:

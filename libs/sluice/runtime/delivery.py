@@ -106,7 +106,7 @@ def arriving(session: SparkSession, delivery: Delivery) -> Reading:
     spec = delivery.spec.model_copy(update={"path": delivery.path})
     found = read(session, spec, delivery.files)
     rows = found.rows
-    if spec.time and not delivery.spec.has_pattern:
+    if spec.time and not delivery.spec.has_pattern and spec.delivery == "interval":
         rows = rows.where(_of_interval(spec.time, delivery.interval))
     return Reading(judged(rows, delivery), found.warnings)
 

@@ -16,11 +16,15 @@ from sluice.storage.landing import LandedFile
 
 FIRST_BYTES = 1_000_000
 NANOS = "NANOS"
-_GONE = (FileNotFoundError, PermissionError, ConnectionError, TimeoutError)
+_FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
 
 class Unreadable(Exception):
     """The file is not what its format says."""
+
+
+class Gone(Unreadable):
+    """The file was listed, but is not there any more."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,10 @@ def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileH
         return _parquet_head(file)
     if format_ == "csv" and options.get("header", "true").lower() == "true":
         return _csv_head(file, options)
-    return _json_head(file) if format_ == "json" else FileHead(file, (), is_complete=False)
+    if format_ == "json":
+        return _json_head(file)
+    _opened(file, lambda f, path: f.open_input_file(path).close())
+    return FileHead(file, (), is_complete=False)
 
 
 def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
@@ -93,8 +100,10 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, str], Any]) -> Any:
         filesystem, path = FileSystem.from_uri(file.uri)
     try:
         return work(filesystem, path)
-    except _GONE as error:
-        raise Retryable(f"{file.uri} was listed, but can't be opened now: {error}") from error
+    except FileNotFoundError as error:
+        raise Gone("it went away before it was read") from error
+    except _FAULTS as error:
+        raise Retryable(f"{file.uri} can't be opened now: {error}") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
         why = str(error).splitlines()
         raise Unreadable(why[0] if why else type(error).__name__) from error

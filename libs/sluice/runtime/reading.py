@@ -15,7 +15,7 @@ from sluice.errors import QualityStop, Retryable
 from sluice.operators.operator import union
 from sluice.quality.tally import FILE, REASON
 from sluice.runtime.conversion import Declared, empty
-from sluice.runtime.filehead import FileHead, Unreadable, head_of
+from sluice.runtime.filehead import FileHead, Gone, Unreadable, head_of
 from sluice.runtime.formats import READERS, store
 from sluice.storage.landing import LandedFile
 
@@ -71,6 +71,8 @@ def _heads(
         try:
             head = head_of(file, spec.format, spec.options)
         except Unreadable as error:
+            if isinstance(error, Gone) and spec.delivery != "stream":
+                raise Retryable(f"{_id(spec)}: {file.uri}: {error}") from error
             broken.append((file, str(error)))
             continue
         if head.is_empty:

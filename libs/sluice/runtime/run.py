@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sluice.errors import SluiceError, UsageError
 from sluice.runtime.batch import Run, advance
@@ -11,6 +11,7 @@ from sluice.runtime.ingest import INTERVALS, ingest
 from sluice.runtime.load import load
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.runtime.stream import ingest_stream, is_stream
 from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval
 from sluice.specs.project import Pipeline, Project
@@ -28,12 +29,19 @@ def run(
     intervals: Iterable[Interval],
     on_step: Step = lambda _: None,
 ) -> None:
-    """Run a pipeline over `intervals`; `on_step` hears of every table as it is done."""
+    """Run a pipeline over `intervals`; `on_step` hears of every table as it is done.
+
+    Streams are read in the first of them; where there is none, in a round of their own.
+    """
     tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
+    rounds: list[Interval | None] = list(intervals)
+    if not rounds and (any(is_stream(t) for t in tables) or not pipeline.sources):
+        rounds = [None]
     with Workers(spark) as workers:
-        for interval in intervals:
-            name = f"{pipeline.name}-{interval.start:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-            steps = _Steps(project, interval, name)
+        for nth, interval in enumerate(rounds):
+            at = interval.start if interval else datetime.now(UTC)
+            name = f"{pipeline.name}-{at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+            steps = _Steps(project, interval, name, with_streams=nth == 0)
             for reports in workers.in_order(tables, project.graph, steps.take):
                 for report in reports:
                     on_step(report)
@@ -48,8 +56,9 @@ class _Steps:
     """
 
     project: Project
-    interval: Interval
+    interval: Interval | None
     run_id: str
+    with_streams: bool = True
     pins: dict[str, int] = field(default_factory=dict)
     failures: dict[str, SluiceError] = field(default_factory=dict)
 
@@ -71,7 +80,9 @@ class _Steps:
     def _step(self, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
         this = Run(self.run_id, self.pins)
         if table.kind == "source":
-            return ingest(spark, self.project, table, self.interval, this)
+            if is_stream(table):
+                return ingest_stream(spark, self.project, table, this) if self.with_streams else ()
+            return ingest(spark, self.project, table, self.interval, this) if self.interval else ()
         if table.kind == "dimension":
             reports = load(spark, self.project, table, this)
             self.pins[table.id] = reports[-1].version or 0
@@ -94,6 +105,8 @@ def intervals_to_run(
         return pipeline.schedule.intervals(start, end)
     if start is not None or end is not None:
         raise UsageError("give both --start and --end, or neither")
+    if all(source.delivery == "stream" for source in pipeline.sources.values()):
+        return []
     first = pipeline.start_date
     if first is None:
         raise UsageError(
@@ -115,6 +128,7 @@ def _delivered_by_all(project: Project, pipeline: Pipeline) -> set[Interval]:
     lake = layout(project)
     known = [
         {d.interval for d in deliveries(lake.uri(f"{pipeline.name}.{name}", INTERVALS))}
-        for name in pipeline.sources
+        for name, source in pipeline.sources.items()
+        if source.delivery == "interval"
     ]
     return set.intersection(*known) if known else set()

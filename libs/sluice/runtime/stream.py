@@ -1,0 +1,180 @@
+"""Stream delivery: what arrived since the last run passes the gate, one delivery a micro-batch.
+
+A micro-batch is an interval of its own, from the instant of its arrival: its rows replace nothing
+but what an interrupted run left of it. The commit's position names the version of the arrivals
+that it reflects, and the next run goes on from there. Nothing is read twice, nothing is passed by.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.errors import HistoryLost
+from sluice.operators.operator import union
+from sluice.quality.sql import text
+from sluice.quality.tally import FILE, RAW
+from sluice.runtime.arrivals import ARRIVALS, ARRIVED, FILES, Stream
+from sluice.runtime.batch import Run, advance
+from sluice.runtime.conversion import BLOCK, ROW, converted, ddl, empty
+from sluice.runtime.delivery import (
+    INTERVALS,
+    Delivery,
+    check_presence,
+    judged,
+    keeps_deliveries,
+    stored_as,
+)
+from sluice.runtime.ingest import check_definition, replace_interval, unchanged
+from sluice.runtime.nodes import internal
+from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+from sluice.specs.interval import Interval
+from sluice.specs.project import Project
+from sluice.specs.source import Source
+from sluice.specs.table import Table
+from sluice.storage import landing
+from sluice.storage.lake import layout
+from sluice.storage.landing import LandedFile
+from sluice.storage.position import Head, Pin, head
+from sluice.storage.table import check_feed, feed
+
+
+def is_stream(table: Table) -> bool:
+    """Whether it is a source that is read as things arrive, not by interval."""
+    return isinstance(table.spec, Source) and table.spec.delivery == "stream"
+
+
+def ingest_stream(
+    spark: Spark, project: Project, table: Table, run: Run
+) -> tuple[BatchReport, ...]:
+    """Deliver what has arrived. Safe to repeat; where nothing has, nothing is committed."""
+    spec, lake = table.spec, layout(project)
+    assert isinstance(spec, Source)
+    path = project.resolve(spec.path) if spec.path else ""
+    stream = Stream.of(table, spec, path, lake)
+    target = stored_as(table, spec)
+    check_definition(table, head(lake.uri(target)))
+    warnings = stream.check()
+    files = tuple(landing.list_files(path)) if path else ()
+    check_presence(table, spec, path, files)
+    if files or spec.format == "kafka":
+        stream.receive(spark.tune(small=True), run)
+    reports = list(_deliver(spark, project, stream, target, run))
+    if not reports and (at := head(lake.uri(target))):
+        reports.append(unchanged(target, at))
+    if keeps_deliveries(spec):
+        reports += advance(spark, project, table, run)
+    return tuple(_with(report, warnings) for report in reports)
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """One micro-batch: its instant, and the version of the arrivals that it came with."""
+
+    at: datetime
+    version: int
+    files: tuple[LandedFile, ...] = ()
+
+
+def _deliver(
+    spark: Spark, project: Project, stream: Stream, target: str, run: Run
+) -> Iterator[BatchReport]:
+    """A report for each micro-batch that the table does not reflect yet."""
+    now, name = head(stream.uri), internal(stream.table.id, ARRIVALS)
+    after = _reflected(head(layout(project).uri(target)), target, name, now)
+    if now is None or after >= now.data_version:
+        return
+    check_feed(stream.uri, name, target, after, now.version)
+    session = spark.tune(small=True)
+    rows = feed(session, stream.uri, after, now.version).where("_change_type = 'insert'")
+    of_files = stream.spec.format in FILES
+    for arrival in _arrivals_of_files(rows) if of_files else _arrivals_of_rows(rows):
+        delivery = _delivery(project, stream, target, arrival)
+        pin = {name: Pin(now.table, arrival.version)}
+        arrived = None if of_files else _judged_rows(session, stream, rows, delivery)
+        yield replace_interval(spark, project, delivery, run, arrived=arrived, inputs=pin)
+
+
+def _reflected(before: Head | None, target: str, name: str, now: Head | None) -> int:
+    """The version of the arrivals that the table reflects."""
+    pin = before.position.inputs.get(name) if before and before.position else None
+    if pin is None:
+        return 0
+    if now is None or now.table != pin.table or now.version < pin.version:
+        raise HistoryLost(
+            f"{target} reflects version {pin.version} of {name}, which has been replaced or cut",
+            hint="bring the arrivals back; or move the source's tables away and read all anew",
+        )
+    return pin.version
+
+
+def _arrivals_of_rows(rows: DataFrame) -> Iterator[_Arrival]:
+    version = F.max("_commit_version").alias("version")
+    for found in rows.groupBy(ARRIVED).agg(version).orderBy("version").toArrow().to_pylist():
+        yield _Arrival(found[ARRIVED], found["version"])
+
+
+def _arrivals_of_files(rows: DataFrame) -> Iterator[_Arrival]:
+    listed = rows.select(ARRIVED, "_commit_version", "path", "length", "modified").toArrow()
+    by_batch: dict[tuple[int, datetime], list[LandedFile]] = defaultdict(list)
+    for row in listed.to_pylist():
+        file = LandedFile(
+            row["path"].removeprefix("file:"), row["length"], round(row["modified"].timestamp())
+        )
+        by_batch[row["_commit_version"], row[ARRIVED]].append(file)
+    for (version, at), files in sorted(by_batch.items()):
+        yield _Arrival(at, version, tuple(sorted(files, key=lambda f: f.uri)))
+
+
+def _delivery(project: Project, stream: Stream, target: str, arrival: _Arrival) -> Delivery:
+    interval = Interval(arrival.at, arrival.at + timedelta(microseconds=1))
+    uri = layout(project).uri(stream.table.id, INTERVALS)
+    print_ = landing.fingerprint(arrival.files, str(arrival.version))
+    return Delivery(
+        *(stream.table, stream.spec, interval, stream.path, arrival.files, print_, ()),
+        stored_as=target,
+        intervals_uri=uri,
+    )
+
+
+def _judged_rows(
+    session: SparkSession, stream: Stream, rows: DataFrame, delivery: Delivery
+) -> DataFrame:
+    """A micro-batch's rows, where they were kept themselves."""
+    own = rows.where(F.col(ARRIVED) == F.lit(delivery.interval.start))
+    read = messages(own, stream.spec) if stream.spec.format == "kafka" else _of_table(own, stream)
+    return judged(union([empty(session, stream.spec), read]), delivery)
+
+
+def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
+    columns = [f"`{c}`" for c in stream.spec.types]
+    place = (
+        f"_sluice_version AS {BLOCK}",
+        f"xxhash64(to_json(struct({', '.join(columns)}))) AS {ROW}",
+    )
+    known = rows.selectExpr(*columns, f"{text(stream.path)} AS {FILE}", *place)
+    return converted(known, stream.spec)
+
+
+def messages(rows: DataFrame, spec: Source) -> DataFrame:
+    """Kafka's messages, each an object in JSON; its place is its partition and offset."""
+    schema = text(f"{ddl(spec)}, {RAW} STRING")
+    options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{RAW}')"
+    place = f"partition AS {BLOCK}", f"offset AS {ROW}"
+    parsed = rows.selectExpr(
+        f"from_json(value, {schema}, {options}) AS v", f"topic AS {FILE}", *place, "value"
+    )
+    wrong = (
+        "CASE WHEN value IS NULL THEN 'the message has no value' "
+        f"WHEN {RAW} IS NOT NULL THEN 'does not parse as the declared schema' END"
+    )
+    known = parsed.select("v.*", FILE, BLOCK, ROW, "value")
+    return converted(known, spec, reason=wrong, is_text=True)
+
+
+def _with(report: BatchReport, warnings: tuple[str, ...]) -> BatchReport:
+    return replace(report, warnings=(*warnings, *report.warnings))

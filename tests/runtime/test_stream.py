@@ -1,0 +1,289 @@
+"""Stream delivery: whatever has arrived since the last run, each of it exactly once."""
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from tests.runtime.landed import RUN, Landed, day, folder_of, write
+from tests.support.lake import Row, counted, folded
+
+from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
+from sluice.runtime import ingest as ingestion
+from sluice.runtime.report import BatchReport
+from sluice.runtime.run import intervals_to_run, run
+from sluice.runtime.stream import ingest_stream, messages
+from sluice.specs.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOT_NULL = "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}]"
+FEED = "{column: change_type, insert: [insert], update: [update_postimage], delete: [delete], "
+OF_FEED = f"change: {FEED}update_before: [update_preimage]}}"
+
+
+def declared(
+    extra: str = "", format_: str = "json", schema: str = "id INT, v INT", path: str = "in"
+) -> str:
+    return (
+        f"sources:\n  events: {{delivery: stream, path: landing/{path}, format: {format_}, "
+        f"schema: '{schema}'{', ' + extra if extra else ''}}}\n"
+    )
+
+
+class Streamed(Landed):
+    def arrive(self, **files: object) -> None:
+        """Further files beside those that are there."""
+        for name, content in files.items():
+            write(self.landing / "in" / name.replace("_", "."), content)  # type: ignore[arg-type]
+
+    def take(self) -> list[BatchReport]:
+        return list(ingest_stream(self.spark, self.project, self.table("events"), RUN))
+
+    def values(self) -> list[Row]:
+        return sorted(self.rows("events"), key=repr)
+
+
+def test_a_stream_takes_what_is_new_and_nothing_twice(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    lake.arrive(a_json=[{"id": 1}, {"id": 1}, {"id": 2}])
+    (report,) = lake.take()
+    assert (report.inserted, report.rows_in) == (3, 3)
+    before = lake.versions("events", "events__arrivals", "events__intervals")
+    (report,) = lake.take()
+    assert report.outcome == "unchanged"
+    assert lake.versions("events", "events__arrivals", "events__intervals") == before
+    lake.arrive(b_json=[{"id": 1}])
+    (report,) = lake.take()
+    assert (report.inserted, report.rows_in) == (1, 1)
+    assert counted(r["id"] for r in lake.values()) == counted([1, 1, 1, 2])
+    assert folded(lake.feed("events")) == counted(lake.stored("events"))
+    arrivals = DeltaTable(lake.uri("events__arrivals"))
+    assert lake.head("events").position.inputs["shop.events__arrivals"].version == (  # type: ignore[union-attr]
+        arrivals.version()
+    )
+
+
+def test_of_a_key_the_last_arrival_stands(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared("key: [id]"), spark)
+    lake.arrive(b_json=[{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    lake.take()
+    lake.arrive(a_json=[{"id": 1, "v": 9}])
+    deliveries, visible = lake.take()
+    assert (deliveries.inserted, visible.updated) == (1, 1)
+    assert lake.values() == [{"id": 1, "v": 9}, {"id": 2, "v": 2}]
+
+
+def test_bad_rows_go_aside_by_arrival(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared("key: [id], " + NOT_NULL % "quarantine"), spark)
+    lake.arrive(a_json='{"id":1,"v":1}\nnonsense\n')
+    lake.take()
+    lake.arrive(b_json='{"id":2}\n{"v":3}\n')
+    lake.take()
+    assert [q["reason"] for q in lake.quarantine()] == [
+        "does not parse as the declared schema",
+        "expected that v is not null",
+        "key column id is null",
+    ]
+    assert list(lake.noted().values()) == [(2, 1, 1), (2, 0, 2)]
+    assert lake.values() == [{"id": 1, "v": 1}]
+
+
+def test_files_of_differing_columns_stream_too(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(format_="csv"), spark)
+    lake.arrive(a_csv="id,v\n1,1\n", b_csv="v,id,w\n2,2,x\n", c_csv_gz="id,v\n3,x\n")
+    lake.take()
+    assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+    assert [q["reason"] for q in lake.quarantine()] == ["column v: x is no INT"]
+    parquet = Streamed(tmp_path / "p", declared(format_="parquet"), spark)
+    parquet.arrive(a_parquet=pa.table({"v": ["1"], "id": [1]}), b_parquet=b"junk")
+    parquet.take()
+    assert parquet.values() == [{"id": 1, "v": 1}]
+    assert parquet.quarantine()[0]["reason"].startswith("the file can't be read")
+
+
+def test_what_was_stopped_comes_through_once_it_is_mended(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "stop"), spark)
+    lake.arrive(a_json=[{"id": 1}])
+    for _ in range(2):
+        with pytest.raises(QualityStop):
+            lake.take()
+    lake.arrive(b_json=[{"id": 2, "v": 2}], a_json=[{"id": 1, "v": 1}])
+    assert [r.inserted for r in lake.take()] == [1, 1]
+    assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+
+
+def test_a_file_that_went_away_before_it_was_read_leaves_its_trace(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "stop"), spark)
+    lake.arrive(a_json=[{"id": 1}])
+    with pytest.raises(QualityStop):
+        lake.take()
+    (lake.landing / "in" / "a.json").unlink()
+    lake.arrive(b_json=[{"id": 2, "v": 2}])
+    lake.take()
+    assert lake.values() == [{"id": 2, "v": 2}]
+    (aside,) = lake.quarantine()
+    assert aside["reason"] == "the file can't be read: it went away before it was read"
+    assert aside["file"].endswith("a.json")
+
+
+@pytest.mark.parametrize("extra", ["", "key: [id]"])
+def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str
+) -> None:
+    lake = Streamed(tmp_path, declared(extra), spark)
+    original = ingestion.write
+
+    def crash_before(*_: object) -> None:
+        raise RuntimeError("power cut")
+
+    def crash_after(*given: object) -> None:
+        original(*given)  # type: ignore[arg-type]
+        raise RuntimeError("power cut")
+
+    for nth, crash in enumerate((crash_before, crash_after)):
+        lake.arrive(**{f"f{nth}_json": [{"id": nth}, {"id": nth}]})
+        with monkeypatch.context() as patched:
+            patched.setattr(ingestion, "write", crash)
+            with pytest.raises(RuntimeError, match="power cut"):
+                lake.take()
+    lake.arrive(z_json=[{"id": 7}])
+    lake.take()
+    copies = 1 if extra else 2
+    assert counted(r["id"] for r in lake.values()) == counted([0] * copies + [1] * copies + [7])
+
+
+def test_a_lost_checkpoint_without_a_key_is_an_error(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    lake.arrive(a_json=[{"id": 1}])
+    lake.take()
+    shutil.rmtree(lake.uri("events__checkpoint"))
+    for _ in range(2):
+        with pytest.raises(HistoryLost, match="would count a second time") as lost:
+            lake.take()
+    assert lost.value.exit_code == ExitCode.HISTORY
+    assert len(lake.values()) == 1
+
+
+def test_a_lost_checkpoint_with_a_key_reads_all_again_and_says_so(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared("key: [id]"), spark)
+    lake.arrive(a_json=[{"id": 1, "v": 1}])
+    lake.take()
+    shutil.rmtree(lake.uri("events__checkpoint"))
+    lake.arrive(b_json=[{"id": 2, "v": 2}])
+    reports = lake.take()
+    assert "is read again" in reports[0].warnings[0]
+    assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+    assert all(not r.warnings for r in lake.take())
+
+
+def test_nothing_has_arrived_yet(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    assert lake.take() == []
+    lake = Streamed(tmp_path / "b", declared("missing: fail"), spark)
+    with pytest.raises(UsageError, match="nothing was delivered at"):
+        lake.take()
+
+
+def test_an_event_time_far_ahead_of_its_arrival_is_set_aside(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared("time: at", schema="id INT, at TIMESTAMP"), spark)
+    now = datetime.now(UTC)
+    times = [now + timedelta(hours=h) for h in (-90_000, 0, 23, 25)]
+    lake.arrive(a_json=[{"id": i, "at": t.isoformat()} for i, t in enumerate(times)])
+    lake.take()
+    assert [r["id"] for r in lake.values()] == [0, 1, 2]
+
+
+def test_a_delta_table_streams_its_appends(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(format_="delta", schema="id INT", path="t"), spark)
+    table = str(lake.landing / "t")
+    for nth in range(2):
+        spark.range(nth, nth + 1).write.format("delta").mode("append").save(table)
+        lake.take()
+    assert lake.values() == [{"id": 0}, {"id": 1}]
+    assert lake.take()[0].outcome == "unchanged"
+
+
+@pytest.mark.parametrize("extra", ["key: [id], sequence: [commit_version], ", ""])
+def test_a_delta_table_streams_its_changelog(
+    spark: "SparkSession", tmp_path: Path, extra: str
+) -> None:
+    schema = "id INT, v INT, change_type STRING"
+    schema += ", commit_version BIGINT" if extra else ""
+    options = "options: {readChangeFeed: true}"
+    lake = Streamed(tmp_path, declared(f"{extra}{OF_FEED}, {options}", "delta", schema, "t"), spark)
+    table = f"delta.`{lake.landing / 't'}`"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, v INT) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2), (3, 3)")
+    lake.take()
+    spark.sql(f"UPDATE {table} SET v = 9 WHERE id = 1")
+    spark.sql(f"DELETE FROM {table} WHERE id = 2")
+    lake.take()
+    assert [(r["id"], r["v"]) for r in lake.values()] == [(1, 9), (3, 3)]
+
+
+def test_kafkas_messages_are_objects_in_json(spark: "SparkSession") -> None:
+    source = Source(
+        name="events",
+        pipeline="shop",
+        delivery="stream",
+        format="kafka",
+        schema="id INT, t STRING",
+        key=("id",),
+    )
+    values = ['{"id":1,"t":"a"}', "nonsense", None, '{"t":"b"}']
+    rows = [(v, "topic", 0, n) for n, v in enumerate(values)]
+    frame = spark.createDataFrame(rows, "value STRING, topic STRING, partition INT, offset BIGINT")
+    found = sorted(messages(frame, source).collect(), key=lambda r: r["_sluice_row"])
+    assert [(r["id"], r["t"]) for r in found] == [(1, "a"), (None, None), (None, None), (None, "b")]
+    assert [r["_sluice_reason"] for r in found] == [
+        None,
+        "does not parse as the declared schema",
+        "the message has no value",
+        "key column id is null",
+    ]
+
+
+def test_a_run_reads_a_stream_once_beside_the_intervals(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    daily = "  daily: {path: 'landing/{interval_start:%Y-%m-%d}/', format: json, schema: id INT}\n"
+    lake = Streamed(tmp_path, declared() + daily, spark)
+    lake.arrive(a_json=[{"id": 1}])
+    for nth in range(2):
+        lake.land(folder_of(nth), a_json=[{"id": nth}])
+    pipeline = lake.project.pipelines["shop"]
+    reports: list[BatchReport] = []
+    run(lake.spark, lake.project, pipeline, [day(0), day(1)], reports.append)
+    assert sorted(r.table for r in reports) == ["shop.daily", "shop.daily", "shop.events"]
+    due = intervals_to_run(lake.project, pipeline, None, None, day(2).start)
+    assert not {day(0), day(1)} & set(due)
+
+
+def test_a_pipeline_of_streams_alone_runs_without_intervals(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    pipeline = lake.project.pipelines["shop"]
+    lake.arrive(a_json=[{"id": 1}])
+    due = intervals_to_run(lake.project, pipeline, None, None, datetime.now(UTC))
+    assert due == []
+    run(lake.spark, lake.project, pipeline, due)
+    assert lake.values() == [{"id": 1, "v": None}]
