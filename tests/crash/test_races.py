@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day
 
@@ -15,8 +16,10 @@ from sluice.specs.interval import Interval
 from sluice.storage.intervals import deliveries
 
 
-@pytest.mark.parametrize("committer", ["delta-rs", "spark"])
-@pytest.mark.parametrize("place", ["committing:sales", "committing:totals__state"])
+@pytest.mark.parametrize(
+    ("place", "committer"),
+    [("committing:sales", "spark"), ("committing:totals__state", "delta-rs")],
+)
 def test_a_zombie_that_wakes_after_another_run_writes_nothing(
     pool: Pool,
     before: Shop,
@@ -35,10 +38,9 @@ def test_a_zombie_that_wakes_after_another_run_writes_nothing(
     zombie.resume()
     said = zombie.answer()
     assert said is not None
-    assert set(said["outcomes"]) <= {
-        *(f"shop.{t} unchanged" for t in ("totals__state", "totals", "best")),
-        *(f"shop.{t} position" for t in ("sales", "totals__state", "totals", "best")),
-    }
+    before_it_slept = {"shop.sales committed"} if "totals" in place else set()
+    wrote = {outcome for outcome in said["outcomes"] if outcome.endswith("committed")}
+    assert wrote == before_it_slept
     shop.check()
     assert shop.state() == state
     pool.give_back(zombie)
@@ -48,7 +50,7 @@ def test_two_runs_of_the_same_interval_at_once_end_as_one(
     pool: Pool, before: Shop, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
     worker = pool.take(another=False)
-    for number in range(3):
+    for number in range(2):
         shop = before.copy(tmp_path / f"shop-{number}", "spark" if number % 2 else "auto")
         worker.tell(shop, day(1))
         mine = attempt(lambda shop=shop: shop.run(day(1)))  # type: ignore[misc]
@@ -59,9 +61,7 @@ def test_two_runs_of_the_same_interval_at_once_end_as_one(
         shop.check()
         shop.run(day(1))
         shop.check()
-        state, whole = shop.state(), undisturbed
-        assert state["rows"] == whole["rows"]
-        assert state["commits"] == whole["commits"]
+        assert shop.state() == undisturbed
     pool.give_back(worker)
 
 
@@ -92,8 +92,6 @@ def ingested(shop: Shop, interval: Interval) -> list[str]:
 
 
 def rows_by_start(shop: Shop) -> dict[Any, int]:
-    from deltalake import DeltaTable
-
     found: dict[Any, int] = {}
     for row in DeltaTable(shop.uri("sales")).to_pyarrow_table().to_pylist():
         start = row["_sluice_interval"]

@@ -19,6 +19,7 @@ from sluice.runtime.session import Spark
 from sluice.specs import load
 from sluice.specs.interval import Interval
 from sluice.specs.settings import SparkSettings
+from sluice.storage import failpoint
 from sluice.storage.failpoint import VARIABLE
 
 MARK = "@sluice@ "
@@ -55,6 +56,7 @@ def main(folder: str) -> None:
     for line in sys.stdin:
         told = json.loads(line)
         os.environ[VARIABLE] = told.get("failpoint", "")
+        failpoint._passed.clear()
         try:
             answer(outcomes=perform(spark, told))
         except Exception as error:  # noqa: BLE001

@@ -231,7 +231,7 @@ ACTS = st.lists(st.sampled_from(["deliver", "advance", "advance", "optimise"]), 
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 SETTINGS = {
     "default": settings(max_examples=8, derandomize=True, **QUIET),
-    "deep": settings(max_examples=500, **QUIET),
+    "deep": settings(max_examples=200, **QUIET),
 }[os.environ.get("HYPOTHESIS_PROFILE", "default")]
 
 

@@ -151,8 +151,7 @@ def test_a_key_of_any_type_finds_exactly_its_row(tmp_path: Path, write: Commit, 
     type_, values = VALUES[name]
     table = Small.create(tmp_path, f"k {type_}, v INT", ["k"], write)
     table.commit(*[("insert", {"k": k, "v": 0}) for k in (*values, None)])
-    for number, key in enumerate(values, start=1):
-        table.commit(("update", {"k": key, "v": number}))
+    table.commit(*[("update", {"k": k, "v": n}) for n, k in enumerate(values, start=1)])
     expected = [{"k": k, "v": n} for n, k in enumerate(values, start=1)] + [{"k": None, "v": 0}]
     assert plain(table.rows()) == plain(in_order(expected))
     table.commit(*[("delete", row) for row in expected])

@@ -1,0 +1,88 @@
+"""What is noted of a delivery never outlives the rows that it speaks of."""
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from sluice.errors import UsageError
+from sluice.specs.interval import Interval
+from sluice.storage.arrow import append_rows, read_rows, replace_rows
+from sluice.storage.intervals import (
+    Delivery,
+    deliveries,
+    is_delivered,
+    record,
+    replaced_by,
+    withdraw,
+)
+
+
+def days(first: int, last: int) -> Interval:
+    return Interval(datetime(2024, 1, first, tzinfo=UTC), datetime(2024, 1, last, tzinfo=UTC))
+
+
+def delivery(interval: Interval, files: str, batch: int) -> Delivery:
+    return Delivery(interval, files, 3, 2, 1, batch)
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return str(tmp_path / "sales__intervals")
+
+
+def test_a_delivery_is_noted_in_place_of_those_inside_it(uri: str) -> None:
+    assert deliveries(uri) == []
+    for number in (1, 2, 4):
+        record(uri, delivery(days(number, number + 1), f"files {number}", number))
+    record(uri, delivery(days(1, 3), "both", 5))
+    assert deliveries(uri) == [delivery(days(1, 3), "both", 5), delivery(days(4, 5), "files 4", 4)]
+    assert is_delivered(uri, days(1, 3), "both")
+    assert not is_delivered(uri, days(1, 3), "others")
+
+
+def test_a_withdrawn_delivery_counts_as_never_made(uri: str) -> None:
+    withdraw(uri, days(1, 2))
+    record(uri, delivery(days(1, 2), "one", 1))
+    record(uri, delivery(days(2, 3), "two", 2))
+    withdraw(uri, days(1, 2))
+    withdraw(uri, days(5, 6))
+    assert [d.files for d in deliveries(uri)] == ["two"]
+    assert DeltaTable(uri).version() == 2
+
+
+def test_a_late_note_does_not_replace_that_of_a_later_batch(uri: str) -> None:
+    record(uri, delivery(days(1, 2), "newer", 6))
+    record(uri, delivery(days(1, 2), "older", 5))
+    assert [d.files for d in deliveries(uri)] == ["newer"]
+    record(uri, delivery(days(2, 3), "another day", 4))
+    assert [d.files for d in deliveries(uri)] == ["newer", "another day"]
+
+
+def test_an_interval_that_cuts_through_a_delivery_is_refused(uri: str) -> None:
+    record(uri, delivery(days(1, 3), "both", 1))
+    with pytest.raises(UsageError, match="overlaps only a part"):
+        replaced_by(deliveries(uri), days(1, 2), "sales")
+
+
+def test_notes_of_many_writers_at_once_are_all_kept(tmp_path: Path) -> None:
+    replaced, appended = str(tmp_path / "replaced"), str(tmp_path / "appended")
+    barrier = threading.Barrier(4)
+
+    def write(number: int) -> None:
+        rows = pa.table({"writer": [number] * 2, "n": [1, 2]})
+        barrier.wait()
+        for _ in range(3):
+            replace_rows(replaced, rows, f"writer = {number}")
+            append_rows(appended, rows)
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(r["writer"] for r in read_rows(replaced)) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert len(read_rows(appended)) == 24
