@@ -1,18 +1,18 @@
-"""Brings views up to their inputs: `advance.py VIEW...`, inputs before the views over them."""
+"""Brings views up to their inputs: `advance.py VIEW...`."""
 
 import sys
-from collections.abc import Iterator
 
 from sluice.cli.job import Job, run_job
 from sluice.runtime.batch import advance
 from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+from sluice.specs.table import Table
 
 
-def work(job: Job) -> Iterator[BatchReport]:
-    """Each view."""
-    for table in job.tables:
-        yield from advance(job.spark, job.project, table, job.run)
+def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
+    """A view, and the internal tables behind it."""
+    return advance(spark, job.project, table, job.run)
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(work))
+    sys.exit(run_job(step))

@@ -78,7 +78,7 @@ class Daemons:
 
     def processes(self) -> list[psutil.Process]:
         """Every process of theirs, tasks and JVMs included."""
-        trees = {process for root in self.running().values() for process in _tree(root)}
+        trees = {process for root in self.running().values() for process in tree(root)}
         return list(trees.union(filter(self._is_marked, psutil.process_iter())))
 
     def stop(self) -> None:
@@ -120,6 +120,14 @@ def tail_of(log: Path, lines: int = 15) -> str:
         return "(no log)"
 
 
+def tree(root: psutil.Process) -> list[psutil.Process]:
+    """A process and all below it."""
+    try:
+        return [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
 def memory(processes: Iterable[psutil.Process]) -> int:
     """Bytes that they hold together; pages that they share are counted once."""
     return sum(_proportional_set(process) for process in processes)
@@ -156,13 +164,6 @@ def _process(note: Path) -> psutil.Process | None:
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except (psutil.Error, OSError, ValueError):
         return None
-
-
-def _tree(root: psutil.Process) -> list[psutil.Process]:
-    try:
-        return [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return []
 
 
 def _tell(process: psutil.Process, order: Callable[[psutil.Process], None]) -> None:

@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -24,14 +23,13 @@ import story
 from airflow_client import AirflowClient, Reprocess, RunOfTask
 from board import Board
 from gauge import Gauge
+from room import make_room
 from sluice.errors import SluiceError
 from sluice.orchestration.graph import task_graph
 from sluice.serving.lake import Lake
-from sluice.storage.lake import layout
 from stack import Stack
 
 PIPELINE = "retail"
-MADE = ".made-by-the-demo"
 console = Console()
 
 
@@ -60,8 +58,9 @@ def _demo(engine: str) -> int:
         raise DemoFailed("Airflow runs already, from `make up`", hint="run `make down` first")
     stack = Stack.new(engine=engine)
     os.environ.update(stack.environ)
-    _make_room(stack)
-    clock, gauge = Clock(), Gauge(stack.daemons)
+    make_room(stack.project)
+    shutil.rmtree(stack.home, ignore_errors=True)
+    clock, gauge = Clock(), Gauge(stack.daemons.processes)
     try:
         with gauge:
             return _tell(stack, clock, gauge)
@@ -99,7 +98,7 @@ def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
     story.chapter("Every view, compared with a recompute")
     equal = story.verified(stack.project)
     clock.lap("verify")
-    story.summary(clock.laps, gauge.peaks, stack.home)
+    story.summary(clock.laps, str(gauge), stack.home)
     return 0 if equal else 1
 
 
@@ -146,21 +145,6 @@ class Clock:
         """What went by since the last one."""
         now = time.monotonic()
         self.laps[name], self._began = now - self._began, now
-
-
-def _make_room(stack: Stack) -> None:
-    """Removes what an earlier demo made, and refuses to touch a lake that it did not make."""
-    lake = Path(layout(stack.project).root)
-    made = lake / MADE
-    if lake.exists() and any(lake.iterdir()) and not made.exists():
-        raise DemoFailed(
-            f"{lake} holds tables that the demo did not make",
-            hint="move them, or name another folder for the demo: SLUICE_LAKE=demo-lake make demo",
-        )
-    for folder in (lake, stack.home):
-        shutil.rmtree(folder, ignore_errors=True)
-    lake.mkdir(parents=True)
-    made.touch()
 
 
 def _interrupted(signal_: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001

@@ -1,22 +1,22 @@
-"""How much memory the services of a folder hold together, at the worst moment."""
+"""How much memory processes hold together, at the worst moment."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 import psutil  # type: ignore[import-untyped]
 
-from daemons import Daemons, memory
+from daemons import memory
 
 PAUSE = 2.0
 
 
 class Gauge:
-    """Looks every two seconds while it is open; `peaks` are bytes, of Airflow and of Spark."""
+    """Looks every two seconds while it is open; `peaks` are bytes, of Python and of Spark."""
 
-    def __init__(self, daemons: Daemons) -> None:
-        self.daemons = daemons
-        self.peaks = {"Airflow and its tasks": 0, "Spark": 0}
+    def __init__(self, processes: Callable[[], Sequence[psutil.Process]]) -> None:
+        self.processes = processes
+        self.peaks = {"Python": 0, "Spark": 0}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -28,12 +28,15 @@ class Gauge:
         self._ended.set()
         self._thread.join()
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {size / 2**20:.0f} MB" for name, size in self.peaks.items())
+
     def _watch(self) -> None:
         while not self._ended.wait(PAUSE):
-            processes = self.daemons.processes()
+            processes = self.processes()
             java = [process for process in processes if _is_java(process)]
             self._raise("Spark", java)
-            self._raise("Airflow and its tasks", set(processes).difference(java))
+            self._raise("Python", set(processes).difference(java))
 
     def _raise(self, name: str, processes: Iterable[psutil.Process]) -> None:
         self.peaks[name] = max(self.peaks[name], memory(processes))

@@ -2,20 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from airflow_client import RunOfTask
 from landing import CORRECTED_DEPARTMENT, Correction
+from sluice.cli.output import Format, print_table, write_record
 from sluice.reporting.publish import publish
 from sluice.runtime.session import with_spark
 from sluice.runtime.verify import Verdict, verify
-from sluice.serving.changes import CHANGE_TYPE, Changelog
+from sluice.serving.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
 from sluice.serving.dimension_view import JoinedTable
 from sluice.serving.keyed import KeyedTable
 from sluice.serving.lake import Lake
@@ -37,10 +36,11 @@ def chapter(title: str) -> None:
 def results(lake: Lake, household: int) -> None:
     """The leaders of three departments, one household, an invoice of it, its last baskets."""
     for department in DEPARTMENTS:
-        columns = ("rank", "product", "sales", "units", "baskets")
-        show(f"top_products: {department}", _leaders(lake, department), columns)
+        leaders = _leaders(lake, department)
+        show(f"top_products: {department}", leaders, ("rank", "product", "sales", "units"))
     row = lake.table("households").get(household)
-    show(f"households: {household}", [row] if row else [])
+    console.print(f"households: {household}", style="bold")
+    write_record(row or {}, Format.TABLE)
     baskets = list(lake.window("baskets").fetch(key=household, reverse=True, limit=5))
     if baskets:
         basket = baskets[0]["basket_id"]
@@ -94,7 +94,7 @@ def changed(lake: Lake, before: Mapping[str, int]) -> None:
     for name, version in before.items():
         log = Changelog.open(lake, name)
         rows = list(log.rows(from_version=version + 1))
-        shown = [{"": SIGNS[row.pop(CHANGE_TYPE)], **_visible(row)} for row in rows[:SHOWN]]
+        shown = [_signed(row) for row in rows[:SHOWN]]
         title = f"{name}: {len(rows)} rows of its changelog since version {version}"
         show(title, shown)
         if len(rows) > SHOWN:
@@ -142,13 +142,12 @@ def times(tasks: Sequence[RunOfTask], order: Sequence[str]) -> None:
     show("tasks (skipped: nothing was new)", rows)
 
 
-def summary(laps: Mapping[str, float], peaks: Mapping[str, int], home: Path) -> None:
+def summary(laps: Mapping[str, float], memory: str, home: Path) -> None:
     """Time and memory."""
     chapter("In all")
     parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in laps.items())
     console.print(f"{sum(laps.values()):.0f} s ({parts})")
-    held = ", ".join(f"{name} {size / 2**20:.0f} MB" for name, size in peaks.items())
-    console.print(f"most memory held: {held}")
+    console.print(f"most memory held: {memory}")
     console.print(
         f"`make up` shows the runs in Airflow's UI; logs are in {home}/logs", markup=False
     )
@@ -158,28 +157,14 @@ def show(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] =
     """Rows as a table."""
     rows = list(rows)
     names = columns or (list(rows[0]) if rows else ["(no rows)"])
-    table = Table(title=title or None, title_justify="left", title_style="bold")
-    for name in names:
-        numeric = any(_is_number(row.get(name)) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left")
-    for row in rows:
-        table.add_row(*(_text(row.get(name)) for name in names))
-    console.print(table)
+    print_table(names, [[row.get(name) for name in names] for row in rows], title)
 
 
 SIGNS = {"insert": "+", "delete": "-", "update_preimage": "~ was", "update_postimage": "~ is"}
-HIDDEN = ("_commit_version",)
 
 
-def _visible(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in HIDDEN}
-
-
-def _is_number(value: Any) -> bool:
-    return hasattr(value, "__round__") and not isinstance(value, bool)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:%Y-%m-%d %H:%M}" if isinstance(value, datetime) else str(value)
+def _signed(row: dict[str, Any]) -> dict[str, Any]:
+    """A change with a sign in place of its type, and without the version that it came with."""
+    sign = SIGNS[row.pop(CHANGE_TYPE)]
+    row.pop(COMMIT_VERSION)
+    return {"": sign, **row}

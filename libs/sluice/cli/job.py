@@ -1,7 +1,7 @@
 """A job: one step of a run as a process of its own, for spark-submit and for schedulers.
 
 It prints its report as one line of JSON, the last of its output, and writes the same to the file
-named by `--report`: the batches' reports, or what went wrong with a hint. Its exit code says
+named by `--report`: the batches' reports, and, if it failed, why, with a hint. Its exit code says
 whether a retry can help.
 """
 
@@ -9,8 +9,8 @@ import argparse
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.runtime.batch import Run
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Project
 from sluice.specs.sound import load_sound
@@ -34,6 +35,7 @@ class Job:
     run: Run
     start: str | None
     end: str | None
+    failures: dict[str, SluiceError] = field(default_factory=dict)
 
     @cached_property
     def project(self) -> Project:
@@ -47,10 +49,6 @@ class Job:
     def spark(self) -> Spark:
         return Spark(self.project.spark)
 
-    @property
-    def tables(self) -> list[Table]:
-        return [self.project.graph.table(name) for name in self.names]
-
     def intervals(self, pipeline: str) -> list[Interval]:
         """The asked time, cut along the pipeline's schedule; none if no time was asked for."""
         if not self.start or not self.end:
@@ -58,14 +56,36 @@ class Job:
         schedule = self.project.pipelines[pipeline].schedule
         return schedule.intervals(parse_time(self.start), parse_time(self.end))
 
+    def reports(self, step: "Step") -> Iterator[BatchReport]:
+        """The step of every table, inputs before the views over them.
 
-Work = Callable[[Job], Iterable[BatchReport]]
+        A failure stops what depends on its table, and is raised when the rest is done.
+        """
+
+        def take(spark: Spark, table: Table) -> Sequence[BatchReport]:
+            if any(above.id in self.failures for above in graph.ancestors(table.id)):
+                return ()
+            try:
+                return tuple(step(self, spark, table))
+            except SluiceError as error:
+                self.failures[table.id] = error
+                return ()
+
+        graph = self.project.graph
+        with Workers(self.spark) as workers:
+            for done in workers.in_order(map(graph.table, self.names), graph, take):
+                yield from done
+        for error in self.failures.values():
+            raise error
 
 
-def run_job(work: Work, argv: Sequence[str] | None = None) -> int:
-    """Does the work, reports, and returns the exit code."""
+Step = Callable[[Job, Spark, Table], Iterable[BatchReport]]
+
+
+def run_job(step: Step, argv: Sequence[str] | None = None) -> int:
+    """Does the step of each table asked for, reports, and returns the exit code."""
     arguments = _parser().parse_args(argv)
-    told = _done(work, arguments)
+    told = _done(step, arguments)
     line = json.dumps(told, default=str)
     if arguments.report:
         Path(arguments.report).write_text(line, "utf-8")
@@ -73,17 +93,18 @@ def run_job(work: Work, argv: Sequence[str] | None = None) -> int:
     return int(told["exit_code"])
 
 
-def _done(work: Work, arguments: argparse.Namespace) -> dict[str, Any]:
+def _done(step: Step, arguments: argparse.Namespace) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
     try:
         job = _job(arguments)
-        reports.extend(report.to_dict() for report in work(job))
+        reports.extend(report.to_dict() for report in job.reports(step))
         job.spark.stop()
     except SluiceError as error:
         return _failure(reports, error.message, error.hint, error.exit_code)
     except Exception as error:  # noqa: BLE001 a job's last word: whatever it was, it is reported
         traceback.print_exc()
-        what = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+        first = str(error).strip().partition("\n")[0]
+        what = f"{type(error).__name__}: {first}" if first else type(error).__name__
         return _failure(reports, what, "the trace is in the log", ExitCode.RETRY)
     return {"reports": reports, "exit_code": int(ExitCode.OK)}
 
@@ -109,7 +130,7 @@ def _pins(pins: Iterable[str]) -> Mapping[str, int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("names", nargs="+", help="tables, or a pipeline, in the order to be done")
+    parser.add_argument("names", nargs="+", help="tables")
     parser.add_argument("--config", type=Path, default=Path("config"), help="its folder")
     parser.add_argument("--run-id", default="", help="the run that this step belongs to")
     parser.add_argument("--start", help="the first instant of the data interval")

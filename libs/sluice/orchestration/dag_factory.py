@@ -45,21 +45,19 @@ def dag(whole: Project, pipeline: Pipeline, config: Path) -> DAG:
         default_args=_defaults(pipeline.airflow),
         tags=["sluice", *pipeline.airflow.tags],
     )
-    for task in graph.tasks:
-        operator = _operator(task, whole.spark, config)
-        made.add_task(operator)
-        operator.set_upstream([made.get_task(above) for above in task.upstream])
+    with made:  # an operator takes the DAG's default arguments only when it is made in it
+        for task in graph.tasks:
+            operator = _operator(task, whole.spark, config)
+            operator.set_upstream([made.get_task(above) for above in task.upstream])
     return made
 
 
 def _operator(task: Task, spark: SparkSettings, config: Path) -> Any:
+    common: dict[str, Any] = {"task_id": task.id, "work": task, "config": config}
     if task.kind is TaskKind.QUALITY:
-        rule = TriggerRule.ALL_DONE
-        return QualityTask(task_id=task.id, work=task, config=config, trigger_rule=rule)
-    settings: dict[str, Any] = {
-        "task_id": task.id,
-        "work": task,
-        "config": config,
+        return QualityTask(trigger_rule=TriggerRule.ALL_DONE, **common)
+    settings = {
+        **common,
         "outlets": [asset(table) for table in task.tables],
         "trigger_rule": TriggerRule.NONE_FAILED,
         "max_active_tis_per_dag": 1,

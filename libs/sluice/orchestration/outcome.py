@@ -50,13 +50,15 @@ def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
 
 def sentence(report: Mapping[str, Any]) -> str:
     """One line for a task's log: what was read, what changed, how long each phase took."""
-    counts = (f"{sign}{report.get(name, 0)}" for sign, name in SIGNS)
-    phases = ", ".join(f"{name} {spent:.1f}" for name, spent in report.get("seconds", {}).items())
-    text = f"{report['table']}: {report.get('outcome')} version {report.get('version')}"
-    text += f", {report.get('rows_in', 0)} rows in, {' '.join(counts)}"
+    parts = [f"{report['table']}: {report['outcome']}"]
+    if report["outcome"] in ("committed", "position"):
+        counts = " ".join(f"{sign}{report.get(name, 0)}" for sign, name in SIGNS)
+        parts[0] += f" version {report['version']}"
+        parts += [f"{report.get('rows_in') or 0} rows in", counts]
     if report.get("quarantined"):
-        text += f", {report['quarantined']} quarantined"
-    return f"{text}; seconds: {phases}" if phases else text
+        parts.append(f"{report['quarantined']} quarantined")
+    phases = ", ".join(f"{name} {spent:.1f}" for name, spent in report.get("seconds", {}).items())
+    return ", ".join(parts) + (f"; seconds: {phases}" if phases else "")
 
 
 SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))

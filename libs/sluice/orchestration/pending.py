@@ -7,6 +7,7 @@ the job looks again, and commits nothing if there was nothing.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from sluice.errors import SluiceError
 from sluice.orchestration.commands import Run
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.serving.status import pending
@@ -46,7 +47,10 @@ def pending_of(project: Project, task: Task, run: Run) -> Pending:
 
 def _reason(project: Project, name: str, run: Run) -> Reason:
     table = project.graph.tables[name]
-    return WAYS.get(table.kind, _view)(project, table, run)
+    try:
+        return WAYS.get(table.kind, _view)(project, table, run)
+    except SluiceError:
+        return None  # the job meets it too, and tells it in full
 
 
 def _source(project: Project, table: Table, run: Run) -> Reason:

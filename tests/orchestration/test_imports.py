@@ -1,0 +1,57 @@
+"""What reading the DAG files costs: nothing heavy is imported, and mistakes are readable."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from .conftest import Configured
+
+DAGS = Path(__file__).parents[2] / "dags"
+HEAVY = ("pyspark", "pandas", "great_expectations", "pyarrow", "deltalake", "numpy")
+READ = f"""
+import json, sys, time
+from airflow.dag_processing.dagbag import DagBag
+began = time.monotonic()
+bag = DagBag({str(DAGS)!r})
+heavy = [name for name in {HEAVY!r} if name in sys.modules]
+errors = list(bag.import_errors.values())
+print("@" + json.dumps({{"dags": sorted(bag.dags), "heavy": heavy, "errors": errors}}))
+"""
+
+
+def read_dags(config: Path) -> dict[str, Any]:
+    """What Airflow makes of the project's DAG files, in a process of its own."""
+    run = subprocess.run(
+        [sys.executable, "-c", READ],
+        env=_environ(config),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = (line for line in run.stdout.splitlines() if line.startswith("@"))
+    read: dict[str, Any] = json.loads(line[1:])
+    return read
+
+
+def _environ(config: Path) -> dict[str, str]:
+    import os
+
+    tracebacks = "AIRFLOW__CORE__DAGBAG_IMPORT_ERROR_TRACEBACKS"
+    return {**os.environ, "SLUICE_CONFIG": str(config), tracebacks: "False"}
+
+
+def test_dag_files_import_nothing_heavy(configured: Configured) -> None:
+    assert read_dags(configured()) == {"dags": ["news", "shop"], "heavy": [], "errors": []}
+
+
+def test_a_mistake_is_one_import_error_with_file_and_line(configured: Configured) -> None:
+    shop = (configured() / "pipelines" / "shop.yaml").read_text("utf-8")
+    bad = shop.replace("pipeline: shop", "pipeline: bad").replace("kind: topk", "kind: top")
+    read = read_dags(configured(shop=shop, bad=bad))
+    assert read["dags"] == ["news", "shop"]
+    (error,) = read["errors"]
+    assert "Traceback" not in error
+    assert "pipelines/bad.yaml:" in error
+    assert "unknown kind 'top'" in error

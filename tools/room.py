@@ -1,0 +1,27 @@
+"""An empty lake for a demo, which removes what an earlier demo made and nothing else."""
+
+import shutil
+from pathlib import Path
+
+from sluice.errors import SluiceError
+from sluice.specs.project import Project
+from sluice.storage.lake import layout
+
+MADE = ".made-by-a-demo"
+
+
+class NotOurs(SluiceError):
+    """A lake that holds something that no demo made."""
+
+
+def make_room(project: Project) -> None:
+    """The project's lake, empty."""
+    lake = Path(layout(project).root)
+    if lake.exists() and any(lake.iterdir()) and not (lake / MADE).exists():
+        raise NotOurs(
+            f"{lake} holds tables that no demo made",
+            hint="move them, or name another lake for the demo, as in: SLUICE_LAKE=demo make demo",
+        )
+    shutil.rmtree(lake, ignore_errors=True)
+    lake.mkdir(parents=True)
+    (lake / MADE).touch()
