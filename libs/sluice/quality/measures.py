@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.quality.row_rules import Kwargs, bounds_text, domain
+from sluice.quality.row_rules import domain
+from sluice.quality.row_tests import Kwargs, bounds_text
 from sluice.quality.sql import name
 from sluice.specs.quality import Expectation
 

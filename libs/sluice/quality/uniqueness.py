@@ -7,7 +7,8 @@ job, and only if a table asks for them. A row is unexpected if another row has i
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sluice.quality.row_rules import Kwargs, bounds_text, domain
+from sluice.quality.row_rules import domain
+from sluice.quality.row_tests import Kwargs, bounds_text
 from sluice.quality.sql import every, name, some
 from sluice.specs.quality import Expectation
 
