@@ -6,6 +6,7 @@ import click
 
 from sluice.cli.options import config_option
 from sluice.cli.output import counted
+from sluice.runtime.nodes import nodes_of
 from sluice.specs.project import load
 from sluice.specs.schema import json_schema
 
@@ -18,6 +19,8 @@ def validate(config: str) -> None:
 
     project = load(config, review=mistakes)
     tables = project.graph.tables.values()
+    for table in tables:
+        nodes_of(table, project.graph)
     names = ", ".join(project.pipelines)
     pipelines = counted(len(project.pipelines), "pipeline")
     click.echo(f"{pipelines} ({names}), {counted(len(tables), 'table')}: no mistakes")
