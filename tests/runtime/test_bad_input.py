@@ -1,6 +1,7 @@
 """Bad input is set aside or refused with its reason; no row that was read is in neither table."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from sluice.cli.job import Job, run_job
 from sluice.errors import ExitCode, QualityStop, UsageError
 from sluice.runtime import ingest as ingestion
 from sluice.runtime.ingest import ingest
+from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+from sluice.specs.table import Table
 from sluice.storage.arrow import read_rows
 from sluice.storage.lake import layout
 
@@ -149,12 +153,12 @@ def test_the_job_ends_with_the_code_of_a_quality_stop(
     lake.land(folder_of(0), a_json=[{"id": 1}])
     monkeypatch.setattr(Job, "spark", lake.spark)
 
-    def work(job: Job) -> object:
+    def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
         for interval in job.intervals("shop"):
-            yield from ingest(lake.spark, lake.project, job.tables[0], interval, job.run)
+            yield from ingest(lake.spark, lake.project, table, interval, job.run)
 
     arguments = ["events", "--config", str(tmp_path / "config"), "--start", "2024-01-01"]
-    code = run_job(work, [*arguments, "--end", "2024-01-02"])  # type: ignore[arg-type]
+    code = run_job(step, [*arguments, "--end", "2024-01-02"])
     assert code == ExitCode.QUALITY
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["exit_code"] == 4
 

@@ -1,15 +1,19 @@
 """Dimensions are what their source is: only what differs is written, and history is kept of it."""
 
 import random
+import shutil
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.runtime.landed import Landed
+from tests.runtime.landed import Landed, write
 from tests.support.lake import Row, counted, folded
 
-from sluice.errors import ConfigError, QualityStop, UsageError
+from sluice.errors import ConfigError, QualityStop, Retryable, UsageError
+from sluice.runtime import load as loading
+from sluice.runtime import retries
+from sluice.runtime.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -219,3 +223,96 @@ def test_a_version_that_the_snapshot_forgot_stays_and_a_key_that_it_lacks_is_clo
     landed(lake, new)
     found = {(r["id"], r["v"]): (r["valid_to"] is None) for r in lake.rows("things")}
     assert found == {(1, 1): False, (1, 2): True, (2, 1): False}
+
+
+def test_a_crash_before_the_load_is_noted_does_not_pass_for_the_load_before(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    for name, content in (("a", [{"id": 1}]), ("b", [{"id": 2}])):
+        write(tmp_path / name / "x.json", content)
+    target = lake.landing / "things"
+    shutil.copytree(tmp_path / "a", target)
+    lake.load()
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loading, "_record", crash)
+        shutil.rmtree(target)
+        shutil.copytree(tmp_path / "b", target)
+        with pytest.raises(RuntimeError, match="power cut"):
+            lake.load()
+    shutil.rmtree(target)
+    shutil.copytree(tmp_path / "a", target)
+    lake.load()
+    assert [r["id"] for r in lake.rows("things")] == [1]
+
+
+def test_a_delta_table_is_a_snapshot_too(spark: "SparkSession", tmp_path: Path) -> None:
+    text = declared().replace("format: json", "format: delta")
+    lake = Landed(tmp_path, text, spark)
+    with pytest.raises(UsageError, match="there are no files at"):
+        lake.load()
+    for rows in ("(1, 1), (2, 2)", "(2, 9)"):
+        frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, v)")
+        frame.write.format("delta").mode("overwrite").save(str(lake.landing / "things"))
+        lake.load()
+    assert lake.rows("things") == [{"id": 2, "v": 9}]
+    assert lake.load().outcome == "unchanged"
+
+
+def test_a_table_behind_jdbc_is_a_snapshot_too(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_USER", "app")
+    url = f"jdbc:derby:{tmp_path / 'derby'};create=true"
+    text = (
+        f"dimensions:\n  things: {{format: jdbc, schema: 'id INT, v INT', key: [id], options: "
+        f"{{url: '{url}', dbtable: things, user: '${{SHOP_USER}}', password: '${{SECRET:-x}}'}}}}\n"
+    )
+    lake = Landed(tmp_path, text, spark)
+    for rows in ("(1, 1), (2, 2)", "(2, 9), (3, NULL), (3, 4)"):
+        frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, v)")
+        given = frame.write.format("jdbc").option("url", url).option("dbtable", "things")
+        given.options(user="app", password="x").mode("overwrite").save()
+        lake.load()
+    assert {r["id"] for r in lake.rows("things")} == {2, 3}
+    assert len(lake.quarantine("things")) == 1
+
+
+def test_transient_faults_are_tried_again_and_reported(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "PAUSES", (0.0, 0.0))
+    lake = Landed(tmp_path, declared(), spark)
+    faults = [OSError("Connection refused"), OSError("java.sql.SQLTransientException: busy")]
+
+    def failing(*given: Any) -> Any:
+        if faults:
+            raise faults.pop()
+        return read(*given)
+
+    monkeypatch.setattr(loading, "read", failing)
+    report = landed(lake, {"id": 1})
+    assert [w.partition(": ")[0] for w in report.warnings] == ["tried again after 0 s"] * 2
+    assert len(lake.rows("things")) == 1
+
+
+def test_a_fault_that_stays_is_worth_a_retry_of_the_task_and_a_lasting_one_is_not(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "PAUSES", (0.0,))
+    lake = Landed(tmp_path, declared(), spark)
+    raised: list[Exception] = [OSError("Connection refused")]
+
+    def failing(*_: Any) -> Any:
+        raise raised[0]
+
+    monkeypatch.setattr(loading, "read", failing)
+    with pytest.raises(Retryable, match="Connection refused"):
+        landed(lake, {"id": 1})
+    raised[0] = ValueError("no such table")
+    with pytest.raises(ValueError, match="no such table"):
+        landed(lake, {"id": 1})

@@ -12,7 +12,8 @@ import pytest
 from tests.runtime.landed import Content, write
 
 from sluice.errors import ConfigError, QualityStop, Retryable
-from sluice.runtime.reading import Reading, naming_broken_files, read
+from sluice.runtime.reading import Reading, read
+from sluice.runtime.retries import naming_faults
 from sluice.specs.source import Source
 from sluice.storage.landing import LandedFile, list_files
 
@@ -367,7 +368,7 @@ def test_a_file_that_breaks_off_later_refuses_the_delivery_by_name(
 ) -> None:
     files.put(a_csv="id,t,d\n1,a,1\n2" + ",x" * 30_000 + "\n")
     told = pytest.raises(QualityStop, match=r"shop\.events: \[FAILED_READ_FILE.*a\.csv")
-    with told, naming_broken_files("shop.events"):
+    with told, naming_faults("shop.events"):
         files.read("csv").rows.collect()
 
 

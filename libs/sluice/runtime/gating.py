@@ -19,7 +19,7 @@ from sluice.quality.verdict import Verdict
 from sluice.runtime.nodes import Node
 from sluice.specs.project import Project
 from sluice.specs.table import Table
-from sluice.storage.arrow import append_rows, replace_rows
+from sluice.storage.arrow import append_rows, delete_rows, replace_rows
 from sluice.storage.lake import layout
 
 QUARANTINE = "quarantine"
@@ -127,19 +127,22 @@ def _set_aside(
     uri = layout(project).uri(table.id, QUARANTINE)
     start = delivered.start or NO_INTERVAL
     end = delivered.end or NO_INTERVAL
+    within = f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval "
+    within += f"< '{end.isoformat()}'" if delivered.end else f"<= '{end.isoformat()}'"
+    if not verdict.rows_quarantined:
+        delete_rows(uri, within)
+        return
     bad = quarantine.rows(
-        split if verdict.rows_quarantined else split.limit(0),
+        split,
         interval_start=start,
         batch=delivered.batch,
         run=delivered.run,
         quarantined_at=datetime.now(UTC),
     )
-    within = f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval "
-    upto = f"< '{end.isoformat()}'" if delivered.end else f"<= '{end.isoformat()}'"
     rows = bad.toArrow()
     if rows.num_rows != verdict.rows_quarantined:
         raise AssertionError(
             f"{table.id}: {verdict.rows_read} rows read are not {verdict.rows_accepted} accepted"
             f" and {rows.num_rows} quarantined"
         )
-    replace_rows(uri, rows, within + upto)
+    replace_rows(uri, rows, within)

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
-from sluice.errors import ConfigError, LostRace
+from sluice.errors import ConfigError
 from sluice.operators.source import ID, INTERVAL
-from sluice.runtime.batch import ATTEMPTS, LARGE_BYTES, Run, advance
+from sluice.runtime.batch import LARGE_BYTES, Run, advance
 from sluice.runtime.delivery import (
     INTERVALS,
     Delivery,
@@ -25,8 +25,9 @@ from sluice.runtime.delivery import (
     stored_rows,
 )
 from sluice.runtime.gating import Delivered, Passed, gated
-from sluice.runtime.reading import Reading, naming_broken_files
+from sluice.runtime.reading import Reading
 from sluice.runtime.report import BatchReport, Clock
+from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
 from sluice.specs.definition import definition
@@ -71,17 +72,14 @@ def replace_interval(
 
     `arrived`: its rows, where they don't lie in its files; `inputs`: what they were read from.
     """
-    uri = layout(project).uri(delivery.stored_as)
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            before = head(uri)
-            position = _position(delivery, before, run, inputs or {})
-            with naming_broken_files(delivery.table.id):
-                return _replace(spark, project, delivery, before, position, arrived)
-        except LostRace:
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError
+
+    def work() -> BatchReport:
+        before = head(layout(project).uri(delivery.stored_as))
+        position = _position(delivery, before, run, inputs or {})
+        with naming_faults(delivery.table.id):
+            return _replace(spark, project, delivery, before, position, arrived)
+
+    return tried(work)
 
 
 def _replace(

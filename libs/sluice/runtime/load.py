@@ -13,17 +13,18 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
-from sluice.errors import ConfigError, LostRace, UsageError
+from sluice.errors import ConfigError, UsageError
 from sluice.operators import dimension as history
 from sluice.operators.operator import names
 from sluice.operators.order import last_first
 from sluice.operators.source import OP, POSITION
 from sluice.quality.tally import REASON
-from sluice.runtime.batch import ATTEMPTS, Run
+from sluice.runtime.batch import Run
 from sluice.runtime.changes import operations, placed, unknown_word
 from sluice.runtime.gating import NO_INTERVAL, Delivered, Passed, gated
-from sluice.runtime.reading import Reading, naming_broken_files, read
+from sluice.runtime.reading import Reading, read
 from sluice.runtime.report import BatchReport, Clock
+from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
 from sluice.specs.definition import definition
@@ -67,14 +68,12 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
     _check_definition(table, before)
     if before and found.is_loaded:
         return (_unchanged(table, before),)
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with naming_broken_files(table.id):
-                return (_load(spark, project, found, run, head(found.uri)),)
-        except LostRace:
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError
+
+    def work() -> BatchReport:
+        with naming_faults(table.id):
+            return _load(spark, project, found, run, head(found.uri))
+
+    return (tried(work),)
 
 
 def plan_load(project: Project, table: Table) -> Snapshot:
@@ -83,7 +82,7 @@ def plan_load(project: Project, table: Table) -> Snapshot:
     assert isinstance(spec, Dimension)
     lake = layout(project)
     files: tuple[LandedFile, ...] = ()
-    if spec.format in ("json", "csv", "parquet"):
+    if spec.format in ("json", "csv", "parquet", "delta"):
         files = tuple(landing.list_files(project.resolve(spec.path)))
         if not files:
             raise UsageError(
@@ -207,8 +206,9 @@ def _position(found: Snapshot, before: Head | None, run: Run) -> Position:
 
 def _record(found: Snapshot, passed: Passed, batch: int) -> None:
     verdict = passed.verdict
-    counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined, batch)
-    intervals.record(found.loads_uri, intervals.Delivery(WHOLE, found.fingerprint, *counts))
+    counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
+    noted = intervals.Delivery(WHOLE, found.fingerprint, *counts, batch)
+    intervals.record(found.loads_uri, noted)
 
 
 def _check_definition(table: Table, before: Head | None) -> None:

@@ -5,8 +5,7 @@ Every row of every file comes out: one that doesn't parse, has a wrong type or a
 row. Nothing is dropped here.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -44,22 +43,6 @@ def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> 
     told = (f"{file.uri} can't be read: {why}" for file, why in broken)
     warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, heads), *told))
     return Reading(union(parts), warnings)
-
-
-@contextmanager
-def naming_broken_files(table: str) -> Iterator[None]:
-    """QualityStop in place of Spark's error for a file that breaks off in the middle."""
-    try:
-        yield
-    except Exception as error:
-        message = str(error)
-        if "[FAILED_READ_FILE" not in message:
-            raise
-        what = message[message.index("[FAILED_READ_FILE") :].splitlines()[0]
-        if "FILE_NOT_EXIST" in what:
-            raise Retryable(f"{table}: a file went away while it was read: {what}") from error
-        hint = "nothing of this delivery was committed; mend the file, or take it away"
-        raise QualityStop(f"{table}: {what}", hint=hint) from error
 
 
 def _heads(

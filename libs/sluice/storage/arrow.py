@@ -39,6 +39,16 @@ def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "fal
     _in_turn(uri, lambda: _replace(uri, rows, predicate, unless))
 
 
+def delete_rows(uri: str, predicate: str) -> None:
+    """Take away the rows that `predicate` selects; nothing is written if there are none."""
+    _in_turn(uri, lambda: _delete(uri, predicate))
+
+
+def _delete(uri: str, predicate: str) -> None:
+    if DeltaTable.is_deltatable(uri) and _any(uri, predicate):
+        DeltaTable(uri).delete(predicate)
+
+
 def _replace(uri: str, rows: pa.Table, predicate: str, unless: str) -> None:
     if not DeltaTable.is_deltatable(uri):
         if rows.num_rows:
