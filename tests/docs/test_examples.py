@@ -102,6 +102,6 @@ def test_python_compiles(block: Block) -> None:
     compile(block.text, str(block), "exec")
 
 
-@pytest.mark.parametrize("block", of_language("json"), ids=str)
-def test_json_parses(block: Block) -> None:
-    json.loads(block.text)
+def test_json_parses() -> None:
+    for block in of_language("json"):
+        json.loads(block.text)

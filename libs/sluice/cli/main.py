@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("sluice.cli.quality:replay", "Read again what has rows in quarantine."),
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
+    "maintain": ("sluice.cli.views:maintain", "Put many small files together; no row changes."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
     "changes": ("sluice.cli.rankings:changes", "Show a table's changelog, or one run's part."),
     "top": ("sluice.cli.rankings:top", "Show the rankings of a top-k."),

@@ -12,6 +12,8 @@ from sluice.cli.progress import summary
 from sluice.errors import ExitCode
 from sluice.runtime.batch import Run
 from sluice.runtime.explain import Step, explain
+from sluice.runtime.maintain import Upkeep
+from sluice.runtime.maintain import maintain as maintain_tables
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.rebuild import rebuild as rebuild_view
 from sluice.runtime.report import BatchReport
@@ -71,6 +73,21 @@ def rebuild(view: str, format_: Format, config: str) -> None:
         return rebuild_view(spark, project, table, run)
 
     summary(with_spark(project.spark, work), format_)
+
+
+@click.command()
+@click.argument("table", required=False)
+@format_option
+@config_option
+def maintain(table: str | None, format_: Format, config: str) -> None:
+    """Put the many small files of TABLE (or of every table) together. Changes no row."""
+    project = load_project(config)
+    chosen = [project.graph.table(table)] if table else project.graph.tables.values()
+    done = [asdict(upkeep) for upkeep in maintain_tables(project, chosen)]
+    if done or format_ is not Format.TABLE:
+        write_rows(done, [f.name for f in fields(Upkeep)], format_)
+    else:
+        click.echo("no table has many small files")
 
 
 PLAN_COLUMNS = ("table", "next", "pending", "rows", "bytes", "because")

@@ -9,6 +9,7 @@ from sluice.errors import SluiceError, UsageError
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.ingest import INTERVALS, ingest
 from sluice.runtime.load import load
+from sluice.runtime.maintain import maintain
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import ingest_stream, is_stream
@@ -20,6 +21,7 @@ from sluice.storage.intervals import deliveries
 from sluice.storage.lake import layout
 
 Step = Callable[[BatchReport], None]
+UPKEEP_EVERY = 32  # intervals: each leaves a file or more in every table
 
 
 def run(
@@ -46,6 +48,8 @@ def run(
                 for report in reports:
                     on_step(report)
             steps.raise_first()
+            if nth % UPKEEP_EVERY == UPKEEP_EVERY - 1:
+                maintain(project, tables)
 
 
 @dataclass
