@@ -141,10 +141,13 @@ def is_listening(port: int) -> bool:
 
 
 def free_port(wanted: int = 0) -> int:
-    """The wanted port of loopback if nobody has it, else any free one."""
-    taken = wanted and is_listening(wanted)
+    """The wanted port of loopback if it can be had, else any free one."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0 if taken else wanted))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            return free_port()
         return int(probe.getsockname()[1])
 
 

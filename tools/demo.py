@@ -27,7 +27,7 @@ from room import make_room
 from sluice.errors import SluiceError
 from sluice.orchestration.graph import task_graph
 from sluice.serving.lake import Lake
-from stack import Stack
+from stack import HOME, Ports, Stack
 
 PIPELINE = "retail"
 console = Console()
@@ -56,7 +56,7 @@ def main() -> int:
 def _demo(engine: str) -> int:
     if Stack.found():
         raise DemoFailed("Airflow runs already, from `make up`", hint="run `make down` first")
-    stack = Stack.new(engine=engine)
+    stack = Stack(HOME, engine, Ports.usual())
     os.environ.update(stack.environ)
     make_room(stack.project)
     shutil.rmtree(stack.home, ignore_errors=True)

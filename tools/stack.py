@@ -15,7 +15,6 @@ from spark_connect import server
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / ".airflow"
-UI_PORT, CONNECT_PORT = 8080, 15002
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,16 @@ class Ports:
 
     ui: int
     connect: int
+
+    @classmethod
+    def usual(cls) -> "Ports":
+        """Those that people expect, as far as they are free."""
+        return cls(free_port(8080), free_port(15002))
+
+    @classmethod
+    def free(cls) -> "Ports":
+        """Any."""
+        return cls(free_port(), free_port())
 
 
 @dataclass(frozen=True)
@@ -44,12 +53,6 @@ class Stack:
             stack = cls(home, told["engine"], Ports(**told["ports"]))
             return stack if stack.daemons.running() else None
         return None
-
-    @classmethod
-    def new(cls, home: Path = HOME, engine: str = "connect", **variables: str) -> "Stack":
-        """One on free ports, the usual ones if they are."""
-        ports = Ports(free_port(UI_PORT), free_port(CONNECT_PORT))
-        return cls(home, engine, ports, variables=variables)
 
     @cached_property
     def daemons(self) -> Daemons:

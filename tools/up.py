@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from sluice.errors import SluiceError
-from stack import Stack
+from stack import HOME, Ports, Stack
 
 
 def main() -> int:
@@ -13,7 +13,7 @@ def main() -> int:
     parser.add_argument("--engine", choices=("connect", "submit"), default="connect")
     engine = parser.parse_args().engine
     try:
-        stack = Stack.found() or Stack.new(engine=engine)
+        stack = Stack.found() or Stack(HOME, engine, Ports.usual())
         if stack.is_whole:
             print("Airflow runs already")
         else:

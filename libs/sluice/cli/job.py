@@ -7,6 +7,7 @@ whether a retry can help.
 
 import argparse
 import json
+import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -95,6 +96,8 @@ def run_job(step: Step, argv: Sequence[str] | None = None) -> int:
 
 def _done(step: Step, arguments: argparse.Namespace) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
+    # A Spark Connect client that is stopped complains of handles that the server closed with it.
+    logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
         job = _job(arguments)
         reports.extend(report.to_dict() for report in job.reports(step))

@@ -6,6 +6,7 @@ for a short task, and those of a Spark Connect client longer still. Nothing else
 where LocalExecutor is used.
 """
 
+import runpy
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -16,9 +17,12 @@ from airflow.executors.local_executor import LocalExecutor
 from sluice.errors import SluiceError
 from sluice.orchestration.projects import config_folder, project
 
-TASK = ("sluice.orchestration.dag_factory", "sluice.orchestration.pending")
-PUBLISH = ("sluice.reporting.publish",)
-CLIENT = ("pyspark.sql.connect.session", "sluice.cli.job", "sluice.runtime.rebuild")
+TASK = (
+    "sluice.orchestration.dag_factory",
+    "sluice.orchestration.pending",
+    "sluice.reporting.publish",
+)
+CLIENT = "pyspark.sql.connect.session"
 
 
 class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
@@ -26,10 +30,17 @@ class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
 
     def start(self) -> None:
         """Imports, reads the configuration, then starts the workers."""
-        modules: tuple[str, ...] = (*TASK, *PUBLISH)
-        with suppress(SluiceError):
-            known = project(config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py")))
-            modules += CLIENT if known.spark.engine == "connect" else ()
-        for module in modules:
+        for module in TASK:
             import_module(module)
+        config = config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py"))
+        with suppress(SluiceError):
+            if project(config).spark.engine == "connect":
+                import_module(CLIENT)
+                _import_jobs(config.parent / "jobs")
         super().start()
+
+
+def _import_jobs(folder: Path) -> None:
+    """What the jobs import, without doing anything."""
+    for script in folder.glob("*.py"):
+        runpy.run_path(str(script), run_name="imported")

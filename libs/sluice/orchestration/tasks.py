@@ -8,6 +8,7 @@ to a Spark Connect server, which is warm.
 import json
 import os
 import runpy
+import shlex
 import sys
 import tempfile
 from abc import abstractmethod
@@ -49,6 +50,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         run = Run(context["run_id"], _interval(context))
         pending = pending_of(project(self.config), self.work, run)
         if not pending.tables:
+            self.log.info(pending.reason)
             raise AirflowSkipException(pending.reason)
         run = Run(run.id, run.interval, self._pins(context))
         outcome = self._do(pending.tables, run, context)
@@ -103,6 +105,7 @@ class ConnectedJob(JobTask):
         """Runs the script as if it had been started with these arguments."""
         os.environ["SPARK_REMOTE"] = self.remote
         sys.argv = [str(command.script), *command.arguments]
+        self.log.info("SPARK_REMOTE=%s python %s", self.remote, shlex.join(sys.argv))
         try:
             runpy.run_path(str(command.script), run_name="__main__")
         except SystemExit as ended:
