@@ -120,7 +120,7 @@ def test_each_table_that_changed_has_an_event_with_its_version(
     newest = {event["name"]: event["extra"] for event in events}
     assert set(newest) == set(lake.project.graph.tables) - {"retail.coupon_redemptions"}
     extra = newest["retail.top_products"]
-    assert extra["version"] == lake.table("top_products").version  # type: ignore[union-attr]
+    assert extra["version"] == lake.table("top_products").version
     assert {"rows_in", "rows_out", "inserted", "quarantined", "refills"} <= extra.keys()
 
 
@@ -173,14 +173,14 @@ def test_a_manual_run_without_an_interval_ingests_nothing(client: AirflowClient)
 def test_a_stop_of_quality_fails_at_once_with_its_reason_and_keeps_the_views(
     client: AirflowClient, folder: Path, lake: Lake
 ) -> None:
-    before = lake.table("households").version  # type: ignore[union-attr]
+    before = lake.table("households").version
     deliver_members(folder / "landing", SECOND, "Type X")
     tasks = backfill(client, [SECOND], "completed")
     failed = {task.task: task for task in tasks["failed"]}
     assert set(failed) == {"ingest.campaign_memberships", "quality"}
     assert "campaign_type" in "\n".join(client.log(RETAIL, failed["ingest.campaign_memberships"]))
     assert {task.task for task in tasks["upstream_failed"]} == {"advance.households"}
-    assert Lake(lake.project).table("households").version == before  # type: ignore[union-attr]
+    assert Lake(lake.project).table("households").version == before
 
 
 def test_every_view_is_equal_to_its_recompute(lake: Lake) -> None:
