@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
-from sluice.errors import ConfigError
 from sluice.operators.source import ID, INTERVAL
 from sluice.runtime.batch import LARGE_BYTES, Run, advance
 from sluice.runtime.delivery import (
@@ -26,6 +25,7 @@ from sluice.runtime.delivery import (
 )
 from sluice.runtime.gating import Delivered, Passed, gated
 from sluice.runtime.reading import Reading
+from sluice.runtime.redefinition import check_definition
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
@@ -162,16 +162,6 @@ def _record(delivery: Delivery, passed: Passed, batch: int) -> None:
     counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
     noted = intervals.Delivery(delivery.interval, delivery.fingerprint, *counts, batch)
     intervals.record(delivery.intervals_uri, noted)
-
-
-def check_definition(table: Table, before: Head | None) -> None:
-    """Raises ConfigError if the table's rows were ingested by another definition."""
-    built_by = before.position.definition if before and before.position else ""
-    if built_by and built_by != definition(table):
-        raise ConfigError(
-            [f"{table.id} was ingested by another definition than the configuration has now"],
-            hint=f"run `sluice rebuild {table.id}`, or take the change back",
-        )
 
 
 def unchanged(table_id: str, before: Head) -> BatchReport:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
-from sluice.errors import ConfigError, UsageError
+from sluice.errors import UsageError
 from sluice.operators import dimension as history
 from sluice.operators.operator import names
 from sluice.operators.order import last_first
@@ -23,6 +23,7 @@ from sluice.runtime.batch import Run
 from sluice.runtime.changes import operations, placed, unknown_word
 from sluice.runtime.gating import NO_INTERVAL, Delivered, Passed, gated
 from sluice.runtime.reading import Reading, read
+from sluice.runtime.redefinition import check_definition
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
@@ -65,7 +66,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
     """Bring a dimension to its source's state. Unchanged files are not read again."""
     found = plan_load(project, table)
     before = head(found.uri)
-    _check_definition(table, before)
+    check_definition(table, before)
     if before and found.is_loaded:
         return (_unchanged(table, before),)
 
@@ -209,15 +210,6 @@ def _record(found: Snapshot, passed: Passed, batch: int) -> None:
     counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
     noted = intervals.Delivery(WHOLE, found.fingerprint, *counts, batch)
     intervals.record(found.loads_uri, noted)
-
-
-def _check_definition(table: Table, before: Head | None) -> None:
-    built_by = before.position.definition if before and before.position else ""
-    if built_by and built_by != definition(table):
-        raise ConfigError(
-            [f"{table.id} was loaded by another definition than the configuration has now"],
-            hint=f"run `sluice rebuild {table.id}`, or take the change back",
-        )
 
 
 def _unchanged(table: Table, before: Head) -> BatchReport:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sluice.errors import ConfigError, HistoryLost
+from sluice.errors import HistoryLost
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import LookupJoin
 from sluice.runtime.frontier import Frontier, consistent, merge
 from sluice.runtime.nodes import Node
+from sluice.runtime.redefinition import check_definition
 from sluice.specs.dimension import DimensionView
 from sluice.specs.graph import Graph
 from sluice.storage.feed_size import FeedSize, feed_size, table_size
@@ -66,7 +67,7 @@ def plan_batch(
     not the table that was read before.
     """
     before = head(lake.uri(node.id))
-    _check_definition(node, before)
+    check_definition(node.table, before)
     recorded = dict(before.position.inputs) if before and before.position else {}
     return _planned(node, lake, graph, before, recorded, pins or {})
 
@@ -167,15 +168,6 @@ def _strategy(node: Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[Strate
 
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
     return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)
-
-
-def _check_definition(node: Node, before: Head | None) -> None:
-    built_by = before.position.definition if before and before.position else ""
-    if built_by and built_by != node.definition:
-        raise ConfigError(
-            [f"{node.table.id} was built by another definition than the configuration has now"],
-            hint=f"run `sluice rebuild {node.table.id}`, or take the change back",
-        )
 
 
 def _check_input(node: Node, input_id: str, at: Head, recorded: Pin | None) -> None:

@@ -35,7 +35,7 @@ def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Bat
     if not table.is_view:
         raise UsageError(
             f"{table.id} is a {table.kind}, which is filled from files, not computed",
-            hint="deliver its intervals again, or drop its folder in the lake and run them",
+            hint="deliver it again: changed files replace their rows, others are left alone",
         )
     nodes = nodes_of(table, project.graph)
     return tuple(_rebuild(spark, project, node, run) for node in nodes)

@@ -28,8 +28,9 @@ from sluice.runtime.delivery import (
     keeps_deliveries,
     stored_as,
 )
-from sluice.runtime.ingest import check_definition, replace_interval, unchanged
+from sluice.runtime.ingest import replace_interval, unchanged
 from sluice.runtime.nodes import internal
+from sluice.runtime.redefinition import check_definition
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.specs.interval import Interval
