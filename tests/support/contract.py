@@ -29,8 +29,8 @@ _COMMON: dict[str, Any] = {
 }
 PROFILES = {
     "default": settings(
-        max_examples=2,
-        stateful_step_count=3,
+        max_examples=2,  # the first one is the empty one
+        stateful_step_count=4,
         derandomize=True,
         phases=[Phase.generate],
         **_COMMON,

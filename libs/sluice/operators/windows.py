@@ -62,7 +62,15 @@ def _hops(last: Column, local: Column, window: Window) -> Column:
     shortest = timedelta(days=28 * advance.months) if advance.months else advance.timedelta
     count = -(-size.longest // shortest)
     starts = F.array(*[plus(last, advance, -i) for i in range(count)])
-    return F.filter(starts, lambda start: plus(start, size) > local)
+    return F.filter(starts, lambda start: (plus(start, size) > local) & _begins(start, window))
+
+
+def _begins(start: Column, window: Window) -> Column:
+    """Not where the clock springs over `start` to that of a later window, or both would be one."""
+    if window.timezone == "UTC" or window.advance is None:
+        return F.lit(True)
+    real = _to_local(_to_utc(start, window.timezone), window.timezone)
+    return (real == start) | (_floor(real, window.advance) != real)
 
 
 def _floor(time: Column, size: Duration) -> Column:

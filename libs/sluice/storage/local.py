@@ -10,7 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 SMALL_BYTES = 4_000_000
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
@@ -58,11 +58,27 @@ def spark_schema(table: DeltaTable) -> StructType:
 
 
 def nullable(schema: StructType) -> StructType:
-    """The same columns without metadata and without NOT NULL."""
+    """The same columns without metadata and without NOT NULL, also of what is nested in them.
+
+    Delta-rs reads no list whose type promises elements without nulls from a file that does not,
+    which is what Spark writes.
+    """
     plain = StructType()
     for column in schema.fields:
-        plain.add(column.name, column.dataType, nullable=True)
+        plain.add(column.name, _nullable(column.dataType), nullable=True)
     return plain
+
+
+def _nullable(type_: DataType) -> DataType:
+    match type_:
+        case ArrayType():
+            return ArrayType(_nullable(type_.elementType))
+        case MapType():
+            return MapType(type_.keyType, _nullable(type_.valueType))
+        case StructType():
+            return nullable(type_)
+        case _:
+            return type_
 
 
 def _rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:

@@ -1,0 +1,130 @@
+"""Retention against brute force: what lives depends on the rows, not on when they came."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import strategies as st
+from tests.support.contract import Case, Query, hold
+from tests.support.lake import Row, State
+from tests.support.oracle import column, grouped, in_sessions, present, top, windowed, windows_of
+from tests.support.rows import NOON, groups, ids, maybe, numbers, row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  sales:
+    path: "sales/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, v INT, at TIMESTAMP"
+  clicks:
+    path: "clicks/{interval_start:%Y-%m-%d}/"
+    schema: "g STRING, at TIMESTAMP"
+views:
+"""
+HOUR = timedelta(hours=1)
+TIMES = maybe(st.integers(-40, 40).map(lambda n: NOON + n * HOUR / 4))
+ROWS = {
+    "sales": row(id=ids, g=groups, v=numbers, at=TIMES),
+    "clicks": row(
+        _sluice_interval=st.just(NOON),
+        _sluice_id=st.sampled_from(["p-1", "q-1", "q-2"]),
+        g=groups,
+        at=TIMES,
+    ),
+}
+BY = [column(c) for c in ("window_start", "window_end", "g")]
+
+
+def living(rows: list[Row], state: State, keep: timedelta, *sources: str) -> list[Row]:
+    """Those whose window ends less than `keep` before the latest time of any current row."""
+    times = [time for source in sources for time in present(state[source], "at")]
+    return [r for r in rows if r["window_end"] + keep > max(times)]
+
+
+def counts_of(rows: list[Row], clicks: list[Row]) -> list[Row]:
+    sold, clicked = grouped(rows, *BY), grouped(clicks, *BY)
+    return [
+        {
+            "window_start": start,
+            "window_end": end,
+            "g": g,
+            "n": len(sold.get((start, end, g), [])),
+            "clicks": len(clicked.get((start, end, g), [])),
+        }
+        for start, end, g in sold.keys() | clicked.keys()
+    ]
+
+
+def tumbling(state: State) -> list[Row]:
+    windows = windows_of(2 * HOUR)
+    rows, clicks = (windowed(state[s], "at", windows) for s in ("sales", "clicks"))
+    return living(counts_of(rows, clicks), state, 3 * HOUR, "sales", "clicks")
+
+
+def sessions(state: State) -> list[Row]:
+    both = [*state["sales"], *({**r, "clicked": True} for r in state["clicks"])]
+    rows = in_sessions(both, [column("g")], column("at"), HOUR)
+    clicks = [r for r in rows if "clicked" in r]
+    found = counts_of([r for r in rows if "clicked" not in r], clicks)
+    return living(found, state, 3 * HOUR, "sales", "clicks")
+
+
+def best(state: State) -> list[Row]:
+    rows = windowed(state["sales"], "at", windows_of(2 * HOUR, HOUR))
+    alive = living(rows, state, 3 * HOUR, "sales")
+    ranked = top(alive, [column("window_start")], [(column("v"), "desc")], ["id"], 1)
+    columns = ("window_start", "window_end", "v")
+    return [{**{c: r[c] for c in columns}, "rank": rank} for rank, r in ranked]
+
+
+def cogroup(window: str, last: str) -> str:
+    return f"""
+  found:
+    kind: cogroup
+    key: [g]
+    window: {{time: at, {window}}}
+    retention: 3 hours
+    streams:
+      sold: {{from: sales, aggregates: {{n: "count(*)"}}}}
+      clicked: {{from: clicks, aggregates: {{clicks: "{last}"}}}}
+"""
+
+
+TOP = """
+  found:
+    kind: topk
+    from: sales
+    order_by: [v desc]
+    limit: 1
+    select: {v: v}
+    window: {type: hopping, time: at, size: 2 hours, advance: 1 hour}
+    retention: 3 hours
+"""
+
+
+def case(name: str, query: Query, view: str, *sources: str) -> Case:
+    rows = {source: ROWS[source] for source in sources}
+    return Case(name, DECLARED + view, "found", rows, lambda: query)
+
+
+BOTH = ("sales", "clicks")
+CASES = [
+    case(
+        "windows that add and subtract",
+        tumbling,
+        cogroup("type: tumbling, size: 2 hours", "count(*)"),
+        *BOTH,
+    ),
+    case("sessions", sessions, cogroup("type: session, gap: 1 hour", "count(*)"), *BOTH),
+    case("a ranking per hopping window", best, TOP, "sales"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_same_windows_live_whatever_the_order_of_arrival(
+    case: Case, spark: "SparkSession"
+) -> None:
+    hold(case, spark)
