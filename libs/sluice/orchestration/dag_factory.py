@@ -58,6 +58,7 @@ def _operator(task: Task, spark: SparkSettings, config: Path) -> Any:
         return QualityTask(trigger_rule=TriggerRule.ALL_DONE, **common)
     settings = {
         **common,
+        "inlets": [asset(table) for table in task.reads],
         "outlets": [asset(table) for table in task.tables],
         "trigger_rule": TriggerRule.NONE_FAILED,
         "max_active_tis_per_dag": 1,

@@ -7,7 +7,7 @@ pipeline has a task per table where a task is cheap, with Spark Connect. Either 
 last. What is read from another pipeline is no task here but a trigger.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -27,12 +27,13 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True)
 class Task:
-    """One task: what it does, the tables that it writes, the ids of the tasks that it follows."""
+    """One task: what it does, the tables that it writes and reads, the tasks that it follows."""
 
     id: str
     kind: TaskKind
     pipeline: str
     tables: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
 
 
@@ -48,12 +49,15 @@ class TaskGraph:
 def task_graph(project: Project, pipeline: Pipeline) -> TaskGraph:
     """What a run of that pipeline does."""
     tables = [table for table in project.graph.pipeline(pipeline.name) if table.is_stored]
-    if _is_by_table(project, pipeline):
-        work = [_task(table, project.graph) for table in tables]
-    else:
-        work = _halves(tables)
+    by_table = _is_by_table(project, pipeline)
+    work = (
+        [_task([t], project.graph) for t in tables] if by_table else _halves(tables, project.graph)
+    )
+    own = {table: task.id for task in work for table in task.tables}
+    work = [replace(task, upstream=_above(task, own)) for task in work]
     quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=_last(work))
-    return TaskGraph(pipeline.name, (*work, quality), tuple(_foreign(tables, project.graph)))
+    read = dict.fromkeys(table for task in work for table in task.reads)
+    return TaskGraph(pipeline.name, (*work, quality), tuple(t for t in read if t not in own))
 
 
 def _is_by_table(project: Project, pipeline: Pipeline) -> bool:
@@ -61,51 +65,37 @@ def _is_by_table(project: Project, pipeline: Pipeline) -> bool:
     return asked == "table" or (asked == "auto" and project.spark.engine == "connect")
 
 
-def _halves(tables: Iterable[Table]) -> list[Task]:
+def _halves(tables: Sequence[Table], graph: Graph) -> list[Task]:
     views = [table for table in tables if table.is_view]
     outside = [table for table in tables if not table.is_view]
-    work = [_half(TaskKind.INGEST, outside, ()), _half(TaskKind.ADVANCE, views, ("ingest",))]
-    present = {task.id for task in work if task}
-    return [replace(task, upstream=tuple(present & {*task.upstream})) for task in work if task]
+    return [
+        replace(_task(half, graph), id=_kind(half[0]).value) for half in (outside, views) if half
+    ]
 
 
-def _half(kind: TaskKind, tables: Sequence[Table], upstream: tuple[str, ...]) -> Task | None:
-    if not tables:
-        return None
-    ids = tuple(table.id for table in tables)
-    return Task(kind.value, kind, tables[0].pipeline, ids, upstream)
-
-
-def _last(work: Iterable[Task]) -> tuple[str, ...]:
-    followed = {above for task in work for above in task.upstream}
-    return tuple(task.id for task in work if task.id not in followed)
-
-
-def _task(table: Table, graph: Graph) -> Task:
-    own = (read for read in _read(table, graph) if read.pipeline == table.pipeline)
-    upstream = tuple(_id(read) for read in own)
-    return Task(_id(table), _kind(table), table.pipeline, (table.id,), upstream)
+def _task(tables: Sequence[Table], graph: Graph) -> Task:
+    """One that writes these tables; its id is that of the first."""
+    first, written = tables[0], tuple(table.id for table in tables)
+    read = dict.fromkeys(r for table in tables for r in _read(table, graph) if r not in written)
+    kind = _kind(first)
+    return Task(f"{kind.value}.{first.name}", kind, first.pipeline, written, tuple(read))
 
 
 def _kind(table: Table) -> TaskKind:
     return {"source": TaskKind.INGEST, "dimension": TaskKind.LOAD}.get(table.kind, TaskKind.ADVANCE)
 
 
-def _id(table: Table) -> str:
-    return f"{_kind(table).value}.{table.name}"
-
-
-def _foreign(tables: Iterable[Table], graph: Graph) -> Iterator[str]:
-    found = (read for table in tables for read in _read(table, graph))
-    yield from dict.fromkeys(read.id for read in found if read.pipeline not in _pipelines(tables))
-
-
-def _pipelines(tables: Iterable[Table]) -> set[str]:
-    return {table.pipeline for table in tables}
-
-
-def _read(table: Table, graph: Graph) -> Iterator[Table]:
+def _read(table: Table, graph: Graph) -> Iterator[str]:
     """The stored tables that a table is made from: a dimension view stands for its dimensions."""
     for name in table.inputs:
         read = graph.tables[name]
-        yield from (read,) if read.is_stored else _read(read, graph)
+        yield from (name,) if read.is_stored else _read(read, graph)
+
+
+def _above(task: Task, own: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(own[table] for table in task.reads if table in own))
+
+
+def _last(work: Iterable[Task]) -> tuple[str, ...]:
+    followed = {above for task in work for above in task.upstream}
+    return tuple(task.id for task in work if task.id not in followed)
