@@ -43,14 +43,18 @@ def _environ(config: Path) -> dict[str, str]:
 
 
 def test_dag_files_import_nothing_heavy(configured: Configured) -> None:
-    assert read_dags(configured()) == {"dags": ["news", "shop"], "heavy": [], "errors": []}
+    assert read_dags(configured()) == {
+        "dags": ["news", "shop", "sluice_maintenance"],
+        "heavy": [],
+        "errors": [],
+    }
 
 
 def test_a_mistake_is_one_import_error_with_file_and_line(configured: Configured) -> None:
     shop = (configured() / "pipelines" / "shop.yaml").read_text("utf-8")
     bad = shop.replace("pipeline: shop", "pipeline: bad").replace("kind: topk", "kind: top")
     read = read_dags(configured(shop=shop, bad=bad))
-    assert read["dags"] == ["news", "shop"]
+    assert read["dags"] == ["news", "shop", "sluice_maintenance"]
     (error,) = read["errors"]
     assert "Traceback" not in error
     assert "pipelines/bad.yaml:" in error

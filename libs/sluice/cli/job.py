@@ -11,13 +11,14 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.runtime.batch import Run
+from sluice.runtime.maintain import Upkeep
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.workers import Workers
@@ -25,6 +26,8 @@ from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Project
 from sluice.specs.sound import load_sound
 from sluice.specs.table import Table
+
+Report = BatchReport | Upkeep
 
 
 @dataclass(frozen=True)
@@ -57,13 +60,13 @@ class Job:
         schedule = self.project.pipelines[pipeline].schedule
         return schedule.intervals(parse_time(self.start), parse_time(self.end))
 
-    def reports(self, step: "Step") -> Iterator[BatchReport]:
+    def reports(self, step: "Step") -> Iterator[Report]:
         """The step of every table, inputs before the views over them.
 
         A failure stops what depends on its table, and is raised when the rest is done.
         """
 
-        def take(spark: Spark, table: Table) -> Sequence[BatchReport]:
+        def take(spark: Spark, table: Table) -> Sequence[Report]:
             if any(above.id in self.failures for above in graph.ancestors(table.id)):
                 return ()
             try:
@@ -80,7 +83,7 @@ class Job:
             raise error
 
 
-Step = Callable[[Job, Spark, Table], Iterable[BatchReport]]
+Step = Callable[[Job, Spark, Table], Iterable[Report]]
 
 
 def run_job(step: Step, argv: Sequence[str] | None = None) -> int:
@@ -100,7 +103,7 @@ def _done(step: Step, arguments: argparse.Namespace) -> dict[str, Any]:
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
         job = _job(arguments)
-        reports.extend(report.to_dict() for report in job.reports(step))
+        reports.extend(asdict(report) for report in job.reports(step))
         job.spark.stop()
     except SluiceError as error:
         return _failure(reports, error.message, error.hint, error.exit_code)

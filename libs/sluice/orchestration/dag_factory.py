@@ -6,22 +6,24 @@ follows go on.
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, TriggerRule
 from airflow.timetables.interval import CronDataIntervalTimetable
+from airflow.timetables.trigger import CronTriggerTimetable
 
 from sluice.orchestration.assets import asset, whenever
-from sluice.orchestration.graph import Task, TaskGraph, TaskKind, task_graph
+from sluice.orchestration.graph import Task, TaskGraph, TaskKind, task_graph, upkeep
 from sluice.orchestration.projects import project
 from sluice.orchestration.quality_task import QualityTask
-from sluice.orchestration.tasks import ConnectedJob, SubmittedJob
+from sluice.orchestration.tasks import ConnectedJob, ScriptJob, SubmittedJob
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.settings import AirflowSettings, SparkSettings
 
 LONGEST_DELAY = timedelta(hours=1)
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def dags(config: Path) -> Iterator[DAG]:
@@ -29,6 +31,25 @@ def dags(config: Path) -> Iterator[DAG]:
     whole = project(config)
     for pipeline in whole.pipelines.values():
         yield dag(whole, pipeline, config)
+
+
+def maintenance(config: Path) -> DAG:
+    """One DAG for the upkeep of all tables, daily; it competes with batches at the fence alone."""
+    whole = project(config)
+    made = DAG(
+        "sluice_maintenance",
+        description="Puts many small files together. Changes no row.",
+        schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC"),
+        start_date=EPOCH,
+        catchup=False,
+        default_args=_defaults(whole.airflow),
+        tags=["sluice"],
+    )
+    with made:
+        for pipeline in whole.pipelines.values():
+            task = upkeep(whole, pipeline)
+            ScriptJob(task_id=task.id, work=task, config=config, max_active_tis_per_dag=1)
+    return made
 
 
 def dag(whole: Project, pipeline: Pipeline, config: Path) -> DAG:

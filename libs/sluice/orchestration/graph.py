@@ -23,6 +23,7 @@ class TaskKind(StrEnum):
     LOAD = "load"
     ADVANCE = "advance"
     QUALITY = "quality"
+    MAINTAIN = "maintain"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ def task_graph(project: Project, pipeline: Pipeline) -> TaskGraph:
     quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=_last(work))
     read = dict.fromkeys(table for task in work for table in task.reads)
     return TaskGraph(pipeline.name, (*work, quality), tuple(t for t in read if t not in own))
+
+
+def upkeep(project: Project, pipeline: Pipeline) -> Task:
+    """The task that keeps a pipeline's tables in order; it changes no row."""
+    tables = tuple(t.id for t in project.graph.pipeline(pipeline.name) if t.is_stored)
+    return Task(f"maintain.{pipeline.name}", TaskKind.MAINTAIN, pipeline.name, tables)
 
 
 def _is_by_table(project: Project, pipeline: Pipeline) -> bool:

@@ -50,6 +50,8 @@ def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
 
 def sentence(report: Mapping[str, Any]) -> str:
     """One line for a task's log: what was read, what changed, how long each phase took."""
+    if "outcome" not in report:
+        return ", ".join(f"{name} {value}" for name, value in report.items())
     parts = [f"{report['table']}: {report['outcome']}"]
     if report["outcome"] in ("committed", "position"):
         counts = " ".join(f"{sign}{report.get(name, 0)}" for sign, name in SIGNS)

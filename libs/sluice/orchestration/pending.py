@@ -37,6 +37,8 @@ def pending_of(project: Project, task: Task, run: Run) -> Pending:
 
     Of several views that follow each other, the later have something to do if an earlier has.
     """
+    if task.kind is TaskKind.MAINTAIN:
+        return Pending(task.tables, "")
     reasons = {name: _reason(project, name, run) for name in task.tables}
     tables = tuple(name for name, reason in reasons.items() if reason is None)
     if tables and task.kind is TaskKind.ADVANCE:

@@ -91,27 +91,32 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             context["outlet_events"][outlet].extra = facts(report)
 
 
-class ConnectedJob(JobTask):
-    """The job in the task's own process, as a client of the Spark Connect server at `remote`.
-
-    A task is a fork of a worker that has the client imported: a process more would import it again.
-    """
-
-    def __init__(self, *, remote: str, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.remote = remote
+class ScriptJob(JobTask):
+    """The job in the task's own process, which is a fork of a worker that has its imports done."""
 
     def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
         """Runs the script as if it had been started with these arguments."""
-        os.environ["SPARK_REMOTE"] = self.remote
         sys.argv = [str(command.script), *command.arguments]
-        self.log.info("SPARK_REMOTE=%s python %s", self.remote, shlex.join(sys.argv))
+        self.log.info("python %s", shlex.join(sys.argv))
         try:
             runpy.run_path(str(command.script), run_name="__main__")
         except SystemExit as ended:
             if ended.code:
                 message = f"{command.script.name} exited with {ended.code}"
                 raise AirflowException(message) from None
+
+
+class ConnectedJob(ScriptJob):
+    """A script that is a client of the Spark Connect server at `remote`."""
+
+    def __init__(self, *, remote: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.remote = remote
+
+    def launch(self, command: Command, context: Context) -> None:
+        """Runs it, and tells it where the server is."""
+        os.environ["SPARK_REMOTE"] = self.remote
+        super().launch(command, context)
 
 
 class SubmittedJob(JobTask, SparkSubmitOperator):  # type: ignore[misc]

@@ -1,0 +1,17 @@
+"""Keeps tables in order without changing a row: `maintain.py TABLE...`."""
+
+import sys
+
+from sluice.cli.job import Job, run_job
+from sluice.runtime.maintain import Upkeep, maintain
+from sluice.runtime.session import Spark
+from sluice.specs.table import Table
+
+
+def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:  # noqa: ARG001
+    """A table, and the internal tables behind it."""
+    return maintain(job.project, [table])
+
+
+if __name__ == "__main__":
+    sys.exit(run_job(step))
