@@ -9,7 +9,7 @@ import click
 from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, print_table, write_rows
 from sluice.cli.progress import summary
-from sluice.errors import ExitCode
+from sluice.errors import ExitCode, UsageError
 from sluice.runtime.batch import Run
 from sluice.runtime.explain import Step, explain
 from sluice.runtime.maintain import Upkeep
@@ -103,7 +103,13 @@ def _computed(project: Project) -> list[Table]:
     """The tables that are a query over others, and have been built."""
     lake = layout(project)
     tables = project.graph.tables.values()
-    return [t for t in tables if nodes_of(t, project.graph) and exists(lake.uri(t.id))]
+    found = [t for t in tables if nodes_of(t, project.graph) and exists(lake.uri(t.id))]
+    if not found:
+        raise UsageError(
+            f"there is nothing to verify: no view has been built in {lake.root}",
+            hint="`sluice run PIPELINE` builds them; is this the lake that you mean?",
+        )
+    return found
 
 
 def _show_verdicts(verdicts: Iterable[Verdict], format_: Format) -> None:

@@ -103,9 +103,11 @@ def intervals_to_run(
 ) -> list[Interval]:
     """The grid intervals of [start, end); without bounds, every complete one not yet delivered.
 
-    Raises UsageError for a bound off the grid, naming the nearest that are on it.
+    Raises UsageError for a bound off the grid, naming the nearest that are on it, and for one
+    before the pipeline's start_date.
     """
     if start is not None and end is not None:
+        _check_start(pipeline, start)
         return pipeline.schedule.intervals(start, end)
     if start is not None or end is not None:
         raise UsageError("give both --start and --end, or neither")
@@ -118,6 +120,15 @@ def intervals_to_run(
         )
     done = _delivered_by_all(project, pipeline)
     return [i for i in complete_intervals(pipeline, first, now) if i not in done]
+
+
+def _check_start(pipeline: Pipeline, start: datetime) -> None:
+    first = pipeline.start_date
+    if first is not None and start < first:
+        raise UsageError(
+            f"{pipeline.name} starts at {first:%Y-%m-%d %H:%M}, after {start:%Y-%m-%d %H:%M}",
+            hint="begin there, or declare an earlier start_date",
+        )
 
 
 def complete_intervals(pipeline: Pipeline, first: datetime, now: datetime) -> list[Interval]:

@@ -60,6 +60,13 @@ class Declared(Model):
     change: Change | None = None
     expect: tuple[Expectation, ...] = ()
 
+    @field_validator("key")
+    @classmethod
+    def _has_columns(cls, key: tuple[str, ...]) -> tuple[str, ...]:
+        if not key:
+            raise ValueError("at least one column is wanted; leave `key` out where there is none")
+        return key
+
     @field_validator("columns", mode="before")
     @classmethod
     def _read_ddl(cls, ddl: Any) -> Any:
