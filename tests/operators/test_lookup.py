@@ -253,9 +253,22 @@ def test_facts_that_come_again_unchanged_keep_their_price(shop: Lake) -> None:
     shop.put("products", {"product": "p", "price": Decimal(9)})
     shop.put("purchases", gone=[{"id": 1}])
     shop.put("purchases", {"id": 1, "product": "p", "n": 3})
+    assert [report.outcome for report in shop.advance()] == ["position"]
     shop.put("purchases", {"id": 4, "product": "p", "n": 1})
     shop.advance()
     assert invoiced(shop) == [{"id": 1, "total": 6}, {"id": 4, "total": 9}]
+
+
+def test_a_fact_that_changed_is_joined_anew_though_its_row_looks_the_same(shop: Lake) -> None:
+    shop.put("purchases", {"id": 1, "product": "p", "n": None})
+    shop.advance()
+    shop.put("products", {"product": "q", "price": Decimal(1)})
+    shop.put("purchases", {"id": 1, "product": "q", "n": None})
+    (report,) = shop.advance()
+    assert [(r["id"], r["total"], r["_sluice_batch"]) for r in shop.stored("invoices")] == [
+        (1, None, report.batch)
+    ]
+    assert all(verdict.is_equal for verdict in shop.verdicts())
 
 
 def test_a_fact_without_a_match_stays_away_until_it_changes(shop: Lake) -> None:

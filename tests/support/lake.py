@@ -16,7 +16,6 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
 from sluice.changelog.diff import CHANGE
-from sluice.operators.lookup import BATCH
 from sluice.operators.source import ID, INTERVAL, OP, POSITION
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.nodes import nodes_of
@@ -180,8 +179,7 @@ def repeated(feed: Iterable[Row]) -> list[Any]:
     for change in feed:
         gone, come = sides.setdefault(change["_commit_version"], (Counter(), Counter()))
         comes = change["_change_type"] in ("insert", "update_postimage")
-        row = {c: v for c, v in data(change).items() if c != BATCH}
-        (come if comes else gone)[frozen(row)] += 1
+        (come if comes else gone)[frozen(data(change))] += 1
     for version, (gone, come) in sides.items():
         found += [(version, row) for row in gone & come]
     return found

@@ -40,15 +40,19 @@ class Computation:
     horizon: Horizon | None = None
 
     def changelog(self) -> DataFrame:
-        """The minimal changelog: the table's columns and CHANGE."""
-        operator, node = self.plan.node.operator, self.plan.node
+        """The minimal changelog: the table's columns and CHANGE.
+
+        A fact that changed was joined anew by this batch: its number counts, though all else that
+        is seen of the row stays the same.
+        """
+        operator = self.plan.node.operator
         if self.plan.strategy is Strategy.BUILD:
             rows = self.numbered(self.query())
             if self.plan.before is None:
                 return rows.withColumn(CHANGE, F.lit("insert"))
             return diff(self._current(), rows, operator.key)
         old, new = self._old_and_new()
-        return diff(old, self.numbered(new), operator.key, ignore=node.ignored)
+        return diff(old, self.numbered(new), operator.key)
 
     def query(self) -> DataFrame:
         """The defining query at the plan's versions."""
