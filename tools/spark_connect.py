@@ -13,6 +13,7 @@ from sluice.specs.project import Project
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MEMORY = "2g"
+ELSEWHERE = ("SPARK_HOME", "SPARK_REMOTE")  # would make it another Spark, or a client of one
 
 
 def server(project: Project, port: int, extra: Mapping[str, str]) -> Daemon:
@@ -28,5 +29,6 @@ def server(project: Project, port: int, extra: Mapping[str, str]) -> Daemon:
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     # spark-internal: the class is in Spark's own jars.
     command = [submit, "--class", SERVER, *settings, "spark-internal"]
-    environ = {**os.environ, **environment(), **extra}
+    inherited = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
+    environ = {**inherited, **environment(), **extra}
     return Daemon("spark-connect", command, environ, partial(is_listening, port))
