@@ -22,7 +22,7 @@ KINDS = [
 FEWER = settings(SETTINGS, max_examples=2, stateful_step_count=2)
 
 
-@pytest.mark.parametrize("case", KINDS, ids=str)
+@pytest.mark.parametrize("case", [KINDS[1], KINDS[4]], ids=str)
 def test_spark_commits_what_delta_rs_would(case: Case, spark: "SparkSession") -> None:
     hold(replace(case, spark={"commit": "spark"}), spark, FEWER)
 
