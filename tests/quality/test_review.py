@@ -94,6 +94,18 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
         ),
         (expect("column_values_to_be_unique", "quarantine", column="at"), "single row"),
         (
+            expect("column_values_not_null", "quarantine", column="at"),
+            "unknown expectation 'expect_column_values_not_null'; did you mean",
+        ),
+        (
+            expect("column_values_to_be_between", column="price", min_value="abc"),
+            "min_value: 'abc' can't be compared with price, which is DECIMAL(12,2)",
+        ),
+        (
+            expect("table_row_count_to_be_between", min_value="abc"),
+            "min_value: a time or a whole number is wanted, and 'abc' is none of these",
+        ),
+        (
             expect("column_values_to_be_between", column="price", min_value={"$PARAMETER": "x"}),
             "no SQL literal",
         ),

@@ -25,6 +25,11 @@ def test_numbers_with_leading_zeros_and_dates_are_as_in_1_2(tmp_path: Path) -> N
     assert data["c"] == "12:30:45"
 
 
+def test_a_date_that_no_calendar_has_is_text_for_its_key_to_refuse(tmp_path: Path) -> None:
+    data = document(tmp_path, "a: 2017-13-45\nb: 2017-01-01T25:00:00\n").data
+    assert data == {"a": "2017-13-45", "b": "2017-01-01T25:00:00"}
+
+
 def test_every_place_has_its_line(tmp_path: Path) -> None:
     found = document(tmp_path, "a:\n  b: [1,\n      2]\n  c:\n    - d: 1\n")
     assert found.line(("a",)) == 1
@@ -64,7 +69,7 @@ def test_an_undefined_variable_is_a_mistake_at_its_place(tmp_path: Path) -> None
     [
         ("a: 1\nb: [1\nc: 2\n", 3, "can't read this as YAML: expected ',' or ']', but got ':'"),
         ("a: 1\n\tb: 2\n", 2, "can't read this as YAML: found character '\\t' that cannot start"),
-        ("a: 1\nb: 2\na: 3\n", 3, 'can\'t read this as YAML: found duplicate key "a"'),
+        ("a: 1\nb: 2\na: 3\n", 3, "'a' is given twice in one mapping"),
         ("- a\n- b\n", 1, "a mapping of keys to values is wanted"),
         ("a: 1\n---\nb: 2\n", 2, "can't read this as YAML: but found another document"),
         ("? {a: [1]}\n: 2\n", 1, "can't read this as YAML"),

@@ -272,13 +272,29 @@ bills:
             "item = items.item",
             "item > items.item",
             (
-                "14: views.bills.join: 'item > items.item' "
+                "14: views.bills.join[0].on: 'item > items.item' "
                 "is not `<fact expression> = items.<column>`: a lookup joins by equality only"
             ),
         ),
         (
             "dimension: items, on: item = items.item",
             "dimension: sales, on: item = sales.item",
+            (
+                "14: views.bills.join[0].dimension: sales is no dimension: a lookup joins only what "
+                "stands under `dimensions:` (declare the table there as well, with format: delta)"
+            ),
+        ),
+        (
+            "dimension: items, on: item = items.item",
+            "dimension: itmes, on: item = items.item",
+            (
+                "14: views.bills.join[0].dimension: unknown dimension 'itmes'; "
+                "did you mean 'items'? dimensions are: items, prices"
+            ),
+        ),
+        (
+            "dimension: items, on: item = items.item",
+            "dimension: sales, on: item = items.item",
             (
                 "14: views.bills.join[0].dimension: sales is no dimension: a lookup joins only what "
                 "stands under `dimensions:` (declare the table there as well, with format: delta)"
@@ -610,6 +626,10 @@ def test_a_source(wrong: Mistakes, source: str, message: str) -> None:
             "x.schema: history: true adds the columns valid_to itself",
         ),
         (
+            "{join: [{dimension: a}, {dimension: c, on: a.id = b.id}], select: {id: a.id}}",
+            "x.join[1].dimension: unknown dimension 'c'; dimensions are: a, b",
+        ),
+        (
             "{join: [{dimension: a}, {dimension: b}], select: {id: a.id}}",
             "x.join[1].on: the first dimension has no `on`, every other one has",
         ),
@@ -658,6 +678,35 @@ dimensions:
             'pipeline: p\nschedule: "@daily"\nstart_date: soon\n',
             ("3: start_date: 'soon' is not a time; write 2017-01-31 or 2017-01-31T08:30:00+01:00"),
         ),
+        (
+            'pipeline: p\nschedule: "@daily"\nstart_date: 2017-13-45\n',
+            (
+                "3: start_date: '2017-13-45' is not a time; "
+                "write 2017-01-31 or 2017-01-31T08:30:00+01:00"
+            ),
+        ),
+        (
+            'pipeline: p\nschedule: "@daily"\nstart_date:\n',
+            "3: start_date: `start_date` is missing: the first interval's start",
+        ),
+        (
+            "pipeline: p\nschedule:\n",
+            (
+                "2: schedule: it is empty; write a cron expression, @hourly, @daily, @weekly, "
+                "@monthly, @yearly or assets"
+            ),
+        ),
+        (
+            "pipeline: p\nschedule: 5\n",
+            (
+                "2: schedule: 5 is no schedule; write a cron expression, @hourly, @daily, @weekly, "
+                "@monthly, @yearly or assets"
+            ),
+        ),
+        (
+            "pipeline: p\nschedule: assets\nviews:\n  v: {kind: topk}\n  v: {kind: topk}\n",
+            "5: 'v' is given twice in one mapping",
+        ),
         ("schedule: assets\n", "1: `pipeline` is missing"),
         (
             "pipeline: p\nschedule: assets\nstart_date: 2017-01-02\nend_date: 2017-01-02\n",
@@ -665,7 +714,7 @@ dimensions:
         ),
         (
             "pipeline: p\nschedule: assets\ntimezone: Mars\n",
-            ("2: schedule: unknown timezone 'Mars'; write a name such as Europe/Berlin"),
+            ("3: timezone: unknown timezone 'Mars'; write a name such as Europe/Berlin"),
         ),
         (
             "pipeline: p\nschedule: assets\nairflow: {tasks: one}\n",
@@ -719,10 +768,7 @@ def test_a_pipeline(wrong: Mistakes, text: str, message: str) -> None:
         ),
         (
             "lake: a\nlake: b\n",
-            (
-                '2: can\'t read this as YAML: found duplicate key "lake" with '
-                'value "b" (original value: "a")'
-            ),
+            "2: 'lake' is given twice in one mapping",
         ),
         (
             "lake: ${NOWHERE}\n",

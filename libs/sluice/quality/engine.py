@@ -17,6 +17,7 @@ from sluice.specs.quality import Expectation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+WANTED = {"date": "a date", "moment": "a time", "integer": "a whole number", "float": "a number"}
 INDEX = "sluice_index"  # in an expectation's meta: GX orders results by column
 
 
@@ -101,7 +102,7 @@ def mistakes(expectation: Expectation) -> list[str]:
         _build(expectation, 0)
     except ValidationError as error:
         told = [e for e in error.errors() if e["type"] != "type_error.dict"]  # GX's parameters
-        return [_explain(expectation.type, e, list(kind.__fields__)) for e in told]
+        return _explained(expectation, told, list(kind.__fields__))
     except (TypeError, ValueError) as error:
         return [f"{expectation.type}: {error}"]
     return []
@@ -117,6 +118,34 @@ def not_on_spark(expectation: Expectation) -> list[str]:
     if not engines or "SparkDFExecutionEngine" in engines:
         return []
     return [f"{expectation.type} can't be answered on Spark by Great Expectations"]
+
+
+def _explained(
+    expectation: Expectation, errors: Sequence[Mapping[str, Any]], accepted: Sequence[str]
+) -> list[str]:
+    """One message an argument: pydantic tells of every type that a value could have had."""
+    by_place: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for error in errors:
+        by_place.setdefault(tuple(error["loc"]), []).append(error)
+    return [
+        _explain(expectation.type, several[0], accepted)
+        if len(several) == 1
+        else f"{expectation.type}: {'.'.join(map(str, place))}: {_none_of(several)}, "
+        f"and {expectation.kwargs.get(place[0])!r} is none of these"
+        for place, several in by_place.items()
+    ]
+
+
+def _none_of(errors: Sequence[Mapping[str, Any]]) -> str:
+    """`a date, a time or a number is wanted`."""
+    messages = [error["msg"] for error in errors]
+    kinds = [
+        kind
+        for word, kind in WANTED.items()
+        if any(word in message.replace("datetime", "moment") for message in messages)
+    ]
+    *most, last = kinds or ["another type"]
+    return f"{', '.join(most)} or {last} is wanted" if most else f"{last} is wanted"
 
 
 def _explain(kind: str, error: Mapping[str, Any], accepted: Sequence[str]) -> str:

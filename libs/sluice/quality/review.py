@@ -34,14 +34,17 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
         return [str(error)]
     if expectation.type in comparison.COMPILED:
         return comparison.mistakes(expectation)
-    if told := engine.mistakes(expectation) or refusals(expectation):
+    values = list(_values(expectation, columns))
+    if told := engine.mistakes(expectation):
+        return values or told
+    if told := refusals(expectation):
         return told
     return [
         *([] if expectation.type in COMPILERS else engine.not_on_spark(expectation)),
         *_order(expectation.kwargs),
         *_patterns(expectation.kwargs),
         *_condition(expectation.kwargs.get("row_condition"), columns),
-        *_values(expectation, columns),
+        *values,
     ]
 
 

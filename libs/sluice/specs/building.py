@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from sluice.specs.cogroup import Cogroup
 from sluice.specs.dimension import Dimension, DimensionView
@@ -31,6 +32,11 @@ class Declaration:
     spec: Spec | None
     document: Document
     where: Where
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline that it is declared in."""
+        return self.id.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,15 @@ def references(spec: Spec) -> Iterator[Reference]:
             yield Reference(("join", i, "dimension"), name, is_dimension=True)
 
 
+def written_references(declaration: Declaration) -> Iterator[Reference]:
+    """The dimensions that a declaration with mistakes of its own joins, as far as it is legible."""
+    written: Any = declaration.document.at(declaration.where)
+    joins = written.get("join") if isinstance(written, dict) else None
+    for i, join in enumerate(joins if isinstance(joins, list) else ()):
+        if isinstance(join, dict) and isinstance(join.get("dimension"), str):
+            yield Reference(("join", i, "dimension"), join["dimension"], is_dimension=True)
+
+
 def _inputs(
     declaration: Declaration,
     declared: Mapping[str, Declaration],
@@ -85,21 +100,21 @@ def _inputs(
     is_complete: bool,
 ) -> dict[Where, str]:
     """The ids that a declaration's references mean; unknown ones are noted."""
-    if declaration.spec is None:
-        return {}
+    spec = declaration.spec
     found = {}
-    for reference in references(declaration.spec):
+    for reference in references(spec) if spec else written_references(declaration):
         is_own = "." not in reference.name
-        target = f"{declaration.spec.pipeline}.{reference.name}" if is_own else reference.name
+        target = f"{declaration.pipeline}.{reference.name}" if is_own else reference.name
         if target not in declared and not is_own and not is_complete:
             continue
         problem = _problem(reference, target, declaration, declared)
         if problem:
             where = (*declaration.where, *reference.where)
+            mistakes.withdraw(declaration.document, (*where[:-1], "on"))
             mistakes.add(declaration.document, where, problem)
         else:
             found[reference.where] = target
-    return found
+    return found if spec else {}
 
 
 def _problem(
@@ -109,9 +124,14 @@ def _problem(
     declared: Mapping[str, Declaration],
 ) -> str:
     if target not in declared:
-        own = f"{declaration.id.split('.')[0]}."
-        known = [name.removeprefix(own) for name in declared if name != declaration.id]
-        return unknown("table", reference.name, known)
+        own = f"{declaration.pipeline}."
+        kind = "dimension" if reference.is_dimension else "table"
+        known = [
+            name.removeprefix(own)
+            for name, other in declared.items()
+            if name != declaration.id and (kind == "table" or other.where[0] == "dimensions")
+        ]
+        return unknown(kind, reference.name, known)
     spec = declared[target].spec
     if spec is None:
         return ""

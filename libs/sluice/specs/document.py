@@ -1,19 +1,23 @@
 """A YAML file as plain data that still knows the line of everything in it.
 
 YAML 1.2 rules, so that `on`, `yes` and `no` are words. Text may name environment variables:
-`${VAR:-default}`. Numbers, texts, booleans and null become Python's; dates become ISO text.
+`${VAR:-default}`. Numbers, texts, booleans and null become Python's; dates stay text, so that one
+that no calendar has is a mistake of its key, not of the file.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import ScalarNode
 
 from sluice.specs.names import near
 
@@ -22,6 +26,16 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # What the library raises for text that its grammar did not foresee: a mapping as a key, say.
 FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError)
 MOST_NODES = 200_000
+
+
+class _Constructor(RoundTripConstructor):
+    """Takes what looks like a date as it is written."""
+
+    def as_written(self, node: ScalarNode) -> str:
+        return str(node.value)
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", _Constructor.as_written)
 
 
 class BrokenDocument(ValueError):
@@ -42,6 +56,11 @@ class Document:
     lines: dict[Where, int] = field(default_factory=dict)
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
 
+    def at(self, where: Where) -> Any:
+        """The data at that place, which exists."""
+        data: Any = self.data
+        return reduce(getitem, where, data)
+
     def line(self, where: Where) -> int:
         """The line of that place, or of the nearest thing around it that exists."""
         while where and where not in self.lines:
@@ -51,8 +70,12 @@ class Document:
 
 def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
     """The document in that file; BrokenDocument if it is not a YAML mapping."""
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Constructor = _Constructor
     try:
-        tree = YAML(typ="rt", pure=True).load(path.read_text(encoding="utf-8"))
+        tree = yaml.load(path.read_text(encoding="utf-8"))
+    except DuplicateKeyError as error:
+        raise _named_twice(error) from None
     except MarkedYAMLError as error:
         raise _broken(error) from None
     except FAILURES as error:
@@ -62,6 +85,12 @@ def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
     document = Document(shown)
     document.data = _Reader(document, environ).plain(tree or CommentedMap(), (), 1, ())
     return document
+
+
+def _named_twice(error: DuplicateKeyError) -> BrokenDocument:
+    name = re.search(r'duplicate key "(.*?)" with value', str(error.problem), re.DOTALL)
+    line = error.problem_mark.line + 1 if error.problem_mark else 1
+    return BrokenDocument(line, f"{name[1] if name else 'a key'!r} is given twice in one mapping")
 
 
 def _broken(error: MarkedYAMLError) -> BrokenDocument:
@@ -103,8 +132,6 @@ class _Reader:
     def _scalar(self, node: Any, where: Where) -> Any:
         if isinstance(node, bool) or node is None:
             return node
-        if isinstance(node, datetime | date):
-            return node.isoformat()
         for kind in (int, float, str):
             if isinstance(node, kind):
                 return self._with_variables(str(node), where) if kind is str else kind(node)

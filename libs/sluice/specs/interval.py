@@ -114,11 +114,14 @@ class Schedule(Model):
     def _has_a_grid(self) -> Self:
         zone(self.timezone)
         if self.has_intervals and not self._is_cron:
-            raise ValueError(
-                f"{self.expression!r} is no schedule; "
-                f"write a cron expression, {', '.join(self.PRESETS)} or assets"
-            )
+            raise ValueError(self.refusal(self.expression))
         return self
+
+    @classmethod
+    def refusal(cls, found: object) -> str:
+        """What to say of something that is no schedule."""
+        what = "it is empty" if found is None else f"{found!r} is no schedule"
+        return f"{what}; write a cron expression, {', '.join(cls.PRESETS)} or assets"
 
     @property
     def _is_cron(self) -> bool:

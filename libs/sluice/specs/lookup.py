@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from sluice.specs.expression import Expression
 from sluice.specs.join_syntax import read_pairs
@@ -18,14 +18,13 @@ class Join(Model):
     on: Annotated[tuple[tuple[Expression, str], ...], WithJsonSchema({"type": "string"})]
     type: Literal["inner", "left"] = "inner"
 
-    @model_validator(mode="before")
+    @field_validator("on", mode="before")
     @classmethod
-    def _read_on(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or not isinstance(data.get("on"), str):
-            return data
-        qualifier = str(data.get("dimension", "")).rpartition(".")[2]
-        pairs = read_pairs(data["on"], qualifier)
-        return {**data, "on": tuple((Expression.of(fact), column) for fact, column in pairs)}
+    def _read_on(cls, on: Any, given: ValidationInfo) -> Any:
+        if not isinstance(on, str):
+            return on
+        qualifier = str(given.data.get("dimension", "")).rpartition(".")[2]
+        return tuple((Expression.of(fact), column) for fact, column in read_pairs(on, qualifier))
 
     @property
     def qualifier(self) -> str:

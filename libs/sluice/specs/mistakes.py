@@ -43,6 +43,15 @@ class Mistakes:
         if (path, line, text) not in self.found:
             self.found.append((path, line, text))
 
+    def withdraw(self, document: Document, where: Where) -> None:
+        """Take back what was noted there: it followed from another mistake."""
+        place = (document.path, f"{show(where)}: ")
+        self.found = [
+            (path, line, text)
+            for path, line, text in self.found
+            if path != place[0] or not text.startswith(place[1])
+        ]
+
     def raise_any(self) -> None:
         """Raise all of them as one ConfigError, if there are any."""
         if self.found:

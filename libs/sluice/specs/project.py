@@ -6,12 +6,12 @@ from os import environ as process_environ
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from sluice.specs.building import build
 from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.graph import Graph
-from sluice.specs.interval import IntervalError, Schedule, parse_time
+from sluice.specs.interval import IntervalError, Schedule, parse_time, zone
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
 from sluice.specs.names import Name
@@ -32,6 +32,13 @@ def _read_time(text: Any) -> datetime:
         raise ValueError(f"{error.message}; {error.hint}") from None
 
 
+def _is_zone(name: Any) -> bool:
+    try:
+        return isinstance(name, str) and bool(zone(name))
+    except ValueError:
+        return False
+
+
 class Pipeline(Model):
     """One pipeline: its schedule and its tables."""
 
@@ -47,16 +54,26 @@ class Pipeline(Model):
     views: dict[str, ViewSpec] = Field(default_factory=dict)
     airflow: AirflowSettings = AirflowSettings()
 
+    @field_validator("schedule", mode="before")
+    @classmethod
+    def _schedule_is_text(cls, data: Any) -> Any:
+        if isinstance(data, dict | Schedule):
+            return data
+        raise ValueError(Schedule.refusal(data))
+
     @model_validator(mode="before")
     @classmethod
     def _schedule_in_its_zone(cls, data: Any) -> Any:
         schedule = data.get("schedule") if isinstance(data, dict) else None
         if not isinstance(schedule, str):
             return data
-        return {
-            **data,
-            "schedule": {"expression": schedule, "timezone": data.get("timezone", "UTC")},
-        }
+        zoned = {"timezone": data["timezone"]} if _is_zone(data.get("timezone")) else {}
+        return {**data, "schedule": {"expression": schedule, **zoned}}
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone_exists(cls, name: str) -> str:
+        return zone(name).key
 
 
 class Project(Model):
@@ -155,9 +172,9 @@ def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) ->
         mistakes.add(reading.document, ("end_date",), "`end_date` is not after `start_date`")
     if pipeline.schedule.has_intervals:
         if pipeline.start_date is None:
-            mistakes.add(
-                reading.document, (), "`start_date` is missing: the first interval's start"
-            )
+            at = ("start_date",) if "start_date" in reading.header else ()
+            missing = "`start_date` is missing: the first interval's start"
+            mistakes.add(reading.document, at, missing)
         return
     for source in pipeline.sources.values():
         if source.delivery == "interval":

@@ -5,7 +5,6 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from sluice.specs.model import Model
-from sluice.specs.names import near
 
 OnFailure = Literal["quarantine", "stop", "warn"]
 Over = Literal["batch", "table"]
@@ -76,11 +75,9 @@ class Expectation(Model):
         """Why no row can be sent aside by it; '' if rows can, or needn't be."""
         if self.on_failure != "quarantine" or self.type in ROW_RULES:
             return ""
-        guess = near(self.type, ROW_RULES)
         return (
-            f"{self.type} tells nothing of a single row, so it can't send rows to quarantine;"
-            f" use stop or warn{f'. did you mean {guess!r}?' if guess else '.'}"
-            f" accepted with quarantine: {', '.join(ROW_RULES)}"
+            f"{self.type} is no rule about single rows, so it can't send rows to quarantine;"
+            f" use stop or warn. accepted with quarantine: {', '.join(ROW_RULES)}"
         )
 
     @property

@@ -147,8 +147,6 @@ def check_expectations(
         for column in expectation.columns if columns else ():
             if column not in columns:
                 report.add(("expect", i), unknown("column", column, columns))
-        if expectation.quarantine_problem:
-            report.add(("expect", i), expectation.quarantine_problem)
-        elif review:
-            for problem in review(expectation, columns):
-                report.add(("expect", i), problem)
+        told = list(review(expectation, columns)) if review else []
+        for problem in told or filter(None, [expectation.quarantine_problem]):
+            report.add(("expect", i), problem)
