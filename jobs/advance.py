@@ -4,14 +4,16 @@ import sys
 
 from sluice.cli.job import Job, run_job
 from sluice.runtime.batch import advance
+from sluice.runtime.rebuild import rebuild
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.specs.table import Table
 
 
 def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
-    """A view, and the internal tables behind it."""
-    return advance(spark, job.project, table, job.run)
+    """A view, and the internal tables behind it; with a full refresh, computed anew."""
+    bring = rebuild if job.run.full_refresh else advance
+    return bring(spark, job.project, table, job.run)
 
 
 if __name__ == "__main__":

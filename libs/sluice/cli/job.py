@@ -99,14 +99,16 @@ def run_job(step: Step, argv: Sequence[str] | None = None) -> int:
 
 def _done(step: Step, arguments: argparse.Namespace) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
+    failed: dict[str, SluiceError] = {}
     # A Spark Connect client that is stopped complains of handles that the server closed with it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
-        job = _job(arguments)
+        job = _job(arguments, failed)
         reports.extend(asdict(report) for report in job.reports(step))
         job.spark.stop()
     except SluiceError as error:
-        return _failure(reports, error.message, error.hint, error.exit_code)
+        told = _failure(reports, error.message, error.hint, error.exit_code)
+        return told | {"failed": list(failed)}
     except Exception as error:  # noqa: BLE001 a job's last word: whatever it was, it is reported
         traceback.print_exc()
         first = str(error).strip().partition("\n")[0]
@@ -122,9 +124,9 @@ def _failure(
     return {"reports": reports, "error": error, "hint": hint, "exit_code": int(exit_code)}
 
 
-def _job(arguments: argparse.Namespace) -> Job:
-    run = Run(arguments.run_id, _pins(arguments.pin))
-    return Job(arguments.names, arguments.config, run, arguments.start, arguments.end)
+def _job(arguments: argparse.Namespace, failed: dict[str, SluiceError]) -> Job:
+    run = Run(arguments.run_id, _pins(arguments.pin), arguments.full_refresh)
+    return Job(arguments.names, arguments.config, run, arguments.start, arguments.end, failed)
 
 
 def _pins(pins: Iterable[str]) -> Mapping[str, int]:
@@ -142,5 +144,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--start", help="the first instant of the data interval")
     parser.add_argument("--end", help="the instant after its last")
     parser.add_argument("--pin", action="append", default=[], metavar="DIMENSION=VERSION")
+    parser.add_argument("--full-refresh", action="store_true", help="do what is done already, too")
     parser.add_argument("--report", metavar="FILE", help="where to write the report, too")
     return parser

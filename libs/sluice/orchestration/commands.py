@@ -14,11 +14,20 @@ from sluice.specs.interval import Interval
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a pipeline: its id, its data interval, and the dimension versions it loaded."""
+    """One run of a pipeline: its id, what it is about, and the dimension versions it loaded.
+
+    `interval` is what its sources deliver, `only` the tables that it is about, if not about all.
+    """
 
     id: str
     interval: Interval | None = None
     pins: Mapping[str, int] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    full_refresh: bool = False
+
+    def is_about(self, table: str) -> bool:
+        """Whether the table was chosen."""
+        return not self.only or table in self.only
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,8 @@ def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path)
     """The job that does a task's work on these tables of it in that run."""
     script = config.parent / "jobs" / f"{task.kind.value}.py"
     arguments = (*tables, "--config", str(config), "--run-id", run.id)
-    return Command(script, (*arguments, *_bounds(task, run), *_pins(run), "--report", str(report)))
+    asked = (*_bounds(task, run), *_pins(run), *(["--full-refresh"] if run.full_refresh else []))
+    return Command(script, (*arguments, *asked, "--report", str(report)))
 
 
 def _bounds(task: Task, run: Run) -> Iterator[str]:

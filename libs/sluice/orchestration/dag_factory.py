@@ -14,10 +14,13 @@ from airflow.sdk import DAG, TriggerRule
 from airflow.timetables.interval import CronDataIntervalTimetable
 from airflow.timetables.trigger import CronTriggerTimetable
 
+from sluice.orchestration.alerts import failed
 from sluice.orchestration.assets import asset, whenever
+from sluice.orchestration.deadlines import deadline
 from sluice.orchestration.graph import Task, TaskGraph, TaskKind, task_graph, upkeep
 from sluice.orchestration.projects import project
 from sluice.orchestration.quality_task import QualityTask
+from sluice.orchestration.request import form
 from sluice.orchestration.tasks import ConnectedJob, ScriptJob, SubmittedJob
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.settings import AirflowSettings, SparkSettings
@@ -48,7 +51,13 @@ def maintenance(config: Path) -> DAG:
     with made:
         for pipeline in whole.pipelines.values():
             task = upkeep(whole, pipeline)
-            ScriptJob(task_id=task.id, work=task, config=config, max_active_tis_per_dag=1)
+            ScriptJob(
+                task_id=task.id,
+                work=task,
+                config=config,
+                max_active_tis_per_dag=1,
+                on_failure_callback=failed,
+            )
     return made
 
 
@@ -64,6 +73,8 @@ def dag(whole: Project, pipeline: Pipeline, config: Path) -> DAG:
         end_date=_last_start(pipeline),
         catchup=pipeline.catchup,
         default_args=_defaults(pipeline.airflow),
+        params=form(graph.tables, has_intervals=pipeline.schedule.has_intervals),
+        deadline=deadline(pipeline.airflow),
         tags=["sluice", *pipeline.airflow.tags],
     )
     with made:  # an operator takes the DAG's default arguments only when it is made in it
@@ -83,6 +94,7 @@ def _operator(task: Task, spark: SparkSettings, config: Path) -> Any:
         "outlets": [asset(table) for table in task.tables],
         "trigger_rule": TriggerRule.NONE_FAILED,
         "max_active_tis_per_dag": 1,
+        "on_failure_callback": failed,
     }
     if spark.engine == "connect":
         return ConnectedJob(remote=spark.remote, **settings)
@@ -118,4 +130,4 @@ def _page(graph: TaskGraph) -> str:
 
 ADVICE = """A backfill replaces what its intervals delivered, and the views follow.
 To correct days that ran already, choose **All Runs** in the backfill dialog:
-*Missing Runs*, its default, skips them."""
+*Missing Runs*, its default, skips them. The tab **Sluice** shows the tables as they stand."""

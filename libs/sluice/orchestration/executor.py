@@ -11,11 +11,10 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from airflow.configuration import conf
 from airflow.executors.local_executor import LocalExecutor
 
 from sluice.errors import SluiceError
-from sluice.orchestration.projects import config_folder, project
+from sluice.orchestration.projects import airflows_config, project
 
 TASK = (
     "sluice.orchestration.dag_factory",
@@ -32,7 +31,7 @@ class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
         """Imports, reads the configuration, then starts the workers."""
         for module in TASK:
             import_module(module)
-        config = config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py"))
+        config = airflows_config()
         with suppress(SluiceError):
             if project(config).spark.engine == "connect":
                 import_module(CLIENT)

@@ -46,6 +46,11 @@ class TaskGraph:
     tasks: tuple[Task, ...]
     triggers: tuple[str, ...]
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Those that its tasks write."""
+        return tuple(table for task in self.tasks for table in task.tables)
+
 
 def task_graph(project: Project, pipeline: Pipeline) -> TaskGraph:
     """What a run of that pipeline does."""

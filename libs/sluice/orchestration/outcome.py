@@ -1,7 +1,8 @@
 """What a job handed back, and what that means to Airflow: go on, retry, or give up with the reason.
 
-A job says what it did in a file: `{"reports": [...]}`, or `{"error", "hint", "exit_code"}`. A job
-that could not even do that was killed, or its machine failed: a retry may help.
+A job says what it did in a file: `{"reports": [...]}`, or `{"error", "hint", "exit_code"}` with the
+tables that failed. A job that could not even do that was killed, or its machine failed: a retry may
+help.
 """
 
 import json
@@ -26,6 +27,7 @@ class Outcome:
     error: str = ""
     hint: str = ""
     exit_code: int = 0
+    failed: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, file: Path) -> "Outcome | None":
@@ -34,7 +36,27 @@ class Outcome:
             told = json.loads(file.read_text("utf-8"))
         except (OSError, ValueError):
             return None
-        return cls(**{**told, "reports": tuple(told.get("reports", ()))})
+        lists = {name: tuple(told.get(name, ())) for name in ("reports", "failed")}
+        return cls(**{**told, **lists})
+
+    def __str__(self) -> str:
+        return f"{self.error}\nhint: {self.hint}" if self.hint else self.error
+
+
+class JobFailed(AirflowException):  # type: ignore[misc]
+    """A failure that may have gone by the next attempt."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
+
+
+class JobRefused(AirflowFailException):  # type: ignore[misc]
+    """A failure that no retry helps: somebody has to change something first."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(str(outcome))
+        self.outcome = outcome
 
 
 def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
@@ -42,9 +64,8 @@ def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
     if outcome is None:
         raise AirflowException(f"the job ended without a word: {cause}") from cause
     if outcome.error:
-        message = f"{outcome.error}\nhint: {outcome.hint}" if outcome.hint else outcome.error
-        kind = AirflowFailException if outcome.exit_code in FINAL else AirflowException
-        raise kind(message) from None
+        kind = JobRefused if outcome.exit_code in FINAL else JobFailed
+        raise kind(outcome) from None
     return outcome
 
 

@@ -11,7 +11,7 @@ from sluice.errors import SluiceError
 from sluice.orchestration.commands import Run
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.serving.status import pending
-from sluice.specs.definition import definition
+from sluice.specs.definition import definition_of_deliveries
 from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
 from sluice.specs.source import Source
@@ -39,16 +39,21 @@ def pending_of(project: Project, task: Task, run: Run) -> Pending:
     """
     if task.kind is TaskKind.MAINTAIN:
         return Pending(task.tables, "")
-    reasons = {name: _reason(project, name, run) for name in task.tables}
+    chosen = tuple(filter(run.is_about, task.tables))
+    if not chosen:
+        return Pending((), f"this run is about {', '.join(run.only)} alone")
+    reasons = {name: _reason(project, name, run) for name in chosen}
     tables = tuple(name for name, reason in reasons.items() if reason is None)
     if tables and task.kind is TaskKind.ADVANCE:
-        tables = task.tables
+        tables = chosen
     told = [reason for reason in reasons.values() if reason]
     return Pending(tables, told[0] if len(told) == 1 else "nothing is new in any of its tables")
 
 
 def _reason(project: Project, name: str, run: Run) -> Reason:
     table = project.graph.tables[name]
+    if run.full_refresh and (run.interval or not _is_by_interval(table)):
+        return None
     try:
         return WAYS.get(table.kind, _view)(project, table, run)
     except SluiceError:
@@ -58,19 +63,24 @@ def _reason(project: Project, name: str, run: Run) -> Reason:
 def _source(project: Project, table: Table, run: Run) -> Reason:
     spec = table.spec
     assert isinstance(spec, Source)
-    if spec.delivery == "stream":
+    if not _is_by_interval(table):
         return None
     if run.interval is None:
         return "this run has no data interval, so there is nothing to ingest"
     if spec.format not in FILES or _is_interrupted(project, table):
         return None
-    zone = project.pipelines[table.pipeline].timezone
-    path = landing.interval_path(project.resolve(spec.path), run.interval, zone)
+    pipeline = project.pipelines[table.pipeline]
     known = intervals.deliveries(layout(project).uri(table.id, INTERVALS))
-    files = _fingerprint(path, table)
-    if any(d.interval == run.interval and d.files == files for d in known):
-        return f"{table.id} holds {run.interval} already, and its files are the same"
-    return None
+    delivered = {d.interval: d.files for d in known}
+    for interval in pipeline.schedule.intervals(run.interval.start, run.interval.end):
+        path = landing.interval_path(project.resolve(spec.path), interval, pipeline.timezone)
+        if delivered.get(interval) != _fingerprint(path, table):
+            return None
+    return f"{table.id} holds {run.interval} already, and its files are the same"
+
+
+def _is_by_interval(table: Table) -> bool:
+    return table.kind == "source" and table.spec.delivery == "interval"  # type: ignore[union-attr]
 
 
 def _is_interrupted(project: Project, table: Table) -> bool:
@@ -96,7 +106,7 @@ def _view(project: Project, table: Table, run: Run) -> Reason:  # noqa: ARG001
 
 
 def _fingerprint(path: str, table: Table) -> str:
-    return landing.fingerprint(landing.list_files(path), definition(table))
+    return landing.fingerprint(landing.list_files(path), definition_of_deliveries(table))
 
 
 WAYS: Mapping[str, Callable[[Project, Table, Run], Reason]] = {

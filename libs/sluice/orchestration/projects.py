@@ -22,6 +22,13 @@ def config_folder(dag_file: str) -> Path:
     return Path(chosen).absolute() if chosen else Path(dag_file).absolute().parents[1] / "config"
 
 
+def airflows_config() -> Path:
+    """That folder, told by Airflow's settings where no DAG file is at hand."""
+    from airflow.configuration import conf
+
+    return config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py"))
+
+
 def project(config: Path) -> Project:
     """The project declared in that folder, as its files are now."""
     return _loaded(config, _stamps(config))[0]

@@ -13,20 +13,22 @@ import sys
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from sluice.errors import SluiceError
 from sluice.orchestration.assets import asset, facts, has_changed
 from sluice.orchestration.commands import Command, Run, job
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.launch import launch_settings
 from sluice.orchestration.outcome import Outcome, Report, check, sentence
 from sluice.orchestration.projects import project
-from sluice.specs.interval import Interval
+from sluice.orchestration.request import asked
 
 Context = Mapping[str, Any]
 CONNECTION = "sluice_spark"
@@ -47,12 +49,12 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         """Skips if there is nothing new; else does it, and hands on the reports."""
         from sluice.orchestration.pending import pending_of  # needs Arrow; a DAG file does not
 
-        run = Run(context["run_id"], _interval(context))
+        run = _asked(context)
         pending = pending_of(project(self.config), self.work, run)
         if not pending.tables:
             self.log.info(pending.reason)
             raise AirflowSkipException(pending.reason)
-        run = Run(run.id, run.interval, self._pins(context))
+        run = replace(run, pins=self._pins(context))
         outcome = self._do(pending.tables, run, context)
         for report in outcome.reports:
             self.log.info(sentence(report))
@@ -143,7 +145,8 @@ class SubmittedJob(JobTask, SparkSubmitOperator):  # type: ignore[misc]
         SparkSubmitOperator.execute(self, context)
 
 
-def _interval(context: Context) -> Interval | None:
-    run = context["dag_run"]
-    start, end = run.data_interval_start, run.data_interval_end
-    return Interval(start, end) if start and end and start < end else None
+def _asked(context: Context) -> Run:
+    try:
+        return asked(context)
+    except SluiceError as error:
+        raise AirflowFailException(str(error)) from None

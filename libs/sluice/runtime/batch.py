@@ -32,10 +32,14 @@ LARGE_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class Run:
-    """What the tasks of one run share: its id, and the dimension versions that they use."""
+    """What the tasks of one run share: its id, and the dimension versions that they use.
+
+    With `full_refresh`, files are read again although they are unchanged.
+    """
 
     id: str = ""
     pins: Mapping[str, int] = field(default_factory=dict)
+    full_refresh: bool = False
 
 
 def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:

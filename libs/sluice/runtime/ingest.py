@@ -50,7 +50,7 @@ def ingest(
     delivery = plan_delivery(project, table, interval)
     before = head(layout(project).uri(delivery.stored_as))
     check_definition(table, before)
-    if delivery.is_delivered and before:
+    if delivery.is_delivered and before and not run.full_refresh:
         reports = [unchanged(delivery.stored_as, before)]
     else:
         reports = [replace_interval(spark, project, delivery, run)]

@@ -67,7 +67,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
     found = plan_load(project, table)
     before = head(found.uri)
     check_definition(table, before)
-    if before and found.is_loaded:
+    if before and found.is_loaded and not run.full_refresh:
         return (_unchanged(table, before),)
 
     def work() -> BatchReport:

@@ -49,8 +49,24 @@ class AirflowSettings(Model):
     tasks: Literal["auto", "table", "pipeline"] = "auto"
     retries: int = Field(default=2, ge=0)
     retry_delay: Duration = Duration("1 minute")
+    deadline: Duration | None = None
+    webhook: str = ""
     owner: str = "sluice"
     tags: tuple[str, ...] = ()
+
+    @field_validator("retry_delay", "deadline")
+    @classmethod
+    def _is_fixed(cls, length: Duration | None) -> Duration | None:
+        if length and length.months:
+            raise ValueError(f"{length.text!r} has no fixed length; write e.g. '30 days'")
+        return length
+
+    @field_validator("webhook")
+    @classmethod
+    def _is_address(cls, webhook: str) -> str:
+        if webhook and not webhook.startswith(("https://", "http://")):
+            raise ValueError("it is no address; write https://...")
+        return webhook
 
 
 def as_option(value: Any) -> Any:

@@ -1,0 +1,108 @@
+"""What the person on call is told: which table, the reason, and the next command.
+
+Alerts stand at the end of the task's log, and go to `airflow: {webhook: ...}` as JSON whose `text`
+chat services show. A task tells of itself only when it has failed for good, not at each retry.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from sluice.orchestration.graph import Task, TaskKind
+from sluice.orchestration.outcome import Outcome
+from sluice.orchestration.projects import airflows_config, project
+
+Context = Mapping[str, Any]
+PATIENCE = 10.0
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One message."""
+
+    pipeline: str
+    run: str
+    what: str
+    why: str
+    next: str
+    tables: tuple[str, ...] = ()
+    url: str = ""
+
+    @property
+    def text(self) -> str:
+        """As a person reads it."""
+        return f"{self.what}\nwhy: {self.why}\nnext: {self.next}"
+
+    def send(self, webhook: str) -> None:
+        """Logs it, and posts it if there is somewhere to post it to."""
+        log.error(self.text)
+        if webhook:
+            body = json.dumps({"text": self.text, **asdict(self)}).encode()
+            request = Request(webhook, body, {"Content-Type": "application/json"})
+            with urlopen(request, timeout=PATIENCE):
+                log.info("the webhook was told")
+
+
+def failed(context: Context) -> None:
+    """Tells of a task that has failed for good."""
+    alert = of_failure(context)
+    alert.send(_webhook(context["task"].config, alert.pipeline))
+
+
+def late(context: Context, limit: str) -> None:
+    """Tells of a run that has not ended by its deadline."""
+    alert = of_delay(context["dag_run"], limit)
+    alert.send(_webhook(airflows_config(), alert.pipeline))
+
+
+def of_failure(context: Context) -> Alert:
+    """The alert of a task that failed."""
+    task: Task = context["task"].work
+    error, instance = context.get("exception"), context.get("ti")
+    outcome = getattr(error, "outcome", None) or Outcome(error=str(error or "it was killed"))
+    tables = outcome.failed or task.tables
+    run = context["run_id"]
+    return Alert(
+        task.pipeline,
+        run,
+        what=f"{', '.join(tables)} failed in {task.pipeline}, {run}, task {task.id}",
+        why=outcome.error,
+        next=_next(task, outcome, tables, context),
+        tables=tables,
+        url=str(getattr(instance, "log_url", "")),
+    )
+
+
+def of_delay(run: Mapping[str, Any], limit: str) -> Alert:
+    """The alert of a run, as Airflow's API describes it, that has not ended by its deadline."""
+    pipeline, name = run["dag_id"], run["dag_run_id"]
+    what = f"{pipeline} is late: {name} has not ended {limit} after it was due"
+    why = f"the run is {run.get('state') or 'not running'} since {run.get('start_date') or 'never'}"
+    step = f"look at its running task in the grid; `sluice status` shows what {pipeline} lacks"
+    return Alert(pipeline, name, what, why, step)
+
+
+def _webhook(config: Path, pipeline: str) -> str:
+    declared = project(config).pipelines.get(pipeline)
+    return declared.airflow.webhook if declared else ""
+
+
+def _next(task: Task, outcome: Outcome, tables: tuple[str, ...], context: Context) -> str:
+    command = _command(task, tables, context)
+    again = f"clear the task with what follows it, or run `{command}`"
+    return f"{outcome.hint}; then {again}" if outcome.hint else again
+
+
+def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
+    run = context["dag_run"]
+    if task.kind is TaskKind.INGEST and getattr(run, "data_interval_start", None):
+        bounds = (run.data_interval_start, run.data_interval_end)
+        start, end = (moment.isoformat() for moment in bounds)
+        return f"sluice run {task.pipeline} --start {start} --end {end}"
+    verbs = {TaskKind.LOAD: "load", TaskKind.ADVANCE: "advance", TaskKind.MAINTAIN: "maintain"}
+    return f"sluice {verbs.get(task.kind, 'ingest')} {' '.join(tables)}"

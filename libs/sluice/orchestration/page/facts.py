@@ -1,0 +1,130 @@
+"""What the page shows of pipelines and tables, gathered without Spark, as plain data."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from sluice.errors import SluiceError
+from sluice.orchestration.page.leaders import Leaders, leaders
+from sluice.reporting.health import Health, health
+from sluice.serving.commits import Commit, back_from
+from sluice.serving.lake import Lake
+from sluice.serving.status import TableStatus, status
+from sluice.specs.dimension import Dimension
+from sluice.specs.project import Pipeline as Declared
+from sluice.specs.project import Project
+from sluice.specs.table import Table
+from sluice.specs.topk import TopK
+from sluice.specs.window_store import WindowStore
+from sluice.storage import intervals
+from sluice.storage.lake import layout
+
+NEWEST, COMMITS = 12, 12
+INTERVALS = "intervals"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Where one table stands; `until` is the end of what was delivered to a source."""
+
+    table: Table
+    status: TableStatus
+    health: Health
+    until: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """One word: how urgent it is."""
+        if self.status.problem:
+            return "stopped"
+        if self.status.version is None:
+            return "empty"
+        return "behind" if self.status.is_behind else "fresh"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline with its tables, in the order in which they are brought up to date."""
+
+    name: str
+    description: str
+    schedule: str
+    tables: tuple[TableFacts, ...]
+
+    def count(self, state: str) -> int:
+        """How many tables are in that state."""
+        return sum(one.state == state for one in self.tables)
+
+    @property
+    def unmet(self) -> int:
+        """Expectations that the newest batches did not meet."""
+        return sum(len(one.health.unmet) for one in self.tables)
+
+    @property
+    def quarantined(self) -> int:
+        """Rows in quarantine."""
+        return sum(one.status.quarantined for one in self.tables)
+
+    @property
+    def newest(self) -> datetime | None:
+        """When a table was last written."""
+        return max((one.status.last.at for one in self.tables if one.status.last), default=None)
+
+
+@dataclass(frozen=True)
+class TablePage:
+    """Everything that a table's own page shows."""
+
+    facts: TableFacts
+    commits: tuple[Commit, ...]
+    leaders: tuple[Leaders, ...] = ()
+    windows: tuple[Row, ...] = ()
+    trouble: str = ""
+
+
+def pipeline(project: Project, declared: Declared) -> Pipeline:
+    """Where a pipeline's tables stand now."""
+    tables = [t for t in project.graph.pipeline(declared.name) if t.is_stored]
+    return Pipeline(
+        declared.name,
+        declared.description,
+        declared.schedule.expression,
+        tuple(_facts(project, tables)),
+    )
+
+
+def table(project: Project, found: Table) -> TablePage:
+    """Where a table stands now, and its newest rows."""
+    (facts,) = _facts(project, [found])
+    if facts.status.version is None:
+        return TablePage(facts, ())
+    commits = tuple(islice(back_from(layout(project).uri(found.id), facts.status.version), COMMITS))
+    try:
+        return TablePage(facts, commits, *_rows(Lake(project), found))
+    except SluiceError as error:
+        return TablePage(facts, commits, trouble=str(error))
+
+
+def _rows(lake: Lake, found: Table) -> tuple[tuple[Leaders, ...], tuple[Row, ...]]:
+    if isinstance(found.spec, TopK):
+        return tuple(leaders(lake.ranking(found.id), found.spec)), ()
+    if isinstance(found.spec, WindowStore):
+        return (), tuple(lake.window(found.id).all(reverse=True, limit=NEWEST))
+    return (), ()
+
+
+def _facts(project: Project, tables: Sequence[Table]) -> Iterator[TableFacts]:
+    checked = health(project, tables)
+    for found, stands in zip(tables, status(project, tables), strict=True):
+        yield TableFacts(found, stands, checked[found.id], _until(project, found))
+
+
+def _until(project: Project, found: Table) -> datetime | None:
+    """The end of the last interval that was delivered."""
+    if found.kind != "source" or isinstance(found.spec, Dimension):
+        return None
+    known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))
+    return max((one.interval.end for one in known), default=None)

@@ -1,0 +1,47 @@
+"""Sluice in Airflow: its page in the menu, its tab on every DAG, its deadlines.
+
+Airflow finds this by the package's entry point and reads it in every process; only the API server
+asks for the page, so what the page needs is imported there, at the first request.
+"""
+
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+from sluice.orchestration.deadlines import Due
+
+PREFIX = "/sluice"
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' "
+    "stroke='{ink}' stroke-width='1.8' stroke-linecap='round'%3E"
+    "%3Cpath d='M5 4v16M19 4v16M5 9h14M3 20c2-2 4-2 6 0s4 2 6 0 4-2 6 0'/%3E%3C/svg%3E"
+)
+ICONS = {"icon": ICON.format(ink="%2327427a"), "icon_dark_mode": ICON.format(ink="%23cfd9ec")}
+
+
+class Page:
+    """The page as an ASGI application that is made when it is first asked for."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Hands the request on."""
+        from sluice.orchestration.page.app import app
+
+        await app(scope, receive, send)
+
+
+class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
+    """What Sluice adds to Airflow."""
+
+    name = "sluice"
+    fastapi_apps = [{"app": Page(), "url_prefix": PREFIX, "name": "Sluice"}]  # noqa: RUF012
+    external_views = [  # noqa: RUF012
+        {"name": "Sluice", "href": f"{PREFIX}/", "url_route": "sluice", **ICONS},
+        {
+            "name": "Sluice",
+            "href": f"{PREFIX}/pipelines/{{DAG_ID}}",
+            "url_route": "sluice_pipeline",
+            "destination": "dag",
+            **ICONS,
+        },
+    ]
+    deadline_references = [Due]  # noqa: RUF012

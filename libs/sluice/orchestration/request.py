@@ -1,0 +1,69 @@
+"""What a person may ask of a run: the form in Airflow's trigger dialog, and what its answers mean.
+
+The form is a JSON Schema that Airflow draws and checks. Answers reach a job as arguments of a
+process, each by itself: nothing of them is ever a template or a part of a shell's line.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow.sdk import Param
+
+from sluice.errors import UsageError
+from sluice.orchestration.commands import Run
+from sluice.specs.interval import Interval, parse_time
+
+Context = Mapping[str, Any]
+TIME = {"type": ["null", "string"], "format": "date-time"}
+
+
+def form(tables: Iterable[str], *, has_intervals: bool) -> dict[str, Param]:
+    """The parameters of a pipeline with these tables."""
+    names = sorted(table.partition(".")[2] for table in tables)
+    bounds = {"start": START, "end": END} if has_intervals else {}
+    only = {
+        "type": ["null", "array"],
+        "items": {"type": "string", "enum": names},
+        "examples": names,
+        "title": "Only these tables",
+        "description": "Tables to bring up to date. Empty: all of them.",
+    }
+    return {
+        **{name: Param(None, **TIME, **words) for name, words in bounds.items()},
+        "only": Param(None, **only),
+        "full_refresh": Param(False, type="boolean", **FULL_REFRESH),
+    }
+
+
+START = {
+    "title": "From",
+    "description": "First instant to deliver, in place of the run's own data interval. A bound of "
+    "the schedule, given together with the end. Several intervals are delivered one by one.",
+}
+END = {"title": "Until", "description": "The instant after the last one to deliver."}
+FULL_REFRESH = {
+    "title": "Full refresh",
+    "description": "Read files again although they are unchanged, and recompute views from their "
+    "inputs as they are now (lookups take today's dimensions). Only differences are committed.",
+}
+
+
+def asked(context: Context) -> Run:
+    """The run of that context, as it was asked for. Raises UsageError for half a time span."""
+    run, answers = context["dag_run"], context.get("params") or {}
+    names = answers.get("only") or ()
+    return Run(
+        context["run_id"],
+        _interval(run, answers.get("start"), answers.get("end")),
+        only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),
+        full_refresh=bool(answers.get("full_refresh")),
+    )
+
+
+def _interval(run: Any, start: str | None, end: str | None) -> Interval | None:
+    if start and end:
+        return Interval(parse_time(start), parse_time(end))
+    if start or end:
+        raise UsageError("a run takes both start and end, or neither", hint="give the other one")
+    start, end = run.data_interval_start, run.data_interval_end
+    return Interval(start, end) if start and end and start < end else None
