@@ -50,9 +50,9 @@ def test_columns_in_another_order_are_the_same(shop: Shop) -> None:
     assert (report.warnings, report.quarantined, report.inserted) == ((), 0, 1)
 
 
-def test_a_retyped_column_whose_values_do_not_fit_goes_aside_with_the_reason(shop: Shop) -> None:
+def test_a_retyped_column_stops_the_batch_by_column_types_and_file(shop: Shop) -> None:
     land(shop, "parquet", {"id": [1, 2], "item": ["tea", "tea"], "price": ["3", "three"]})
-    assert shop.deliver(0).quarantined == 1
-    (row,) = read_rows(shop.uri("quarantine"))
-    assert "three" in row["reason"]
-    assert "price" in row["reason"]
+    told = r"/part\.parquet: column price is STRING where INT is declared"
+    with pytest.raises(QualityStop, match=told):
+        shop.deliver(0)
+    assert read_rows(shop.uri()) == []

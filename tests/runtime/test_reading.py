@@ -1,6 +1,7 @@
 """Files become rows of the declared columns, or rows with a reason: whatever is in them."""
 
 import gzip
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -199,21 +200,23 @@ def test_csv_holds_no_nested_values(files: Files) -> None:
 
 
 def test_json_lines_that_do_not_parse_keep_their_text(files: Files) -> None:
-    texts = [
-        '{"id":1',
-        "5",
-        '"a"',
-        "null",
-        '{"id":"x"}',
-        '{"id":1.5}',
-        '{"d":12345.67}',
-        "\x00\x01",
-    ]
+    texts = ['{"id":1', "5", '"a"', "null", "\x00\x01"]
     files.put(a_json="\n".join([*texts, "", '{"id":7,"t":"good"}']) + "\n")
     rows, bad = files.rows("json")
     assert rows == [(7, "good", None)]
     assert sorted(raw for _, raw in bad) == sorted(texts)
     assert {reason for reason, _ in bad} == {"does not parse as the declared schema"}
+
+
+def test_json_values_of_a_wrong_type_are_named_in_the_reason(files: Files) -> None:
+    texts = ['{"id":"x"}', '{"id":1.5}', '{"d":12345.67}', '{"t":"a","id":[1]}']
+    files.put(a_json="\n".join(texts) + "\n")
+    assert files.bad("json") == [
+        ("column d: 12345.67 is no DECIMAL(6, 2)", '{"d":12345.67}'),
+        ("column id: 1.5 is no INT", '{"id":1.5}'),
+        ("column id: [1] is no INT", '{"t":"a","id":[1]}'),
+        ("column id: x is no INT", '{"id":"x"}'),
+    ]
 
 
 def test_an_array_on_a_line_is_its_objects_and_a_bad_one_sets_all_of_them_aside(
@@ -291,32 +294,59 @@ def test_parquet_files_of_differing_types_are_read_as_declared(files: Files) -> 
 
 
 def test_values_of_parquet_that_the_declared_type_can_not_hold_are_set_aside(files: Files) -> None:
+    noon = [datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)]
     files.put(
-        a_parquet=pa.table({"id": [1, 2**40], "d": [1.0, 1e9], "t": ["a", "b"]}),
-        b_parquet=pa.table({"id": [1.5, 2.0], "d": [float("nan"), 2.0], "t": [5, 6]}),
-        c_parquet=pa.table({"id": ["3", "x"], "d": ["3", "4"], "t": [b"\xff", b"ok"]}),
-        d_parquet=pa.table({"id": [date(2024, 1, 1)], "d": [True], "t": [[1, 2]]}),
+        a_parquet=pa.table({"id": [1, 2**40], "d": [1.0, 1e9], "t": ["a", "b"], "on": pa.nulls(2)}),
+        b_parquet=pa.table({"id": [1.5, 2.0], "d": [float("nan"), 2.0], "t": ["c", "d"]}),
+        c_parquet=pa.table({"id": [3, 4], "d": [3.0, 4.0], "t": [b"\xff", b"ok"], "on": noon}),
+        d_parquet=pa.table({"id": [5, 6], "d": [5.0, 6.0], "t": ["e", "f"], "on": noon}),
     )
-    rows, bad = files.rows("parquet")
-    assert rows == [(1, "a", Decimal("1.00")), (2, "6", Decimal("2.00"))]
+    files.put(b_parquet=pq.read_table(files.folder / "b.parquet").append_column("on", [noon]))
+    rows, bad = files.rows("parquet", f"{SCHEMA}, on DATE")
+    assert rows == [
+        (1, "a", Decimal("1.00"), None),
+        (2, "d", Decimal("2.00"), date(2024, 1, 2)),
+        (4, "ok", Decimal("4.00"), date(2024, 1, 2)),
+        (6, "f", Decimal("6.00"), date(2024, 1, 2)),
+    ]
     assert [reason for reason, _ in bad] == [
         "column id: 1.5 is no INT",
         "column id: 1099511627776 is no INT",
-        "column id: 2024-01-01 is no INT",
-        "column id: x is no INT",
+        "column on: 2024-01-01 12:00:00 is no DATE",
         "column t: FF is no STRING",
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "declared", "told"),
+    [
+        (["3", "x"], "INT", "STRING where INT"),
+        ([5, 6], "STRING", "BIGINT where STRING"),
+        ([date(2024, 1, 1)], "INT", "DATE where INT"),
+        ([True], "INT", "BOOLEAN where INT"),
+        ([1], "BOOLEAN", "BIGINT where BOOLEAN"),
+        (["2024-01-01"], "DATE", "STRING where DATE"),
+        ([[1, 2]], "STRING", "ARRAY<BIGINT> where STRING"),
+        ([["1"]], "ARRAY<INT>", "ARRAY<STRING> where ARRAY<INT>"),
+        ([{"b": 1, "a": 2}], "STRUCT<a: INT, b: INT>", "STRUCT<B:BIGINT,A:BIGINT> where"),
+    ],
+)
+def test_a_column_of_another_kind_stops_by_column_types_and_file(
+    files: Files, values: list[Any], declared: str, told: str
+) -> None:
+    files.put(a_parquet=pa.table({"c": values}), b_parquet=pa.table({"c": values}))
+    with pytest.raises(QualityStop, match=rf"a\.parquet: column c is {re.escape(told)}"):
+        files.read("parquet", f"c {declared}")
 
 
 def test_nested_values_are_read_if_nothing_of_them_is_lost(files: Files) -> None:
     files.put(
         a_parquet=pa.table({"n": [[1, 2]], "s": [{"a": 1, "b": "x"}]}),
         b_parquet=pa.table({"n": [[2**40]], "s": [{"a": 2, "b": "y"}]}),
-        c_parquet=pa.table({"n": [[3]], "s": [{"b": "z", "a": 3}]}),
     )
     rows, bad = files.rows("parquet", "n ARRAY<INT>, s STRUCT<a: INT, b: STRING>")
     assert rows == [([1, 2], {"a": 1, "b": "x"})]
-    assert [reason.partition(":")[0] for reason, _ in bad] == ["column n", "column s"]
+    assert [reason.partition(":")[0] for reason, _ in bad] == ["column n"]
 
 
 def test_columns_of_parquet_are_found_by_name(files: Files) -> None:

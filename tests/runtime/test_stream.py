@@ -102,7 +102,7 @@ def test_files_of_differing_columns_stream_too(spark: "SparkSession", tmp_path: 
     assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
     assert [q["reason"] for q in lake.quarantine()] == ["column v: x is no INT"]
     parquet = Streamed(tmp_path / "p", declared(format_="parquet"), spark)
-    parquet.arrive(a_parquet=pa.table({"v": ["1"], "id": [1]}), b_parquet=b"junk")
+    parquet.arrive(a_parquet=pa.table({"v": [1.0], "id": [1]}), b_parquet=b"junk")
     parquet.take()
     assert parquet.values() == [{"id": 1, "v": 1}]
     assert parquet.quarantine()[0]["reason"].startswith("the file can't be read")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     DataType,
     DateType,
@@ -19,26 +18,21 @@ from pyspark.sql.types import (
     DoubleType,
     FloatType,
     IntegralType,
-    MapType,
-    NumericType,
     StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
 )
 
 from sluice.quality.sql import as_json, text
 from sluice.quality.tally import FILE, RAW, REASON
+from sluice.runtime.retyped import NESTED, TIMES, check_types
 from sluice.specs.dimension import Dimension
 from sluice.specs.source import Source
 
 Declared = Source | Dimension
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
-_TIMES = (DateType, TimestampType, TimestampNTZType)
 _FRACTIONS = (FloatType, DoubleType, DecimalType)
-_NESTED = (ArrayType, MapType, StructType)
-_SHOWN = 80
+SHOWN = 80  # characters of a value in a reason
+METADATA = (f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
 REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are not of its encoding
 
 
@@ -54,19 +48,30 @@ def empty(session: SparkSession, spec: Declared) -> DataFrame:
 
 
 def converted(
-    rows: DataFrame, spec: Declared, *, reason: str = "NULL", is_text: bool = False
+    rows: DataFrame,
+    spec: Declared,
+    *,
+    reason: str = "NULL",
+    is_text: bool = False,
+    origin: str = "",
 ) -> DataFrame:
     """The declared columns in their types, and OWN; null keys are among the reasons.
 
     `reason`: SQL for what the reader has to say of a row. `is_text`: the files were decoded, so
-    their texts may hold what is left of bytes that are not of the encoding.
+    their texts may hold what is left of bytes that are not of the encoding. Else types came with
+    the rows, from `origin`: QualityStop if one is of another kind than declared. A column that the
+    rows lack is null.
     """
-    stored = {f.name: f.dataType for f in rows.schema.fields}
     declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    if not is_text:
+        check_types(f"{spec.pipeline}.{spec.name}", origin, rows.schema.fields, declared)
+    stored = {f.name: f.dataType for f in (*declared, *rows.schema.fields)}
     types = {c.name: c.type for c in spec.columns}
     each = [_Conversion(f.name, stored[f.name], f.dataType, types[f.name]) for f in declared]
     each = [replace(c, is_text=is_text) for c in each]
-    known = rows if FILE in rows.columns else rows.selectExpr("*", *_METADATA)
+    lacking = [c for c in each if c.name not in rows.columns]
+    nulls = (f"CAST(NULL AS {_spark_type(c.written)}) AS `{c.name}`" for c in lacking)
+    known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
     lost = [f"CASE WHEN {c.lost} THEN {c.says} END" for c in each if c.lost]
     says = f"coalesce({', '.join([reason, *lost, 'NULL'])})"
     judged = known.withColumn(REASON, F.expr(f"CAST({says} AS STRING)"))
@@ -81,9 +86,6 @@ def converted(
         f"{ROW if ROW in known.columns else 'monotonically_increasing_id()'} AS {ROW}",
     )
     return _with_null_keys(typed, spec.key)
-
-
-_METADATA = (f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
 
 
 def _with_null_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -115,25 +117,13 @@ class _Conversion:
         """The value as the declared type."""
         if _alike(self.stored, self.declared):
             return f"`{self.name}`"
-        type_ = _spark_type(self.written)
-        if not self.can_cast:
-            return f"CAST(NULL AS {type_})"
-        return f"try_cast(`{self.name}` AS {type_})"
-
-    @property
-    def can_cast(self) -> bool:
-        if isinstance(self.declared, _NESTED) or isinstance(self.stored, _NESTED):
-            return _same_shape(self.stored, self.declared)
-        if isinstance(self.stored, StringType) or isinstance(self.declared, StringType):
-            return True
-        families = (NumericType, _TIMES)
-        return any(isinstance(self.stored, f) and isinstance(self.declared, f) for f in families)
+        return f"try_cast(`{self.name}` AS {_spark_type(self.written)})"
 
     @property
     def lost(self) -> str:
         """True for a row whose value can't be had as the declared type; '' if that can't be."""
         found = "" if _alike(self.stored, self.declared) else self._lost_by_cast()
-        if isinstance(self.declared, _TIMES):
+        if isinstance(self.declared, TIMES):
             years = f"year({self.value}) NOT BETWEEN 1 AND 9999"
             found = f"{found} OR {years}" if found else years
         if self.is_decoded:
@@ -142,18 +132,19 @@ class _Conversion:
 
     @property
     def is_decoded(self) -> bool:
-        return self.is_text and isinstance(self.declared, (StringType, *_NESTED))
+        return self.is_text and isinstance(self.declared, (StringType, *NESTED))
 
     def _lost_by_cast(self) -> str:
-        if not self.can_cast:
-            return "true"
-        if isinstance(self.declared, _NESTED):
+        if isinstance(self.declared, NESTED):
             return f"NOT ({as_json(self.value)} <=> {as_json(f'`{self.name}`')})"
         if isinstance(self.stored, BinaryType):
             return f"NOT is_valid_utf8(CAST(`{self.name}` AS STRING))"
         if isinstance(self.stored, _FRACTIONS) and isinstance(self.declared, IntegralType):
             return f"NOT coalesce({self.value} = `{self.name}`, false)"
-        if isinstance(self.stored, StringType) and isinstance(self.declared, _TIMES):
+        if isinstance(self.stored, TIMES) and isinstance(self.declared, DateType):
+            days = f"CAST({self.value} AS TIMESTAMP)"
+            return f"{self.value} IS NULL OR {days} <> CAST(`{self.name}` AS TIMESTAMP)"
+        if isinstance(self.stored, StringType) and isinstance(self.declared, TIMES):
             return f"{self.value} IS NULL OR NOT `{self.name}` RLIKE '^\\\\s*[0-9]{{4}}'"
         return f"{self.value} IS NULL"
 
@@ -162,7 +153,7 @@ class _Conversion:
         if self.is_decoded:
             return text(f"column {self.name} has bytes that are not of the encoding")
         value = "hex" if isinstance(self.stored, BinaryType) else "string"
-        shown = f"left({value}(`{self.name}`), {_SHOWN})"
+        shown = f"left({value}(`{self.name}`), {SHOWN})"
         before, after = text(f"column {self.name}: "), text(f" is no {self.written}")
         return f"concat({before}, {shown}, {after})"
 
@@ -180,17 +171,3 @@ def _alike(a: DataType, b: DataType) -> bool:
 
 def _text(type_: DataType) -> str:
     return type_.simpleString()
-
-
-def _same_shape(a: DataType, b: DataType) -> bool:
-    match a, b:
-        case ArrayType(), ArrayType():
-            return _same_shape(a.elementType, b.elementType)
-        case MapType(), MapType():
-            return _same_shape(a.keyType, b.keyType) and _same_shape(a.valueType, b.valueType)
-        case StructType(), StructType():
-            pairs = zip(a.fields, b.fields, strict=False)
-            return a.names == b.names and all(_same_shape(x.dataType, y.dataType) for x, y in pairs)
-        case _:
-            plain = not isinstance(a, _NESTED) and not isinstance(b, _NESTED)
-            return plain and _Conversion("", a, b, "").can_cast

@@ -16,6 +16,7 @@ from sluice.storage.landing import LandedFile
 
 FIRST_BYTES = 1_000_000
 NANOS = "NANOS"
+VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
 _FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
 
@@ -148,6 +149,7 @@ def _nested(type_: pa.DataType) -> str:
 
 
 _PLAIN = {
+    "null": VOID,
     "bool": "BOOLEAN",
     "int8": "TINYINT",
     "int16": "SMALLINT",

@@ -6,18 +6,20 @@ takes "1,5" for 15.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.errors import ConfigError, QualityStop
 from sluice.quality.sql import text
 from sluice.quality.tally import FILE, RAW, REASON
-from sluice.runtime.conversion import BLOCK, ROW, Declared, converted, ddl
-from sluice.runtime.filehead import NANOS, FileHead
+from sluice.runtime.conversion import BLOCK, METADATA, ROW, SHOWN, Declared, converted, ddl
+from sluice.runtime.filehead import NANOS, VOID, FileHead
 from sluice.specs.types import head
 
 CSV_DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
+TEXTS = "_sluice_texts"
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
 FORMATTED = {
     "dateFormat": "DATE",
@@ -27,6 +29,7 @@ FORMATTED = {
 }
 NESTED = ("ARRAY", "MAP", "STRUCT", "VARIANT")
 
+T = TypeVar("T", bound=Hashable)
 Heads = Sequence[FileHead]
 Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 
@@ -36,10 +39,30 @@ def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataF
         return
     reader = session.read.format("json").options(**{**spec.options, **KEPT})
     rows = reader.schema(f"{ddl(spec)}, {RAW} STRING").load(_uris(heads))
-    wrong = f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as the declared schema' END"
-    yield converted(rows, spec, reason=wrong, is_text=True)
+    known = rows.selectExpr("*", *METADATA, f"{_as_texts(spec)} AS {TEXTS}")
+    yield converted(known, spec, reason=_not_json(spec), is_text=True)
     if spec.options.get("multiLine", "false").lower() != "true":
         yield _behind_first_objects(session, heads)
+
+
+def _as_texts(spec: Declared) -> str:
+    """What did not parse, as far as it does with every column taken for a text."""
+    columns = text(", ".join(f"`{c.name}` STRING" for c in spec.columns))
+    pairs = ", ".join(text(part) for pair in spec.options.items() for part in pair)
+    read = f"from_json({RAW}, {columns}{f', map({pairs})' if pairs else ''})"
+    return f"CASE WHEN {RAW} IS NOT NULL THEN {read} END"
+
+
+def _not_json(spec: Declared) -> str:
+    """The reason of a row that does not parse: its first value of another type, if it has one."""
+    wrong = (
+        f"WHEN `{c.name}` IS NULL AND {TEXTS}.`{c.name}` IS NOT NULL THEN concat("
+        f"{text(f'column {c.name}: ')}, left({TEXTS}.`{c.name}`, {SHOWN}),"
+        f" {text(f' is no {c.type}')})"
+        for c in spec.columns
+    )
+    otherwise = "'does not parse as the declared schema'"
+    return f"CASE WHEN {RAW} IS NOT NULL THEN CASE {' '.join(wrong)} ELSE {otherwise} END END"
 
 
 def _behind_first_objects(session: SparkSession, heads: Heads) -> DataFrame:
@@ -68,7 +91,7 @@ def _csv(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFr
         schema = ", ".join(f"`{_quoted(n)}` {types.get(n, 'STRING')}" for n in columns)
         reader = session.read.format("csv").options(**options)
         rows = reader.schema(f"{schema}, {RAW} STRING").load(_uris(group))
-        plain = [c.name for c in spec.columns if c.name not in types]
+        plain = [c.name for c in spec.columns if c.name in columns and c.name not in types]
         yield converted(rows, spec, reason=_why_not(plain, len(columns), options), is_text=True)
 
 
@@ -85,24 +108,23 @@ def _why_not(texts: Sequence[str], width: int, options: Mapping[str, str]) -> st
 
 
 def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
-    for types, group in _grouped(heads, lambda h: _stored_types(spec, h)).items():
-        pairs = list(zip(spec.types, types, strict=True))
+    for pairs, group in _grouped(heads, lambda h: _stored_types(spec, h)).items():
         schema = ", ".join(f"`{n}` {'BIGINT' if t == NANOS else t}" for n, t in pairs)
         rows = session.read.schema(schema).options(**spec.options).parquet(*_uris(group))
         micros = {n: _micros(n) for n, t in pairs if t == NANOS}
         values = (f"{micros.get(n, f'`{n}`')} AS `{n}`" for n, _ in pairs)
-        metadata = f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}"
-        yield converted(rows.selectExpr(*values, *metadata), spec)
+        yield converted(rows.selectExpr(*values, *METADATA), spec, origin=f"file {_uris(group)[0]}")
 
 
-def _stored_types(spec: Declared, found: FileHead) -> tuple[str, ...]:
+def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...]:
+    """The file's columns that are wanted and have values, with their types."""
     of = dict(zip(found.names, found.types, strict=True))
-    if strange := [name for name in spec.types if not of[name]]:
+    if strange := [name for name in spec.types if of.get(name) == ""]:
         raise QualityStop(
             f"{spec.pipeline}.{spec.name}: Spark has no type for the column(s) "
             f"{', '.join(strange)} as file {found.file.uri} stores them"
         )
-    return tuple(of[name] for name in spec.types)
+    return tuple((name, of[name]) for name in spec.types if of.get(name, VOID) != VOID)
 
 
 def _micros(name: str) -> str:
@@ -120,13 +142,12 @@ def store(session: SparkSession, spec: Declared) -> DataFrame:
         )
     whole = f"xxhash64(to_json(struct({', '.join(f'`{c}`' for c in spec.types)})))"
     own = f"{text(spec.path)} AS {FILE}", f"0L AS {BLOCK}", f"{whole} AS {ROW}"
-    return converted(rows.selectExpr(*(f"`{c}`" for c in spec.types), *own), spec)
+    columns = (f"`{c}`" for c in spec.types)
+    return converted(rows.selectExpr(*columns, *own), spec, origin=spec.path or spec.format)
 
 
-def _grouped(
-    heads: Heads, by: Callable[[FileHead], tuple[str, ...]]
-) -> dict[tuple[str, ...], list[FileHead]]:
-    groups: dict[tuple[str, ...], list[FileHead]] = defaultdict(list)
+def _grouped(heads: Heads, by: Callable[[FileHead], T]) -> dict[T, list[FileHead]]:
+    groups: dict[T, list[FileHead]] = defaultdict(list)
     for found in heads:
         groups[by(found)].append(found)
     return groups

@@ -158,7 +158,7 @@ def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
         f"xxhash64(to_json(struct({', '.join(columns)}))) AS {ROW}",
     )
     known = rows.selectExpr(*columns, f"{text(stream.path)} AS {FILE}", *place)
-    return converted(known, stream.spec)
+    return converted(known, stream.spec, origin=stream.path)
 
 
 def messages(rows: DataFrame, spec: Source) -> DataFrame:
