@@ -809,3 +809,70 @@ def test_a_view_over_a_broken_one_is_not_blamed(mistakes: Mistakes) -> None:
 
 def test_a_folder_that_is_not_there_is_named(wrong: Mistakes) -> None:
     assert wrong({}) == ["pipelines: there is no pipeline's file (*.yaml)"]
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            "v: {kind: topk, from: sales, order_by: [price + at], limit: 1}",
+            (
+                "11: views.v.order_by: 'price + at': + takes two numbers, a time and an interval, "
+                "or a DATE and a number of days, not DECIMAL(12, 2) and TIMESTAMP"
+            ),
+        ),
+        (
+            "v: {kind: topk, from: sales, partition_by: [upper(tags) as t], order_by: [id], limit: 1}",
+            (
+                "11: views.v.partition_by: 'UPPER(tags)': upper takes a text, or what can be written "
+                "as one, not MAP<STRING, STRING>"
+            ),
+        ),
+        (
+            "v: {kind: topk, from: sales, order_by: [id], limit: 1, select: {age: at - timestamp '2017-01-01'}}",
+            (
+                "11: views.v.select.age: \"at - timestamp '2017-01-01'\" is an interval, which no table "
+                "can hold; write it as a number, e.g. by timestampdiff(second, a, b)"
+            ),
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: sum(item)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'sum(item)': sum takes a number, not STRING",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: avg(at)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'avg(at)': avg takes a number, not TIMESTAMP",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, where: id, aggregates: {n: count(*)}}}}",
+            "11: views.v.streams.s.where: 'id' is INT; a condition is true or false",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: count(*) filter (where item)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'item' is STRING; a condition is true or false",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {a: {from: sales, aggregates: {n: count(*)}}, b: {from: clicks, key: [where_from], aggregates: {m: count(*)}}}}",
+            (
+                "11: views.v.streams.b.key: the key 'item' is STRUCT<page: STRING> here and STRING in "
+                "the stream a; cast one of them"
+            ),
+        ),
+        (
+            "v: {kind: lookup, from: sales, join: [{dimension: items, on: tags = items.item}]}",
+            (
+                "11: views.v.join[0].on: 'tags' is MAP<STRING, STRING> and items.item is STRING: "
+                "they can't be compared; cast one of them"
+            ),
+        ),
+        (
+            "v: {kind: lookup, from: sales, join: [{dimension: items, on: item = items.item}], select: {x: items.price > at}}",
+            (
+                "11: views.v.select.x: 'items.price > at': DECIMAL(12, 2) can't be compared with "
+                "TIMESTAMP"
+            ),
+        ),
+    ],
+)
+def test_types_that_do_not_fit(mistakes: Mistakes, view: str, message: str) -> None:
+    assert mistakes(view) == [message]

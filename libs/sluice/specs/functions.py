@@ -2,29 +2,30 @@
 
 An allow-list, so that a function which reads a file, calls Java, asks for the time or throws dice
 is refused by not being here. Each line's head says what the functions on it return, where that
-follows from their name: a type, `first` (the first argument's), `common` (all arguments'), or `?`.
+follows from their name: a type, `first` (the first argument's), `number` (likewise, DOUBLE for a
+STRING), `common` (all arguments'), `element` (that of a collection), `whole` (rounded), or `?`.
 """
 
 _TABLE = """
-STRING: base64 bin btrim char chr collation concat_ws conv date_format dayname decode elt
-STRING: format_number format_string from_unixtime get_json_object hex initcap lcase left lower
-STRING: lpad ltrim make_valid_utf8 mask md5 monthname overlay parse_url printf quote
-STRING: regexp_extract regexp_replace regexp_substr repeat replace right rpad rtrim schema_of_csv
-STRING: schema_of_json sha sha1 sha2 soundex space split_part string substr substring
-STRING: substring_index to_char to_csv to_json to_varchar translate trim try_parse_url
-STRING: try_url_decode try_validate_utf8 typeof ucase upper url_decode url_encode validate_utf8
-INT: array_size ascii bit_count bit_length cardinality char_length character_length day dayofmonth
-INT: dayofweek dayofyear find_in_set hash hour instr int json_array_length len length levenshtein
-INT: locate minute month octet_length position quarter regexp_count regexp_instr second size
-INT: unix_date weekday weekofyear year
-BIGINT: array_position bigint crc32 factorial to_unix_timestamp unix_micros unix_millis
-BIGINT: unix_seconds unix_timestamp xxhash64
+STRING: array_join base64 bin btrim char chr collation concat_ws conv date_format dayname decode elt
+STRING: format_number format_string from_unixtime get_json_object hex initcap lcase left lower lpad
+STRING: ltrim make_valid_utf8 mask md5 monthname overlay parse_url printf quote regexp_extract
+STRING: regexp_replace regexp_substr repeat replace right rpad rtrim schema_of_csv schema_of_json
+STRING: sha sha1 sha2 soundex space split_part string substr substring substring_index to_char
+STRING: to_csv to_json to_varchar translate trim try_parse_url try_url_decode try_validate_utf8
+STRING: typeof ucase upper url_decode url_encode validate_utf8
+INT: array_size ascii bit_count bit_length cardinality char_length character_length date_diff
+INT: datediff day dayofmonth dayofweek dayofyear find_in_set hash hour instr int json_array_length
+INT: len length levenshtein locate minute month octet_length position quarter regexp_count
+INT: regexp_instr second size unix_date weekday weekofyear year
+BIGINT: array_position bigint crc32 factorial to_unix_timestamp unix_micros unix_millis unix_seconds
+BIGINT: unix_timestamp xxhash64
 SMALLINT: smallint
 TINYINT: getbit tinyint
 FLOAT: float
-DOUBLE: acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees double exp expm1
-DOUBLE: hypot ln log log10 log1p log2 months_between pi pow power radians rint sec sin sinh sqrt
-DOUBLE: tan tanh
+DOUBLE: acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees double exp expm1 hypot
+DOUBLE: ln log log10 log1p log2 months_between nanvl pi pow power radians rint sec sign signum sin
+DOUBLE: sinh sqrt tan tanh
 BOOLEAN: array_contains arrays_overlap boolean contains endswith equal_null exists forall ilike
 BOOLEAN: is_valid_utf8 is_valid_variant is_variant_null isnan isnotnull isnull like luhn_check
 BOOLEAN: map_contains_key regexp regexp_like rlike startswith
@@ -37,19 +38,21 @@ TIMESTAMP_NTZ: convert_timezone make_timestamp_ntz to_timestamp_ntz try_make_tim
 BINARY: binary encode to_binary try_to_binary unbase64 unhex
 ARRAY<STRING>: json_object_keys regexp_extract_all split
 MAP<STRING, STRING>: str_to_map
-first: array_compact array_distinct array_remove array_sort filter map_filter negative nullif
-first: positive reverse slice sort_array
+first: array_compact array_distinct array_remove array_sort filter map_filter nullif reverse slice
+first: sort_array
+number: abs negative positive
+element: array_max array_min element_at get try_element_at
+whole: ceil ceiling floor
 common: coalesce greatest ifnull least nvl
-?: abs aggregate array array_append array_except array_insert array_intersect array_join array_max
-?: array_min array_prepend array_repeat array_union arrays_zip bround ceil ceiling collate concat
-?: date_diff date_part dateadd datediff datepart decimal element_at extract flatten floor
-?: from_csv from_json get if make_dt_interval make_interval make_ym_interval map map_concat
-?: map_entries map_from_arrays map_from_entries map_keys map_values map_zip_with mod named_struct
-?: nanvl nullifzero nvl2 parse_json pmod reduce round schema_of_variant sentences sequence
-?: shiftleft shiftright shiftrightunsigned sign signum struct timestampadd timestampdiff to_number
-?: to_variant_object transform transform_keys transform_values try_add try_divide try_element_at
-?: try_make_interval try_mod try_multiply try_parse_json try_subtract try_to_number
-?: try_variant_get variant_get width_bucket zeroifnull zip_with
+?: aggregate array array_append array_except array_insert array_intersect array_prepend array_repeat
+?: array_union arrays_zip bround collate concat date_part dateadd datepart decimal extract flatten
+?: from_csv from_json if make_dt_interval make_interval make_ym_interval map map_concat map_entries
+?: map_from_arrays map_from_entries map_keys map_values map_zip_with mod named_struct nullifzero
+?: nvl2 parse_json pmod reduce round schema_of_variant sentences sequence shiftleft shiftright
+?: shiftrightunsigned struct timestampadd timestampdiff to_number to_variant_object transform
+?: transform_keys transform_values try_add try_divide try_make_interval try_mod try_multiply
+?: try_parse_json try_subtract try_to_number try_variant_get variant_get width_bucket zeroifnull
+?: zip_with
 """
 
 

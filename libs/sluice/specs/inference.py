@@ -5,7 +5,6 @@ then asks Spark.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import reduce
 
 from sqlglot import exp
@@ -13,8 +12,9 @@ from sqlglot import exp
 from sluice.specs import syntax
 from sluice.specs.decimals import Decimal
 from sluice.specs.expression import Aggregate, Expression
+from sluice.specs.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, NUMERIC, family
 from sluice.specs.functions import SCALAR
-from sluice.specs.types import INTEGERS, field_of, head
+from sluice.specs.types import INTEGERS, field_of, head, inner_types
 
 Columns = Mapping[str, str]
 UNKNOWN = ""
@@ -31,12 +31,24 @@ BOOLEAN = (
     *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Boolean),
 )
 STRINGS = (exp.RawString, exp.Trim, exp.Overlay)
+DATE_FUNCTIONS = frozenset({"date_diff", "datediff"})
 
 
 def infer(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
-    """The type of a checked expression over these columns."""
-    found = _Types(columns, joined).of(syntax.parse(expression.sql))
-    return UNKNOWN if found == NOTHING else found
+    """The type of a checked expression over these columns; '' also where no column can have it."""
+    found = whole_type(expression, columns, joined)
+    return UNKNOWN if found == NOTHING or family(found) in INTERVALS else found
+
+
+def is_interval(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> bool:
+    """Whether it is known to be an interval, which expressions can have and columns can't."""
+    return family(whole_type(expression, columns, joined)) in INTERVALS
+
+
+def whole_type(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
+    """Its type, also one that no column can have."""
+    tree = syntax.parse(expression.sql)
+    return Types(tree, columns, joined).of(tree)
 
 
 def aggregate_type(aggregate: Aggregate, argument: str) -> str:
@@ -64,23 +76,41 @@ def _numeric_aggregate(function: str, argument: str) -> str:
     return "DOUBLE" if argument in ("FLOAT", "DOUBLE") else UNKNOWN
 
 
-@dataclass(frozen=True)
-class _Types:
-    columns: Columns
-    joined: Mapping[str, Columns]
+class Types:
+    """The types of a tree's parts; also those that no column can have.
 
-    def of(self, node: syntax.Tree) -> str:  # noqa: PLR0911 - one per kind of node
+    Parts are told before the whole, so that depth costs no recursion and each is told once.
+    """
+
+    def __init__(self, tree: syntax.Tree, columns: Columns, joined: Mapping[str, Columns]) -> None:
+        self.columns = columns
+        self.joined = joined
+        self._told: dict[int, str] = {}
+        for node in reversed(list(tree.walk())):
+            self._told[id(node)] = self._tell(node)
+
+    def of(self, node: syntax.Tree) -> str:
+        """The type of that part of the tree; '' if it isn't known."""
+        return self._told[id(node)]
+
+    def _tell(self, node: syntax.Tree) -> str:  # noqa: PLR0911 - one per kind of node
         match node:
             case exp.Column():
                 return self._column([part.name.lower() for part in node.parts])
-            case exp.Paren() | exp.Neg() | exp.BitwiseNot():
+            case exp.Paren() | exp.BitwiseNot():
                 return self.of(node.this)
+            case exp.Neg():
+                return number(self.of(node.this))
             case exp.Cast():
                 return syntax.render(node.args["to"])
             case exp.Literal():
                 return literal(node)
+            case exp.Interval():
+                return interval(node)
             case exp.Case() | exp.If():
-                return common(self.of(branch) for branch in _branches(node))
+                return common(map(self.of, branches(node)))
+            case exp.Bracket():
+                return element(self.of(node.this))
             case exp.Anonymous():
                 return self._call(node)
         return self._operation(node)
@@ -94,16 +124,26 @@ class _Types:
             type_ = self.columns.get(first, UNKNOWN)
         return reduce(field_of, rest, type_)
 
-    def _call(self, node: exp.Anonymous) -> str:
-        returns = SCALAR[node.name.lower()]
-        match returns:
+    def _call(self, node: exp.Anonymous) -> str:  # noqa: PLR0911 - one per rule
+        name, arguments = node.name.lower(), node.expressions
+        if name in DATE_FUNCTIONS and len(arguments) > 2:
+            return UNKNOWN
+        first = self.of(arguments[0]) if arguments else UNKNOWN
+        match SCALAR[name]:
             case "?":
                 return UNKNOWN
             case "first":
-                return self.of(node.expressions[0]) if node.expressions else UNKNOWN
+                return first
+            case "number":
+                return number(first)
+            case "element":
+                return element(first)
+            case "whole":
+                return _rounded(first) if len(arguments) == 1 else UNKNOWN
             case "common":
-                return common(map(self.of, node.expressions))
-        return returns
+                return common(map(self.of, arguments))
+            case returns:
+                return returns
 
     def _operation(self, node: syntax.Tree) -> str:
         if isinstance(node, BOOLEAN):
@@ -120,6 +160,8 @@ class _Types:
 
     def _arithmetic(self, node: exp.Binary) -> str:
         left, right = self.of(node.this), self.of(node.expression)
+        if family(left) in MOMENTS | INTERVALS or family(right) in MOMENTS | INTERVALS:
+            return _temporal(node, left, right)
         if head(left) == "DECIMAL" or head(right) == "DECIMAL":
             return _decimal(node, left, right)
         if left in INTEGERS and right in INTEGERS:
@@ -127,8 +169,22 @@ class _Types:
         return "DOUBLE" if "DOUBLE" in (left, right) and is_number(left, right) else UNKNOWN
 
 
+def _temporal(node: exp.Binary, left: str, right: str) -> str:
+    """Times and intervals; '' where Spark's result depends on the interval's fields."""
+    if not isinstance(node, exp.Add | exp.Sub):
+        return next((t for t in (left, right) if family(t) in INTERVALS), UNKNOWN)
+    if family(left) in MOMENTS and family(right) in MOMENTS:
+        return DAYS if isinstance(node, exp.Sub) else UNKNOWN
+    moment, other = (left, right) if family(left) in MOMENTS else (right, left)
+    if family(moment) not in MOMENTS:
+        return left if left == right else UNKNOWN
+    if family(moment) == "date":
+        return "DATE" if other in (DAY, MONTHS, "TINYINT", "SMALLINT", "INT") else UNKNOWN
+    return moment if family(other) in INTERVALS else UNKNOWN
+
+
 def _decimal(node: exp.Binary, left: str, right: str) -> str:
-    if "DOUBLE" in (left, right):
+    if "DOUBLE" in (left, right) and is_number(left, right):
         return "DOUBLE"
     a, b = _operand(node.this, left), _operand(node.expression, right)
     return str(ARITHMETIC[type(node)](a, b)) if a and b else UNKNOWN
@@ -141,7 +197,8 @@ def _operand(node: syntax.Tree, type_: str) -> Decimal | None:
     return Decimal.of(type_)
 
 
-def _branches(node: syntax.Tree) -> list[syntax.Tree]:
+def branches(node: syntax.Tree) -> list[syntax.Tree]:
+    """What a CASE or an IF may come out as."""
     if isinstance(node, exp.If):
         return [branch for branch in (node.args["true"], node.args.get("false")) if branch]
     ends = [branch.args["true"] for branch in node.args["ifs"]]
@@ -160,6 +217,35 @@ def literal(node: exp.Literal) -> str:
         scale = len(fraction)
         return str(Decimal(max(len(whole.lstrip("0")) + scale, scale, 1), scale))
     return next((t for t, most in (("INT", 2**31), ("BIGINT", 2**63)) if int(text) < most), UNKNOWN)
+
+
+def interval(node: exp.Interval) -> str:
+    """The type of an interval's literal, by its units."""
+    unit = node.args["unit"]
+    largest = unit.this if isinstance(unit, exp.IntervalSpan) else unit
+    name = largest.name.lower().removesuffix("s")
+    if name in ("year", "month"):
+        return MONTHS
+    return DAY if name in ("day", "week") and largest is unit else DAYS
+
+
+def number(type_: str) -> str:
+    """The type of a number's opposite: a text is read as a DOUBLE."""
+    if type_ == "STRING":
+        return "DOUBLE"
+    return type_ if family(type_) in NUMERIC | INTERVALS else UNKNOWN
+
+
+def element(type_: str) -> str:
+    """The type of an array's element, or of a map's value."""
+    return inner_types(type_)[-1] if head(type_) in ("ARRAY", "MAP") else UNKNOWN
+
+
+def _rounded(type_: str) -> str:
+    if head(type_) == "DECIMAL":
+        found = Decimal.of(type_)
+        return str(Decimal(max(found.whole + 1, 1), 0)) if found and found.scale else UNKNOWN
+    return "BIGINT" if family(type_) in (*NUMERIC, "string") else UNKNOWN
 
 
 def common(types: Iterable[str]) -> str:
@@ -181,4 +267,4 @@ def wider_integer(left: str, right: str) -> str:
 
 def is_number(*types: str) -> bool:
     """Whether all are numeric types."""
-    return all(t in INTEGERS or t in ("FLOAT", "DOUBLE") or head(t) == "DECIMAL" for t in types)
+    return all(family(type_) in NUMERIC for type_ in types)

@@ -95,3 +95,13 @@ def struct_fields(type_: str) -> list[tuple[str, str]]:
     inner = type_[type_.index("<") + 1 : type_.rindex(">")]
     pairs = [part.partition(":") for part in split_columns(inner)]
     return [(name.strip().strip("`").lower(), of.strip()) for name, _, of in pairs]
+
+
+def inner_types(type_: str) -> list[str]:
+    """The types that an ARRAY, a MAP or a STRUCT is made of; none for others."""
+    match head(type_):
+        case "STRUCT":
+            return [of for _, of in struct_fields(type_)]
+        case "ARRAY" | "MAP":
+            return split_columns(type_[type_.index("<") + 1 : type_.rindex(">")])
+    return []

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from sluice.specs.cogroup import Cogroup, Stream
-from sluice.specs.inference import aggregate_type
+from sluice.specs.families import have_common_type
+from sluice.specs.inference import aggregate_type, common
 from sluice.specs.names import unknown
 from sluice.specs.resolution.scope import Report, Scope
 from sluice.specs.resolution.topk import WINDOW
@@ -17,6 +18,7 @@ def resolve_cogroup(spec: Cogroup, inputs: Mapping[str, Table], report: Report) 
     scopes = {name: Scope(table.columns) for name, table in inputs.items()}
     for name, scope in scopes.items():
         _check_stream(spec, name, scope, report)
+    _check_keys(spec, scopes, report)
     window = WINDOW if spec.window else {}
     head = {**window, **{name: _key_type(spec, i, scopes) for i, name in enumerate(spec.key)}}
     _check_names(spec, report)
@@ -48,10 +50,7 @@ def _check_stream(spec: Cogroup, name: str, scope: Scope, report: Report) -> Non
 
 def _check_aggregates(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
     for name, aggregate in stream.aggregates.items():
-        where = (*at, "aggregates", name)
-        scope.check_columns(aggregate.columns, report, *where)
-        scope.check_order(aggregate.order_by, report, *where)
-        scope.check_condition(aggregate.filter, report, *where)
+        scope.check_aggregate(aggregate, report, *at, "aggregates", name)
     for name in stream.initial:
         if name not in stream.aggregates:
             report.add((*at, "initial", name), unknown("aggregate", name, stream.aggregates))
@@ -71,10 +70,28 @@ def _check_names(spec: Cogroup, report: Report) -> None:
             taken[name] = f"the stream {stream_name}"
 
 
+def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:
+    """The type of the key's column in each stream."""
+    keys = {name: spec.streams[name].key for name in scopes}
+    return {name: scopes[name].type_of(key[i]) for name, key in keys.items() if i < len(key)}
+
+
 def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
-    keys = ((scope, spec.streams[name].key) for name, scope in scopes.items())
-    types = (scope.type_of(key[i]) for scope, key in keys if i < len(key))
-    return next(filter(None, types), "")
+    return common(_key_types(spec, i, scopes).values())
+
+
+def _check_keys(spec: Cogroup, scopes: Scopes, report: Report) -> None:
+    """Note streams whose keys can't be one column."""
+    for i, key in enumerate(spec.key):
+        types = _key_types(spec, i, scopes)
+        first = next((name for name, type_ in types.items() if type_), "")
+        for name, type_ in types.items():
+            if first and not have_common_type(types[first], type_):
+                report.add(
+                    ("streams", name, "key"),
+                    f"the key {key!r} is {type_} here and {types[first]} in the stream {first}; "
+                    "cast one of them",
+                )
 
 
 def _aggregates(spec: Cogroup, scopes: Scopes) -> dict[str, str]:

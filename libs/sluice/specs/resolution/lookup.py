@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from sluice.specs.dimension import Dimension
 from sluice.specs.document import Where
+from sluice.specs.families import are_comparable
 from sluice.specs.lookup import Join, Lookup
 from sluice.specs.resolution.scope import Report, Scope, plain_columns, unknown_of
 from sluice.specs.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of
@@ -43,6 +44,14 @@ def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: Repor
         fact.check(expression, report, *at)
         if column not in dimension.columns:
             report.add(at, unknown_of(join.qualifier, column, dimension.columns))
+            continue
+        left, right = fact.type_of(expression), dimension.columns[column]
+        if not are_comparable(left, right):
+            report.add(
+                at,
+                f"{expression.text!r} is {left} and {join.qualifier}.{column} is {right}: "
+                "they can't be compared; cast one of them",
+            )
     check_covers_key(dimension, [column for _, column in join.on], report, at)
 
 

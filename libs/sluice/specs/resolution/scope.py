@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.specs.document import Document, Where
-from sluice.specs.expression import Expression, SortKey
-from sluice.specs.inference import infer
+from sluice.specs.expression import Aggregate, Expression, SortKey
+from sluice.specs.families import is_orderable
+from sluice.specs.inference import infer, is_interval
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.names import unknown
 from sluice.specs.quality import Expectation
+from sluice.specs.type_rules import aggregate_problem, problems
 from sluice.specs.types import EVENT_TIMES, UNORDERED, head
 
 Columns = Mapping[str, str]
@@ -58,9 +60,20 @@ class Scope:
         return ""
 
     def check(self, expression: Expression | None, report: Report, *where: str | int) -> None:
-        """Note every column of the expression that isn't there."""
+        """Note every column of the expression that isn't there, and types that don't fit."""
         if expression:
             self.check_columns(expression.columns, report, *where)
+            for problem in problems(expression, self.columns, self.joined):
+                report.add(where, problem)
+
+    def check_aggregate(self, aggregate: Aggregate, report: Report, *where: str | int) -> None:
+        """Note what is wrong with an aggregate's argument, order and filter."""
+        self.check(aggregate.argument, report, *where)
+        problem = aggregate_problem(aggregate, self.columns)
+        if problem:
+            report.add(where, problem)
+        self.check_order(aggregate.order_by, report, *where)
+        self.check_condition(aggregate.filter, report, *where)
 
     def check_columns(self, columns: Iterable[str], report: Report, *where: str | int) -> None:
         """Note every one of these (`a`, `products.a`) that isn't there."""
@@ -94,10 +107,13 @@ class Scope:
         """Note what can't be grouped by."""
         for i, expression in enumerate(groups):
             self.check(expression, report, *where, i)
+            self._check_storable(expression, report, (*where, i))
             type_ = self.type_of(expression)
             self._check_comparable(expression.text, type_, report, (*where, i))
 
-    def check_condition(self, condition: Expression | None, report: Report, *where: str) -> None:
+    def check_condition(
+        self, condition: Expression | None, report: Report, *where: str | int
+    ) -> None:
         """Note a condition that is neither true nor false."""
         self.check(condition, report, *where)
         type_ = self.type_of(condition)
@@ -115,6 +131,7 @@ class Scope:
         """Note what is wrong with the selected expressions."""
         for name, expression in (select or {}).items():
             self.check(expression, report, "select", name)
+            self._check_storable(expression, report, ("select", name))
 
     def type_of(self, expression: Expression | None) -> str:
         """The expression's type, '' where it isn't known."""
@@ -124,9 +141,18 @@ class Scope:
         """The selected columns' types."""
         return {name: self.type_of(expression) for name, expression in select.items()}
 
+    def _check_storable(self, expression: Expression, report: Report, where: Where) -> None:
+        if is_interval(expression, self.columns, self.joined):
+            report.add(
+                where,
+                f"{expression.text!r} is an interval, which no table can hold; "
+                "write it as a number, e.g. by timestampdiff(second, a, b)",
+            )
+
     def _check_comparable(self, text: str, type_: str, report: Report, where: Where) -> None:
-        if head(type_) in UNORDERED:
-            report.add(where, f"{text} is a {head(type_)}, which has no order and can't be a key")
+        if not is_orderable(type_):
+            what = f"a {head(type_)}" if head(type_) in UNORDERED else type_
+            report.add(where, f"{text} is {what}, which has no order and can't be a key")
 
 
 def unknown_of(table: str, column: str, known: Iterable[str]) -> str:

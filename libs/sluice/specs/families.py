@@ -1,0 +1,87 @@
+"""Families of types, by what Spark (ANSI mode) lets them be used for; measured, not guessed.
+
+A type that isn't known belongs to no family, and is never complained of. Spark casts what a text
+holds to what is wanted of it, so STRING is in many kinds: whether the text can be read is told row
+by row.
+"""
+
+from sluice.specs.types import head, inner_types
+
+FAMILIES = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT"), "integer"),
+    **dict.fromkeys(("STRING", "CHAR", "VARCHAR"), "string"),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "fraction"),
+    **dict.fromkeys(("INTERVAL DAY", "INTERVAL DAY TO SECOND"), "days"),
+    "INTERVAL YEAR TO MONTH": "months",
+    "BIGINT": "long",
+    "TIMESTAMP_NTZ": "local",
+    **{n: n.lower() for n in ("DECIMAL", "BOOLEAN", "BINARY", "DATE", "TIMESTAMP", "VARIANT")},
+    **{n: n.lower() for n in ("ARRAY", "MAP", "STRUCT")},
+}
+DAY, DAYS, MONTHS = "INTERVAL DAY", "INTERVAL DAY TO SECOND", "INTERVAL YEAR TO MONTH"
+
+NUMERIC = frozenset({"integer", "long", "decimal", "fraction"})
+MOMENTS = frozenset({"date", "timestamp", "local"})
+INTERVALS = frozenset({"days", "months"})
+_ATOMIC = NUMERIC | MOMENTS | INTERVALS | {"string", "boolean", "binary", "variant"}
+
+# What an argument may be: the families, and the words for them.
+KINDS: dict[str, tuple[frozenset[str], str]] = {
+    "number": (NUMERIC | {"string"}, "a number"),
+    "int": (frozenset({"integer", "string"}), "an INT"),
+    "whole": (frozenset({"integer", "long", "string"}), "a whole number"),
+    "amount": (NUMERIC | INTERVALS | {"string"}, "a number or an interval"),
+    "time": (MOMENTS | {"string"}, "a date or a time"),
+    "part": (MOMENTS | INTERVALS | {"string"}, "a date, a time or an interval"),
+    "text": (_ATOMIC, "a text, or what can be written as one"),
+    "string": (frozenset({"string"}), "a STRING"),
+    "bytes": (frozenset({"string", "binary"}), "a STRING or BINARY"),
+    "boolean": (frozenset({"boolean", "string"}), "true or false"),
+    "condition": (frozenset({"boolean"}), "true or false"),
+    "ordered": (_ATOMIC - {"variant"} | {"array", "struct"}, "what can be compared"),
+    "array": (frozenset({"array"}), "an ARRAY"),
+    "map": (frozenset({"map"}), "a MAP"),
+    "collection": (frozenset({"array", "map"}), "an ARRAY or a MAP"),
+    "nested": (frozenset({"array", "map", "struct"}), "an ARRAY, a MAP or a STRUCT"),
+    "struct": (frozenset({"struct"}), "a STRUCT"),
+    "variant": (frozenset({"variant"}), "a VARIANT"),
+    "date": (frozenset({"date"}), "a DATE"),
+    "timestamp": (frozenset({"timestamp"}), "a TIMESTAMP"),
+}
+
+
+def family(type_: str) -> str:
+    """The type's family, '' for one that isn't known."""
+    return FAMILIES.get(head(type_), "")
+
+
+def fits(type_: str, kind: str) -> bool:
+    """Whether a value of that type may stand where that kind is wanted."""
+    found = family(type_)
+    return not found or kind == "any" or found in KINDS[kind][0]
+
+
+def is_orderable(type_: str) -> bool:
+    """Whether its values have an order: no MAP and no VARIANT, nor what holds one."""
+    return family(type_) not in ("map", "variant") and all(map(is_orderable, inner_types(type_)))
+
+
+def are_comparable(left: str, right: str) -> bool:
+    """Whether `=` and `<` take the two."""
+    if not (is_orderable(left) and is_orderable(right)):
+        return False
+    return _meet(family(left), family(right))
+
+
+def have_common_type(left: str, right: str) -> bool:
+    """Whether one column can hold both, as in CASE or coalesce."""
+    a, b = family(left), family(right)
+    return _meet(a, b) or {a, b} == {"string", "variant"}
+
+
+def _meet(a: str, b: str) -> bool:
+    if not a or not b or a == b:
+        return True
+    if "string" in (a, b):
+        return {a, b} <= NUMERIC | MOMENTS | {"string", "boolean", "binary"}
+    return {a, b} <= NUMERIC or {a, b} <= MOMENTS

@@ -1,0 +1,269 @@
+"""Whether the types in an expression go together, as Spark in ANSI mode has it.
+
+A part that Spark would refuse is told with the types that were found and what is accepted. Types
+that aren't known are not complained of, so that nothing is refused that Spark takes.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from sqlglot import exp
+
+from sluice.specs import syntax
+from sluice.specs.expression import Aggregate, Expression
+from sluice.specs.families import (
+    INTERVALS,
+    KINDS,
+    MOMENTS,
+    NUMERIC,
+    are_comparable,
+    family,
+    fits,
+    have_common_type,
+    is_orderable,
+)
+from sluice.specs.inference import NOTHING, UNKNOWN, Columns, Types, branches, whole_type
+from sluice.specs.signatures import COMPARING, ONE_TYPE, SIGNATURES
+
+_WHOLE = frozenset({"integer", "long"})
+_STRING = frozenset({"string"})
+_SCALED = INTERVALS | _STRING
+Pairs = tuple[tuple[frozenset[str], frozenset[str]], ...]
+
+# The families that an operator takes left and right.
+_OF_NUMBERS: Pairs = ((NUMERIC, NUMERIC | _STRING), (_STRING, NUMERIC))
+_SAME_INTERVALS: Pairs = tuple((frozenset({i}), frozenset({i})) for i in sorted(INTERVALS))
+_DAYS, _DATE, _INT = frozenset({"days"}), frozenset({"date"}), frozenset({"integer"})
+_NUMBERS = "two numbers"
+OPERATORS: dict[type[syntax.Tree], tuple[str, str, Pairs]] = {
+    exp.Add: (
+        "+",
+        "two numbers, a time and an interval, or a DATE and a number of days",
+        (
+            *(*_OF_NUMBERS, *_SAME_INTERVALS, (MOMENTS, INTERVALS), (INTERVALS, MOMENTS)),
+            *((_STRING, _DAYS), (_DAYS, _STRING), (_DATE, _INT), (_INT, _DATE)),
+        ),
+    ),
+    exp.Sub: (
+        "-",
+        "two numbers, two times, a time and an interval, or a DATE and a number of days",
+        (
+            *(*_OF_NUMBERS, *_SAME_INTERVALS, (MOMENTS, MOMENTS | INTERVALS | _STRING)),
+            *((_STRING, MOMENTS), (_STRING, _DAYS), (_DATE, _INT)),
+        ),
+    ),
+    exp.Mul: (
+        "*",
+        "two numbers, or a number and an interval",
+        (*_OF_NUMBERS, (NUMERIC, INTERVALS), (_STRING, INTERVALS), (INTERVALS, NUMERIC | _STRING)),
+    ),
+    exp.Div: (
+        "/",
+        "two numbers, or an interval and a number",
+        (*_OF_NUMBERS, (INTERVALS, NUMERIC | _STRING)),
+    ),
+    exp.Mod: ("%", _NUMBERS, _OF_NUMBERS),
+    exp.IntDiv: (
+        "div",
+        "two whole numbers or decimals",
+        (
+            *((_WHOLE | {"decimal"}, _WHOLE | {"decimal"}), (_WHOLE, _STRING), (_STRING, _WHOLE)),
+            *_SAME_INTERVALS,
+        ),
+    ),
+    **dict.fromkeys(
+        (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor),
+        (
+            "a bitwise operator",
+            "two whole numbers",
+            ((_WHOLE, _WHOLE | _STRING), (_STRING, _WHOLE)),
+        ),
+    ),
+}
+# What the one operand of a kind of syntax may be; the operand's name in the tree.
+OPERANDS: dict[type[syntax.Tree], tuple[str, str, str]] = {
+    exp.Neg: ("this", "amount", "-"),
+    exp.BitwiseNot: ("this", "whole", "~"),
+    exp.Not: ("this", "boolean", "NOT"),
+    exp.Extract: ("expression", "part", "EXTRACT"),
+    exp.Trim: ("this", "text", "TRIM"),
+    exp.Collate: ("this", "string", "COLLATE"),
+    exp.Bracket: ("this", "nested", "[...]"),
+    exp.Transform: ("this", "array", "transform"),
+}
+_CAST_TO_NUMBER = NUMERIC | INTERVALS | {"string", "boolean", "timestamp", "variant"}
+_CAST_TO_TIME = MOMENTS | {"string", "variant"}
+CASTS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("integer", "long", "decimal"), _CAST_TO_NUMBER),
+    "fraction": _CAST_TO_NUMBER - INTERVALS,
+    "boolean": NUMERIC | {"string", "boolean", "variant"},
+    "binary": frozenset({"string", "binary", "variant"}),
+    "timestamp": _CAST_TO_TIME | NUMERIC,
+    "local": _CAST_TO_TIME,
+    "date": _CAST_TO_TIME,
+    "array": frozenset({"array", "variant"}),
+    "map": frozenset({"map", "variant"}),
+    "struct": frozenset({"struct", "variant"}),
+}
+# What Sluice's own aggregates take. Their sums aren't Spark's own, which would cast texts.
+AGGREGATES: dict[str, tuple[frozenset[str], str]] = {
+    **dict.fromkeys(("sum", "avg"), (NUMERIC, "a number")),
+    **dict.fromkeys(("bool_or", "bool_and"), KINDS["condition"]),
+    "count_distinct": (KINDS["text"][0] | {"array", "struct"}, "anything but a MAP"),
+    "approx_percentile": (NUMERIC | MOMENTS | _STRING, "a number or a time"),
+    "approx_top_k": (NUMERIC | MOMENTS | {"string", "boolean"}, "a number, a time or a text"),
+}
+ORDERED_AGGREGATES = frozenset({"min", "max", "collect_set"})
+
+
+def problems(
+    expression: Expression, columns: Columns, joined: Mapping[str, Columns]
+) -> Iterator[str]:
+    """What Spark would refuse in a checked expression over these columns, each once."""
+    tree = syntax.parse(expression.sql)
+    yield from dict.fromkeys(_Rules(Types(tree, columns, joined)).of(tree))
+
+
+def aggregate_problem(aggregate: Aggregate, columns: Columns) -> str:
+    """Why an aggregate can't be taken of its argument; '' if it can."""
+    if aggregate.argument is None:
+        return ""
+    type_ = whole_type(aggregate.argument, columns, {})
+    accepted, words = AGGREGATES.get(aggregate.function, (frozenset[str](), ""))
+    if aggregate.function in ORDERED_AGGREGATES:
+        accepted, words = KINDS["ordered"]
+        is_fit = is_orderable(type_)
+    else:
+        is_fit = not accepted or family(type_) in ("", *accepted)
+    if is_fit:
+        return ""
+    return _refusal(aggregate.text, aggregate.function, words, type_)
+
+
+def _refusal(text: str, what: str, accepted: str, *found: str) -> str:
+    return f"{syntax.shorten(text)!r}: {what} takes {accepted}, not {' and '.join(found)}"
+
+
+class _Rules:
+    def __init__(self, types: Types) -> None:
+        self.types = types
+
+    def of(self, tree: syntax.Tree) -> Iterator[str]:
+        for node in tree.walk():
+            yield from self._node(node)
+
+    def _node(self, node: syntax.Tree) -> Iterator[str]:
+        if type(node) in OPERATORS:
+            yield from self._operator(node)
+        elif type(node) in OPERANDS:
+            name, kind, what = OPERANDS[type(node)]
+            yield from self._argument(node, node.args[name], kind, what)
+        elif isinstance(node, exp.And | exp.Or):
+            for side in (node.this, node.expression):
+                yield from self._argument(node, side, "boolean", type(node).__name__.upper())
+        elif isinstance(node, exp.Anonymous):
+            yield from self._call(node)
+        else:
+            yield from self._comparison(node)
+
+    def _operator(self, node: syntax.Tree) -> Iterator[str]:
+        sign, accepted, pairs = OPERATORS[type(node)]
+        left, right = self.types.of(node.this), self.types.of(node.expression)
+        a, b = family(left), family(right)
+        if a and b and not any(a in lefts and b in rights for lefts, rights in pairs):
+            yield _refusal(syntax.render(node), sign, accepted, left, right)
+
+    def _argument(
+        self, node: syntax.Tree, argument: syntax.Tree, kind: str, what: str
+    ) -> Iterator[str]:
+        type_ = self.types.of(argument)
+        if not fits(type_, kind):
+            several = len(list(node.iter_expressions())) > 1
+            where = f" ({syntax.render(argument)})" if several else ""
+            yield _refusal(syntax.render(node), what, KINDS[kind][1], type_ + where)
+
+    def _call(self, node: exp.Anonymous) -> Iterator[str]:
+        name, arguments = node.name.lower(), node.expressions
+        for kind, argument in zip(
+            SIGNATURES.get((name, len(arguments)), ()), arguments, strict=False
+        ):
+            yield from self._argument(node, argument, kind, name)
+        if name in ONE_TYPE:
+            yield from self._one_type(node, arguments)
+        elif name in COMPARING:
+            yield from self._compared(node, *arguments)
+        elif name == "concat":
+            yield from self._joined(node, arguments)
+
+    def _comparison(self, node: syntax.Tree) -> Iterator[str]:  # noqa: C901 - one per kind of node
+        match node:
+            case (
+                exp.EQ()
+                | exp.NEQ()
+                | exp.GT()
+                | exp.GTE()
+                | exp.LT()
+                | exp.LTE()
+                | exp.NullSafeEQ()
+            ):
+                yield from self._compared(node, node.this, node.expression)
+            case exp.In():
+                yield from self._compared(node, node.this, *node.expressions)
+            case exp.Between():
+                yield from self._compared(node, node.this, node.args["low"], node.args["high"])
+            case exp.Is() if isinstance(node.expression, exp.Boolean):
+                yield from self._argument(node, node.this, "boolean", "IS")
+            case exp.Like() | exp.ILike() | exp.RegexpLike():
+                for side in (node.this, node.expression):
+                    yield from self._argument(node, side, "text", "a pattern")
+            case exp.DPipe():
+                yield from self._joined(node, [node.this, node.expression])
+            case exp.Case():
+                yield from self._case(node)
+            case exp.If() if not isinstance(node.parent, exp.Case):
+                yield from self._argument(node, node.this, "condition", "IF")
+                yield from self._one_type(node, branches(node))
+            case exp.Cast():
+                yield from self._cast(node)
+
+    def _compared(
+        self, node: syntax.Tree, first: syntax.Tree, *others: syntax.Tree
+    ) -> Iterator[str]:
+        left = self.types.of(first)
+        for other in others:
+            right = self.types.of(other)
+            if not are_comparable(left, right):
+                text = syntax.shorten(syntax.render(node))
+                why = "can't be compared with" if is_orderable(left) else "has no order, unlike"
+                yield f"{text!r}: {left} {why} {right}"
+
+    def _one_type(self, node: syntax.Tree, parts: list[syntax.Tree]) -> Iterator[str]:
+        found = [type_ for type_ in map(self.types.of, parts) if type_ not in (UNKNOWN, NOTHING)]
+        for left, right in pairwise(dict.fromkeys(found)):
+            if not have_common_type(left, right):
+                text = syntax.shorten(syntax.render(node))
+                yield f"{text!r}: its results must be of one type, not {left} and {right}"
+
+    def _joined(self, node: syntax.Tree, parts: list[syntax.Tree]) -> Iterator[str]:
+        types = [type_ for type_ in map(self.types.of, parts) if family(type_)]
+        families = {family(type_) for type_ in types}
+        is_mixed = "array" in families and len(families) > 1
+        if is_mixed or families & {"map", "struct"}:
+            yield _refusal(
+                syntax.render(node), "joining", "texts, or arrays", *dict.fromkeys(types)
+            )
+
+    def _case(self, node: exp.Case) -> Iterator[str]:
+        conditions = [branch.this for branch in node.args["ifs"]]
+        if node.this:
+            yield from self._compared(node, node.this, *conditions)
+        else:
+            for condition in conditions:
+                yield from self._argument(node, condition, "condition", "WHEN")
+        yield from self._one_type(node, branches(node))
+
+    def _cast(self, node: exp.Cast) -> Iterator[str]:
+        found, wanted = self.types.of(node.this), syntax.render(node.args["to"])
+        accepted = CASTS.get(family(wanted))
+        if accepted and family(found) not in ("", *accepted):
+            yield f"{syntax.shorten(syntax.render(node))!r}: {found} can't be cast to {wanted}"
