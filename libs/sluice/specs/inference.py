@@ -4,21 +4,30 @@ A type named here is the one that Spark gives. What is missing is no mistake: wh
 then asks Spark.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 
 from sqlglot import exp
 
 from sluice.specs import syntax
+from sluice.specs.coercion import (
+    NOTHING,
+    UNKNOWN,
+    common,
+    element,
+    is_number,
+    number,
+    rounded,
+    temporal,
+    wider_integer,
+)
 from sluice.specs.decimals import Decimal
 from sluice.specs.expression import Aggregate, Expression
-from sluice.specs.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, NUMERIC, family
+from sluice.specs.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, family
 from sluice.specs.functions import SCALAR
-from sluice.specs.types import INTEGERS, field_of, head, inner_types
+from sluice.specs.types import INTEGERS, field_of, head
 
 Columns = Mapping[str, str]
-UNKNOWN = ""
-NOTHING = "VOID"
 ARITHMETIC: dict[type[syntax.Tree], Callable[[Decimal, Decimal], Decimal]] = {
     exp.Add: Decimal.plus,
     exp.Sub: Decimal.plus,
@@ -139,7 +148,7 @@ class Types:
             case "element":
                 return element(first)
             case "whole":
-                return _rounded(first) if len(arguments) == 1 else UNKNOWN
+                return rounded(first) if len(arguments) == 1 else UNKNOWN
             case "common":
                 return common(map(self.of, arguments))
             case returns:
@@ -161,26 +170,12 @@ class Types:
     def _arithmetic(self, node: exp.Binary) -> str:
         left, right = self.of(node.this), self.of(node.expression)
         if family(left) in MOMENTS | INTERVALS or family(right) in MOMENTS | INTERVALS:
-            return _temporal(node, left, right)
+            return temporal(node, left, right)
         if head(left) == "DECIMAL" or head(right) == "DECIMAL":
             return _decimal(node, left, right)
         if left in INTEGERS and right in INTEGERS:
             return "DOUBLE" if isinstance(node, exp.Div) else wider_integer(left, right)
         return "DOUBLE" if "DOUBLE" in (left, right) and is_number(left, right) else UNKNOWN
-
-
-def _temporal(node: exp.Binary, left: str, right: str) -> str:
-    """Times and intervals; '' where Spark's result depends on the interval's fields."""
-    if not isinstance(node, exp.Add | exp.Sub):
-        return next((t for t in (left, right) if family(t) in INTERVALS), UNKNOWN)
-    if family(left) in MOMENTS and family(right) in MOMENTS:
-        return DAYS if isinstance(node, exp.Sub) else UNKNOWN
-    moment, other = (left, right) if family(left) in MOMENTS else (right, left)
-    if family(moment) not in MOMENTS:
-        return left if left == right else UNKNOWN
-    if family(moment) == "date":
-        return "DATE" if other in (DAY, MONTHS, "TINYINT", "SMALLINT", "INT") else UNKNOWN
-    return moment if family(other) in INTERVALS else UNKNOWN
 
 
 def _decimal(node: exp.Binary, left: str, right: str) -> str:
@@ -227,44 +222,3 @@ def interval(node: exp.Interval) -> str:
     if name in ("year", "month"):
         return MONTHS
     return DAY if name in ("day", "week") and largest is unit else DAYS
-
-
-def number(type_: str) -> str:
-    """The type of a number's opposite: a text is read as a DOUBLE."""
-    if type_ == "STRING":
-        return "DOUBLE"
-    return type_ if family(type_) in NUMERIC | INTERVALS else UNKNOWN
-
-
-def element(type_: str) -> str:
-    """The type of an array's element, or of a map's value."""
-    return inner_types(type_)[-1] if head(type_) in ("ARRAY", "MAP") else UNKNOWN
-
-
-def _rounded(type_: str) -> str:
-    if head(type_) == "DECIMAL":
-        found = Decimal.of(type_)
-        return str(Decimal(max(found.whole + 1, 1), 0)) if found and found.scale else UNKNOWN
-    return "BIGINT" if family(type_) in (*NUMERIC, "string") else UNKNOWN
-
-
-def common(types: Iterable[str]) -> str:
-    """The type that holds all of these; '' where Spark's coercion is not plain."""
-    found = [type_ for type_ in dict.fromkeys(types) if type_ != NOTHING]
-    if len(found) <= 1:
-        return found[0] if found else NOTHING
-    if all(type_ in INTEGERS for type_ in found):
-        return reduce(wider_integer, found)
-    decimals = [Decimal.of(type_) for type_ in found]
-    known = [decimal for decimal in decimals if decimal]
-    return str(reduce(Decimal.wider, known)) if len(known) == len(found) else UNKNOWN
-
-
-def wider_integer(left: str, right: str) -> str:
-    """The larger of two integer types."""
-    return max(left, right, key=INTEGERS.index)
-
-
-def is_number(*types: str) -> bool:
-    """Whether all are numeric types."""
-    return all(family(type_) in NUMERIC for type_ in types)

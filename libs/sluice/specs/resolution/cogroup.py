@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
+from sluice.specs.coercion import common
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.families import have_common_type
-from sluice.specs.inference import aggregate_type, common
+from sluice.specs.inference import aggregate_type
 from sluice.specs.names import unknown
 from sluice.specs.resolution.scope import Report, Scope
 from sluice.specs.resolution.topk import WINDOW
