@@ -3,7 +3,7 @@
 And its rows: as they are judged before the gate, and as they are stored behind it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,16 +14,19 @@ from sluice.operators.source import ID, INTERVAL, OP, POSITION, identified
 from sluice.quality.tally import REASON
 from sluice.runtime.changes import operations, placed, unknown_word, without_repeats
 from sluice.runtime.conversion import BLOCK, ROW
+from sluice.runtime.evolution import taken, widened
 from sluice.runtime.nodes import DELIVERIES, internal
-from sluice.runtime.reading import Reading, read
+from sluice.runtime.reading import Reading, look, rows_of
 from sluice.specs.definition import definition
 from sluice.specs.interval import Interval, show
 from sluice.specs.project import Project
 from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
+from sluice.storage.columns import columns_at
 from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile
+from sluice.storage.position import Head
 
 INTERVALS = "intervals"
 
@@ -101,14 +104,30 @@ def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFil
         )
 
 
-def arriving(session: SparkSession, delivery: Delivery) -> Reading:
-    """The delivery's rows with their reasons and, where deliveries are kept, their POSITION."""
+@dataclass(frozen=True)
+class Arrived:
+    """The rows of a delivery, and the delivery with the columns that it has in fact."""
+
+    delivery: Delivery
+    reading: Reading
+
+
+def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> Arrived:
+    """The delivery's rows with their reasons and, where deliveries are kept, their POSITION.
+
+    `before`: the head of the table that they are for, whose columns they then have as well.
+    """
     spec = delivery.spec.model_copy(update={"path": delivery.path})
-    found = read(session, spec, delivery.files)
+    seen = look(spec, delivery.files)
+    more = taken(session, spec, seen.heads, columns_at(before))
+    wide = spec.model_copy(update={"columns": (*spec.columns, *more.columns)})
+    found = rows_of(session, wide, seen)
     rows = found.rows
     if spec.time and not delivery.spec.has_pattern and spec.delivery == "interval":
         rows = rows.where(_of_interval(spec.time, delivery.interval))
-    return Reading(judged(rows, delivery), found.warnings)
+    told = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
+    reading = Reading(judged(rows, delivery), (*told, *found.warnings))
+    return Arrived(replace(delivery, table=widened(delivery.table, more.columns)), reading)
 
 
 def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:

@@ -15,6 +15,7 @@ from sluice.errors import Retryable
 from sluice.storage.landing import LandedFile
 
 FIRST_BYTES = 1_000_000
+FIRST_LINES = 100
 NANOS = "NANOS"
 VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
 _FAULTS = (PermissionError, ConnectionError, TimeoutError)
@@ -74,15 +75,25 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
 
 
 def _json_head(file: LandedFile) -> FileHead:
-    """The names in the first line's object, as far as they can be told."""
+    """The names in the first lines' objects, as far as they can be told."""
     text = _opened(file, lambda f, path: _first_text(f, path, "utf-8"))
+    names = dict.fromkeys(name for line in _first_lines(text) for name in _json_names(line))
+    return FileHead(file, tuple(names), is_complete=False)
+
+
+def _first_lines(text: str) -> list[str]:
+    """Of a document of several lines its whole text, which begins with an object's start."""
+    lines = [line for line in text.split("\n", FIRST_LINES)[:FIRST_LINES] if line.strip()]
+    return [text] if lines and not _json_names(lines[0]) else lines
+
+
+def _json_names(text: str) -> tuple[str, ...]:
     try:
         found, _ = json.JSONDecoder().raw_decode(text.lstrip())
     except (ValueError, RecursionError):
-        found = {}
+        return ()
     first = found[0] if isinstance(found, list) and found else found
-    names = tuple(first) if isinstance(first, dict) else ()
-    return FileHead(file, names, is_complete=False)
+    return tuple(first) if isinstance(first, dict) else ()
 
 
 def _parquet_head(file: LandedFile) -> FileHead:

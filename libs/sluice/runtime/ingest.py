@@ -17,12 +17,14 @@ from sluice.operators.source import ID, INTERVAL
 from sluice.runtime.batch import LARGE_BYTES, Run, advance
 from sluice.runtime.delivery import (
     INTERVALS,
+    Arrived,
     Delivery,
     arriving,
     keeps_deliveries,
     plan_delivery,
     stored_rows,
 )
+from sluice.runtime.evolution import grow
 from sluice.runtime.gating import Delivered, Passed, gated
 from sluice.runtime.reading import Reading
 from sluice.runtime.redefinition import check_definition
@@ -35,6 +37,7 @@ from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage import intervals
+from sluice.storage.columns import add_columns
 from sluice.storage.feed_size import FeedSize
 from sluice.storage.lake import layout
 from sluice.storage.position import Head, Pin, Position, head
@@ -55,7 +58,7 @@ def ingest(
     else:
         reports = [replace_interval(spark, project, delivery, run)]
     if keeps_deliveries(delivery.spec):
-        reports += advance(spark, project, table, run)
+        reports += advance(spark, project, grow(project, table), run)
     return tuple(reports)
 
 
@@ -96,9 +99,12 @@ def _replace(
     span = delivery.interval
     batch = Delivered(position.run, position.batch, span.start, span.end)
     with clock.phase("read"):
-        reading = Reading(arrived) if arrived is not None else arriving(session, delivery)
+        found = Arrived(delivery, Reading(arrived)) if arrived is not None else None
+        found = found or arriving(session, delivery, before)
+        delivery, reading = found.delivery, found.reading
     with clock.timed("check", gated(project, delivery.table, reading.rows, batch)) as passed:
         new = stored_rows(passed.rows, delivery)
+        before = before and add_columns(before, new.schema)
         target = _target(project, delivery, before, passed.verdict.rows_read)
         changelog = _difference(session, target, delivery, new)
         intervals.withdraw(delivery.intervals_uri, span)

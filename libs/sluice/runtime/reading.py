@@ -5,6 +5,7 @@ Every row of every file comes out: one that doesn't parse, has a wrong type or a
 row. Nothing is dropped here.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,15 @@ from sluice.storage.landing import LandedFile
 
 
 @dataclass(frozen=True)
+class Look:
+    """What each file says of its columns, and the files that can't be read."""
+
+    files: tuple[LandedFile, ...]
+    heads: tuple[FileHead, ...] = ()
+    broken: tuple[tuple[LandedFile, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Reading:
     """The declared columns and conversion.OWN, whose BLOCK and ROW give the order in a file."""
 
@@ -30,18 +40,30 @@ class Reading:
 def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> Reading:
     """All rows of the files; of a store without files, all of its rows.
 
-    Raises QualityStop if a file lacks a declared column.
+    Raises QualityStop if a file lacks a declared column, or has it with another kind of type.
     """
+    return rows_of(session, spec, look(spec, files))
+
+
+def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
+    """The first look at files, without Spark. Raises QualityStop if one lacks a declared column."""
+    if spec.format not in READERS:
+        return Look(tuple(files))
+    heads, broken = _heads(spec, files)
+    return Look(tuple(files), tuple(heads), tuple(broken))
+
+
+def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
+    """All rows of files that were looked at; a column of `spec` that a file lacks is null."""
     none = empty(session, spec)
     if spec.format not in READERS:
-        is_there = bool(files) or spec.format != "delta"
+        is_there = bool(seen.files) or spec.format != "delta"
         return Reading(union([none, store(session, spec)]) if is_there else none)
-    heads, broken = _heads(spec, files)
-    parts = [none, *READERS[spec.format](session, spec, heads)]
-    if broken:
-        parts.append(_unreadable(session, broken))
-    told = (f"{file.uri} can't be read: {why}" for file, why in broken)
-    warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, heads), *told))
+    parts = [none, *READERS[spec.format](session, spec, seen.heads)]
+    if seen.broken:
+        parts.append(_unreadable(session, seen.broken))
+    told = (f"{file.uri} can't be read: {why}" for file, why in seen.broken)
+    warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, seen.heads), *told))
     return Reading(union(parts), warnings)
 
 
@@ -68,7 +90,8 @@ def _heads(
 
 def _check_columns(spec: Declared, head: FileHead) -> None:
     missing = [c.name for c in spec.columns if c.name not in head.names]
-    twice = sorted({name for name in head.names if head.names.count(name) > 1})
+    alike = Counter(name.lower() for name in head.names)
+    twice = [name for name in dict.fromkeys(head.names) if alike[name.lower()] > 1]
     if not missing and not twice:
         return
     what = (

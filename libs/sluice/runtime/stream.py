@@ -28,6 +28,7 @@ from sluice.runtime.delivery import (
     keeps_deliveries,
     stored_as,
 )
+from sluice.runtime.evolution import grow
 from sluice.runtime.ingest import replace_interval, unchanged
 from sluice.runtime.nodes import internal
 from sluice.runtime.redefinition import check_definition
@@ -68,7 +69,7 @@ def ingest_stream(
     if not reports and (at := head(lake.uri(target))):
         reports.append(unchanged(target, at))
     if keeps_deliveries(spec):
-        reports += advance(spark, project, table, run)
+        reports += advance(spark, project, grow(project, table), run)
     return tuple(_with(report, warnings) for report in reports)
 
 

@@ -17,6 +17,7 @@ from sluice.errors import UsageError
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import within
 from sluice.runtime.computation import Computation
+from sluice.runtime.evolution import grown
 from sluice.runtime.horizon import recorded_horizon
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy
@@ -51,7 +52,9 @@ class Verdict:
 
 def verify(spark: Spark, project: Project, table: Table) -> list[Verdict]:
     """Verdicts of the table and of the internal tables behind it."""
-    return [_verify(spark, project, node) for node in nodes_of(table, project.graph)]
+    return [
+        _verify(spark, project, node) for node in nodes_of(grown(project, table), project.graph)
+    ]
 
 
 def _verify(spark: Spark, project: Project, node: Node) -> Verdict:

@@ -1,7 +1,7 @@
 """What a table means, as data and as a fingerprint that changes when its rows would.
 
 Two spellings of one declaration have one fingerprint: the formatting of YAML and SQL, names of
-files, descriptions, expectations and how work is done don't count.
+files, columns taken from them, descriptions, expectations and how work is done don't count.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ def meaning(table: Table) -> dict[str, Any]:
     """What the fingerprint is of, as JSON: for telling what changed."""
     return {
         "kind": table.kind,
-        "columns": sorted(table.columns),
+        "columns": sorted(set(table.columns) - table.taken),
         "key": list(table.key),
         "hidden": sorted(table.hidden),
         "inputs": list(table.inputs),

@@ -117,6 +117,12 @@ class Source(Declared):
         return self
 
     @model_validator(mode="after")
+    def _columns_are_taken_from_files(self) -> Self:
+        if self.evolve and self.format not in ("json", "csv", "parquet"):
+            raise ValueError(f"`evolve` takes columns from files; a {self.format} source has none")
+        return self
+
+    @model_validator(mode="after")
     def _keyless_rows_have_no_order(self) -> Self:
         if self.key:
             return self

@@ -24,7 +24,7 @@ HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ROW_ID: "STRING", BATCH: "BIGINT"}
 
 @dataclass(frozen=True)
 class Table:
-    """One table of the graph."""
+    """One table of the graph. `taken`: columns that its files brought beyond the declared ones."""
 
     name: str
     pipeline: str
@@ -34,6 +34,7 @@ class Table:
     spec: Spec
     inputs: tuple[str, ...] = ()
     hidden: Mapping[str, str] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:

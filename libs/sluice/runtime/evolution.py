@@ -1,0 +1,125 @@
+"""Columns that files bring beyond the declared ones, where a source takes them (`evolve: true`).
+
+A column that was taken belongs to the table from then on: rows delivered before are null in it, a
+file that lacks it is read as one of nulls, and one of another kind stops the batch. Parquet says
+what type a column has; CSV and JSON bring texts. Views read the columns that they name, so they
+are not concerned until the column is declared.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from sluice.runtime.conversion import Declared
+from sluice.runtime.filehead import NANOS, VOID, FileHead
+from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
+from sluice.specs.names import RESERVED_PREFIX, check_name
+from sluice.specs.project import Project
+from sluice.specs.source import Column, Source
+from sluice.specs.table import Table
+from sluice.storage.columns import add_columns, columns_at
+from sluice.storage.lake import layout
+from sluice.storage.position import head
+
+KEYS = (
+    "explode(flatten(transform(CASE WHEN value RLIKE '^\\\\s*\\\\['"
+    " THEN from_json(value, 'ARRAY<STRING>') ELSE array(value) END,"
+    " v -> coalesce(json_object_keys(v), array())))) AS name"
+)
+IN_UTC = (NANOS, "TIMESTAMP_NTZ")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The columns beyond the declared ones: those of the table, and those that are new to it."""
+
+    known: tuple[Column, ...] = ()
+    new: tuple[Column, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.known, *self.new)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        named = ", ".join(f"{c.name} {c.type}" for c in self.new)
+        return (f"columns that `schema` lacks were added to the table: {named}",) if named else ()
+
+
+def taken(
+    session: SparkSession, spec: Declared, heads: Sequence[FileHead], stored: StructType
+) -> Taken:
+    """What the source takes of these files. One Spark job for JSON, else none."""
+    known = tuple(_beyond(spec.types, stored))
+    if not isinstance(spec, Source) or not spec.evolve or not heads:
+        return Taken(known)
+    brought = _json(session, spec, heads) if spec.format == "json" else _typed(heads)
+    have = {*spec.types, *(c.name for c in known)}
+    new = (Column(name=n, type=t) for n, t in sorted(brought.items()) if n not in have)
+    return Taken(known, tuple(new))
+
+
+def grown(project: Project, table: Table) -> Table:
+    """The table with the columns that its deliveries have taken."""
+    return widened(table, _taken_by(project, table))
+
+
+def grow(project: Project, table: Table) -> Table:
+    """As `grown`; its rows have those columns then. Raises LostRace."""
+    columns = _taken_by(project, table)
+    before = head(layout(project).uri(table.id))
+    if before and columns:
+        deliveries = columns_at(head(_deliveries(project, table)))
+        add_columns(before, StructType([deliveries[c.name] for c in columns]))
+    return widened(table, columns)
+
+
+def widened(table: Table, columns: Iterable[Column]) -> Table:
+    """The table with further columns."""
+    more = {c.name: c.type for c in columns}
+    return replace(table, columns={**table.columns, **more}, taken=frozenset(more))
+
+
+def _taken_by(project: Project, table: Table) -> list[Column]:
+    if not isinstance(table.spec, Source) or not nodes_of(table, project.graph):
+        return []
+    return list(_beyond(table.spec.types, columns_at(head(_deliveries(project, table)))))
+
+
+def _deliveries(project: Project, table: Table) -> str:
+    return layout(project).uri(internal(table.id, DELIVERIES))
+
+
+def _beyond(declared: Mapping[str, str], stored: StructType) -> Iterable[Column]:
+    for field in stored.fields:
+        if field.name not in declared and not field.name.startswith(RESERVED_PREFIX):
+            type_ = field.dataType.simpleString()
+            yield Column(name=field.name, type=type_ if "<" in type_ else type_.upper())
+
+
+def _typed(heads: Sequence[FileHead]) -> dict[str, str]:
+    """Names with types; without types in the files, texts."""
+    found: dict[str, str] = {}
+    for one in heads:
+        types = one.types or ("STRING",) * len(one.names)
+        for name, type_ in zip(one.names, types, strict=True):
+            if type_ not in ("", VOID) and _may_be_taken(name):
+                found.setdefault(name, "TIMESTAMP" if type_ in IN_UTC else type_)
+    return found
+
+
+def _json(session: SparkSession, spec: Source, heads: Sequence[FileHead]) -> dict[str, str]:
+    whole = spec.options.get("multiLine", "false")
+    lines = session.read.option("wholetext", whole).text([h.file.uri for h in heads])
+    names = lines.selectExpr(KEYS).distinct().toArrow()["name"].to_pylist()
+    return {name: "STRING" for name in names if _may_be_taken(name)}
+
+
+def _may_be_taken(name: str) -> bool:
+    """Whether a table's column may be called so."""
+    try:
+        return bool(check_name(name))
+    except ValueError:
+        return False
