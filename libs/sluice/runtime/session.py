@@ -34,9 +34,11 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+LOOPBACK: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 SMALL: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "1",
@@ -57,6 +59,7 @@ class Spark:
         self.settings = settings
         self._first = first
         self._starting = Lock()
+        self._siblings: list[Spark] = []
 
     @property
     def session(self) -> "SparkSession":
@@ -79,7 +82,9 @@ class Spark:
 
         Settings of a session, among them the number of a batch, concern one table at a time.
         """
-        return Spark(self.settings, first=self._first or self)
+        sibling = Spark(self.settings, first=self._first or self)
+        self._siblings.append(sibling)
+        return sibling
 
     @property
     def is_started(self) -> bool:
@@ -95,7 +100,13 @@ class Spark:
         return session
 
     def stop(self) -> None:
-        """End the application, if it was started."""
+        """End the application, if it was started.
+
+        A client's channels are closed here: closed while Python ends, they may wait for ever.
+        """
+        if _remote(self.settings):
+            for sibling in self._siblings:
+                sibling.stop()
         if self.is_started:
             self.session.stop()
 
@@ -149,6 +160,7 @@ def local_conf(settings: SparkSettings) -> dict[str, str]:
         "spark.executor.extraClassPath": jars,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
         **STATIC_CONF,
+        **(LOOPBACK if settings.master.startswith("local") else {}),
         **RUNTIME_CONF,
         **settings.conf,
     }
