@@ -15,6 +15,7 @@ from tests.support.lake import Lake, Row
 from sluice.runtime.batch import Run
 from sluice.runtime.ingest import ingest
 from sluice.runtime.load import load
+from sluice.runtime.rebuild import rebuild
 from sluice.runtime.report import BatchReport
 from sluice.specs import load as load_project
 from sluice.specs.interval import Interval
@@ -61,6 +62,15 @@ class Landed(Lake):
     def load(self, name: str = "things") -> BatchReport:
         (report,) = load(self.spark, self.project, self.table(name), RUN)
         return report
+
+    def rebuild(self, name: str = "events") -> dict[str, BatchReport]:
+        """By table, in order."""
+        reports = rebuild(self.spark, self.project, self.table(name), RUN)
+        return {report.table.removeprefix("shop."): report for report in reports}
+
+    def changes(self, name: str, after: int) -> list[Row]:
+        """What its feed holds of the commits after that version."""
+        return [c for c in self.feed(name) if c["_commit_version"] > after]
 
     def versions(self, *names: str) -> dict[str, int]:
         """The newest version of each table."""

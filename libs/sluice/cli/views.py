@@ -15,7 +15,7 @@ from sluice.runtime.explain import Step, explain
 from sluice.runtime.maintain import Upkeep
 from sluice.runtime.maintain import maintain as maintain_tables
 from sluice.runtime.nodes import nodes_of
-from sluice.runtime.rebuild import rebuild as rebuild_view
+from sluice.runtime.rebuild import rebuild as rebuild_table
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark, with_spark
 from sluice.runtime.verify import Verdict
@@ -60,17 +60,17 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 
 
 @click.command()
-@click.argument("view")
+@click.argument("table")
 @format_option
 @config_option
-def rebuild(view: str, format_: Format, config: str) -> None:
-    """Recompute VIEW by its definition of today, in one commit of what differs."""
+def rebuild(table: str, format_: Format, config: str) -> None:
+    """Make TABLE anew by its definition of today, in one commit of what differs."""
     project = load_project(config)
-    table = project.graph.table(view)
+    chosen = project.graph.table(table)
     run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}")
 
     def work(spark: Spark) -> Iterable[BatchReport]:
-        return rebuild_view(spark, project, table, run)
+        return rebuild_table(spark, project, chosen, run)
 
     summary(with_spark(project.spark, work), format_)
 

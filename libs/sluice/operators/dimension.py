@@ -76,6 +76,24 @@ def versions_by_column(
     )
 
 
+def completed(old: DataFrame, loaded: DataFrame) -> DataFrame:
+    """A history in the columns of `loaded`, of which it lacks some.
+
+    That a definition grew is no event in the history: a current version that agrees with the
+    snapshot in all that both have gets the rest from there. Closed versions have null.
+    """
+    shared = [c for c in loaded.columns if c in old.columns]
+    added = [c for c in loaded.columns if c not in old.columns]
+    if not added:
+        return old
+    left, right = old.alias("_l"), loaded.alias("_r")
+    agrees = F.col(f"_l.{CURRENT}")
+    for name in shared:
+        agrees = agrees & F.col(f"_l.`{name}`").eqNullSafe(F.col(f"_r.`{name}`"))
+    new = [F.col(f"_r.`{name}`") for name in added]
+    return left.join(right, agrees, "left").select("_l.*", *new)
+
+
 def resolve(view: DimensionView, dimensions: Mapping[str, DataFrame]) -> DataFrame:
     """The rows of a view over dimensions, given each dimension's rows by its name in the view."""
     first, *others = view.join

@@ -27,6 +27,7 @@ from sluice.orchestration.commands import Command, Run, job
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.launch import launch_settings
 from sluice.orchestration.outcome import Outcome, Report, check, sentence
+from sluice.orchestration.pins import VERSIONS, at_start, left_by
 from sluice.orchestration.projects import project
 from sluice.orchestration.request import asked
 
@@ -53,12 +54,14 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         pending = pending_of(project(self.config), self.work, run)
         if not pending.tables:
             self.log.info(pending.reason)
+            self._hand_on_versions(context)
             raise AirflowSkipException(pending.reason)
         run = replace(run, pins=self._pins(context))
         outcome = self._do(pending.tables, run, context)
         for report in outcome.reports:
             self.log.info(sentence(report))
         self._record(outcome, context)
+        self._hand_on_versions(context, outcome.reports)
         return list(outcome.reports)
 
     @abstractmethod
@@ -75,14 +78,19 @@ class JobTask(BaseOperator):  # type: ignore[misc]
                 failure = error
             return check(Outcome.read(file), failure)
 
+    def _hand_on_versions(self, context: Context, reports: Iterable[Report] = ()) -> None:
+        if versions := left_by(project(self.config), self.work, reports):
+            context["ti"].xcom_push(VERSIONS, versions)
+
     def _pins(self, context: Context) -> dict[str, int]:
-        """The versions that this run's loads made: what it looks up is at least as new."""
-        known = project(self.config).graph.tables
-        dimensions = {name for name, table in known.items() if table.kind == "dimension"}
+        """The versions that the whole run looks up."""
+        started = context["dag_run"].start_date
+        pins = at_start(project(self.config), self.work, started)
         loads = [task for task in self.work.upstream if task.startswith(LOADING)]
-        found = context["ti"].xcom_pull(task_ids=loads) if loads else []
-        reports = [report for reports in found if reports for report in reports]
-        return {r["table"]: r["version"] for r in reports if r["table"] in dimensions}
+        found = context["ti"].xcom_pull(task_ids=loads, key=VERSIONS) if loads else []
+        for versions in found:
+            pins |= versions or {}
+        return pins
 
     def _record(self, outcome: Outcome, context: Context) -> None:
         """Airflow makes an event of each outlet that is left: those that changed."""

@@ -17,7 +17,7 @@ from sluice.runtime.conversion import BLOCK, ROW
 from sluice.runtime.evolution import taken, widened
 from sluice.runtime.nodes import DELIVERIES, internal
 from sluice.runtime.reading import Reading, look, rows_of
-from sluice.specs.definition import definition
+from sluice.specs.definition import definition_of_deliveries
 from sluice.specs.interval import Interval, show
 from sluice.specs.project import Project
 from sluice.specs.source import Source
@@ -90,7 +90,7 @@ def plan_delivery(project: Project, table: Table, interval: Interval) -> Deliver
     check_presence(table, spec, path, files)
     uri = layout(project).uri(table.id, INTERVALS)
     known = intervals.replaced_by(intervals.deliveries(uri), interval, table.id)
-    print_ = landing.fingerprint(files, definition(table))
+    print_ = landing.fingerprint(files, definition_of_deliveries(table))
     target = stored_as(table, spec)
     return Delivery(table, spec, interval, path, files, print_, tuple(known), target, uri)
 

@@ -32,7 +32,7 @@ from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
-from sluice.specs.definition import definition
+from sluice.specs.definition import definition_of_deliveries
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.specs.table import Table
@@ -52,7 +52,7 @@ def ingest(
     """Deliver one interval of the grid. Safe to repeat; unchanged files are not read again."""
     delivery = plan_delivery(project, table, interval)
     before = head(layout(project).uri(delivery.stored_as))
-    check_definition(table, before)
+    check_source(project, table, before)
     if delivery.is_delivered and before and not run.full_refresh:
         reports = [unchanged(delivery.stored_as, before)]
     else:
@@ -60,6 +60,13 @@ def ingest(
     if keeps_deliveries(delivery.spec):
         reports += advance(spark, project, grow(project, table), run)
     return tuple(reports)
+
+
+def check_source(project: Project, table: Table, deliveries: Head | None) -> None:
+    """Raise ConfigError if the source or its deliveries were filled by another definition."""
+    check_definition(table, deliveries, definition_of_deliveries(table))
+    if deliveries is None or table.spec.key:  # type: ignore[union-attr]
+        check_definition(table, head(layout(project).uri(table.id)))
 
 
 def replace_interval(
@@ -156,7 +163,7 @@ def _position(
         batch=before.next_batch if before else 1,
         attempt=uuid.uuid4().hex,
         kind="ingest",
-        definition=definition(delivery.table),
+        definition=definition_of_deliveries(delivery.table),
         inputs=inputs,
         frontier={name: pin.version for name, pin in inputs.items()},
         run=run.id,

@@ -1,26 +1,22 @@
 """Loading a dimension: its source as it is now, compared with the table, the difference committed.
 
-A snapshot that lacks a row deletes it. A dimension of changes is the latest of each key over all
-its files. With history, rows that go are closed instead of deleted. The commit is one, so nothing
-is ever joined against half a load.
+The commit is one, so nothing is ever joined against half a load. Where nothing differs there is
+none: what was read is only noted.
 """
 
 import uuid
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.errors import UsageError
-from sluice.operators import dimension as history
-from sluice.operators.operator import names
-from sluice.operators.order import last_first
-from sluice.operators.source import OP, POSITION
-from sluice.quality.tally import REASON
 from sluice.runtime.batch import Run
-from sluice.runtime.changes import operations, placed, unknown_word
+from sluice.runtime.dimension_rows import judged, table_rows
 from sluice.runtime.gating import NO_INTERVAL, Delivered, Passed, gated
 from sluice.runtime.reading import Reading, read
 from sluice.runtime.redefinition import check_definition
@@ -32,8 +28,10 @@ from sluice.specs.definition import definition
 from sluice.specs.dimension import Dimension
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
+from sluice.specs.settings import SparkSettings
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
+from sluice.storage.commit import Committed
 from sluice.storage.feed_size import FeedSize
 from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile
@@ -42,6 +40,8 @@ from sluice.storage.table import snapshot
 
 INTERVALS = "intervals"
 WHOLE = Interval(NO_INTERVAL, NO_INTERVAL + timedelta(microseconds=1))
+IN_FILES = ("json", "csv", "parquet", "delta")
+LARGE_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,22 @@ class Snapshot:
         known = intervals.is_delivered(self.loads_uri, WHOLE, self.fingerprint)
         return bool(self.files) and known
 
+    @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(f.size for f in self.files)
+
+    def warnings(self, before: Head | None) -> Iterator[str]:
+        """What is to be said before anything was read."""
+        if before and before.is_filled and not intervals.deliveries(self.loads_uri):
+            yield (
+                f"{self.table.id}: there is no record of what was loaded last; "
+                "all of it is read again"
+            )
+
+
+Put = Callable[[SparkSession, DataFrame, Target, Position, Clock], Committed]
+
 
 def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
     """Bring a dimension to its source's state. Unchanged files are not read again."""
@@ -70,9 +86,11 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
     if before and found.is_loaded and not run.full_refresh:
         return (_unchanged(table, before),)
 
+    put = partial(_put, table, settings=project.spark)
+
     def work() -> BatchReport:
         with naming_faults(table.id):
-            return _load(spark, project, found, run, head(found.uri))
+            return load_as(spark, project, found, run, head(found.uri), put)
 
     return (tried(work),)
 
@@ -83,7 +101,7 @@ def plan_load(project: Project, table: Table) -> Snapshot:
     assert isinstance(spec, Dimension)
     lake = layout(project)
     files: tuple[LandedFile, ...] = ()
-    if spec.format in ("json", "csv", "parquet", "delta"):
+    if spec.format in IN_FILES:
         files = tuple(landing.list_files(project.resolve(spec.path)))
         if not files:
             raise UsageError(
@@ -95,32 +113,32 @@ def plan_load(project: Project, table: Table) -> Snapshot:
     return Snapshot(table, spec, files, print_, lake.uri(table.id), lake.uri(table.id, INTERVALS))
 
 
-def _load(
-    spark: Spark, project: Project, found: Snapshot, run: Run, before: Head | None
+def load_as(
+    spark: Spark, project: Project, found: Snapshot, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
-    clock, table = Clock(), found.table
+    """Read the source whole, judge its rows, and `put` the accepted ones into the table."""
+    clock, spec = Clock(), found.spec
     with clock.phase("session"):
-        session = spark.tune(small=sum(f.size for f in found.files) < 64_000_000)
-    position = _position(found, before, run)
-    identity = Delivered(run.id, position.batch, None, None)
+        session = spark.tune(small=found.bytes < LARGE_BYTES)
+    warnings, position = tuple(found.warnings(before)), _position(found, before, run)
+    path = project.resolve(spec.path) if spec.path else ""
     with clock.phase("read"):
-        reading = _parse(session, project, found)
-    with clock.timed("check", gated(project, table, reading.rows, identity)) as passed:
-        loaded = _current_rows(passed.rows, found)
-        changelog = _difference(session, found, before, loaded)
-        rows = passed.verdict.rows_read
-        size = FeedSize(sum(f.size for f in found.files), len(found.files), rows)
-        target = Target(found.uri, table.key, before, size)
+        rows = read(session, spec.model_copy(update={"path": path}), found.files)
+        reading = judged(Reading(rows.rows, (*warnings, *rows.warnings)), spec)
+    identity = Delivered(run.id, position.batch, None, None)
+    with clock.timed("check", gated(project, found.table, reading.rows, identity)) as passed:
+        size = FeedSize(found.bytes, len(found.files), passed.verdict.rows_read)
+        target = Target(found.uri, found.table.key, before, size, keeps_position=False)
         intervals.withdraw(found.loads_uri, WHOLE)
-        done = write(session, project.spark, target, changelog, position, clock)
+        done = put(session, passed.rows, target, position, clock)
     _record(found, passed, position.batch)
-    return BatchReport(
-        table=table.id,
+    report = BatchReport(
+        table=found.table.id,
         kind="dimension",
         outcome="committed" if done.changed else "position",
         version=done.version,
         batch=position.batch,
-        strategy=found.spec.delivery,
+        strategy=spec.delivery,
         rows_in=passed.verdict.rows_read,
         inserted=done.inserted,
         updated=done.updated,
@@ -129,70 +147,28 @@ def _load(
         seconds=clock.seconds,
         warnings=(*reading.warnings, *passed.verdict.warnings),
     )
+    is_as_before = before is not None and done.version == before.version
+    return replace(report, outcome="unchanged") if is_as_before else report
 
 
-def _parse(session: SparkSession, project: Project, found: Snapshot) -> Reading:
-    spec = found.spec
-    resolved = spec.model_copy(update={"path": project.resolve(spec.path)}) if spec.path else spec
-    reading = read(session, resolved, found.files)
-    rows = placed(reading.rows, spec.key)
-    if spec.delivery == "changes":
-        reason = unknown_word(spec.change) if spec.change else F.lit(None).cast("string")
-    else:
-        reason = _repeated(found)
-    return Reading(rows.withColumn(REASON, F.coalesce(REASON, reason)), reading.warnings)
-
-
-def _repeated(found: Snapshot) -> Column:
-    """A second row of a key, which would multiply the facts that are joined to it."""
-    spec = found.spec
-    if not spec.valid_from:
-        return F.when(F.col(POSITION) > 1, _same_key(spec.key))
-    key, since = (*spec.key, spec.valid_from), F.col(f"`{spec.valid_from}`")
-    by = Window.partitionBy(*names(key), F.isnull(REASON)).orderBy(POSITION)
-    unknown = f"column {spec.valid_from} is null: since when the row holds is not known"
-    return F.when(since.isNull(), unknown).when(F.row_number().over(by) > 1, _same_key(key))
-
-
-def _same_key(key: tuple[str, ...]) -> str:
-    return f"another row has the same key ({', '.join(key)})"
-
-
-def _current_rows(rows: DataFrame, found: Snapshot) -> DataFrame:
-    spec = found.spec
-    declared = tuple(c for c in found.table.columns if c not in history.COLUMNS or not spec.history)
-    if spec.delivery == "changes":
-        by = Window.partitionBy(*names(spec.key))
-        latest = F.row_number().over(by.orderBy(*last_first((*spec.sequence, POSITION))))
-        rows = operations(rows, spec.change).withColumn("_last", latest)
-        rows = rows.where((F.col("_last") == 1) & (F.col(OP) != "delete"))
-    return rows.select(*names(declared))
-
-
-def _difference(
-    session: SparkSession, found: Snapshot, before: Head | None, loaded: DataFrame
-) -> DataFrame:
-    table, spec = found.table, found.spec
-    old = snapshot(session, found.uri, before.version) if before else None
-    if spec.history:
-        loaded = _with_history(session, found, old, loaded)
-    if old is None:
-        return loaded.withColumn(CHANGE, F.lit("insert"))
-    return diff(old, loaded, table.key)
-
-
-def _with_history(
-    session: SparkSession, found: Snapshot, old: DataFrame | None, loaded: DataFrame
-) -> DataFrame:
-    spec = found.spec
-    if old is None:
-        fields = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in loaded.schema.fields)
-        own = "valid_from TIMESTAMP, valid_to TIMESTAMP, is_current BOOLEAN"
-        old = session.createDataFrame([], f"{fields}, {own}")
-    now = datetime.now(UTC)
-    if spec.valid_from:
-        return history.versions_by_column(old, loaded, spec.key, spec.valid_from, now)
-    return history.versions_by_load(old, loaded, spec.key, now)
+def _put(
+    table: Table,
+    session: SparkSession,
+    accepted: DataFrame,
+    target: Target,
+    position: Position,
+    clock: Clock,
+    *,
+    settings: SparkSettings,
+) -> Committed:
+    """Commit what differs."""
+    before = target.before
+    old = snapshot(session, target.uri, before.version) if before else None
+    rows = table_rows(session, table, accepted, old)
+    changelog = (
+        diff(old, rows, table.key) if old is not None else rows.withColumn(CHANGE, F.lit("insert"))
+    )
+    return write(session, settings, target, changelog, position, clock)
 
 
 def _position(found: Snapshot, before: Head | None, run: Run) -> Position:

@@ -5,7 +5,7 @@ no Spark.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sluice.errors import HistoryLost
@@ -93,7 +93,7 @@ def _planned(
     missing = [i for i, h in every.items() if h is None or not h.is_filled]
     if missing:
         return _waiting(node, uri, before, f"{', '.join(missing)} to be filled")
-    found = {i: h for i, h in heads.items() if h is not None}
+    found = {i: _at_most(h, pins.get(i), recorded.get(i)) for i, h in heads.items() if h}
     for input_id, at in found.items():
         _check_input(node, input_id, at, recorded.get(input_id))
     chosen = consistent(lake, found, recorded)
@@ -101,6 +101,13 @@ def _planned(
         return _waiting(node, uri, before, "inputs that reflect the same state of their sources")
     looked_up = {i: _pinned(i, h, pins.get(i), before) for i, h in references.items() if h}
     return _plan(node, lake, before, found, chosen, recorded, looked_up)
+
+
+def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
+    """A dimension as the run has pinned it, but never before the version that was used already."""
+    used = recorded.version if recorded and recorded.table == at.table else 0
+    version = at.version if pinned is None else min(max(used, pinned), at.version)
+    return replace(at, version=version, data_version=min(at.data_version, version))
 
 
 def driving(node: Node, graph: Graph) -> tuple[str, ...]:

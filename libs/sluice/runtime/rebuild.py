@@ -1,47 +1,72 @@
 """Rebuilding a table by its definition of today, in one commit that keeps what is the same.
 
-Where the columns stay as they are the change feed gets the difference only. Where they change the
-table is replaced whole, and its consumers have to be rebuilt too.
+A view is recomputed from its inputs, a source from its deliveries or its files, a dimension is
+loaded whole. The change feed gets the difference only, and the views over the table follow by it;
+those that can't are rebuilt as well.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from sluice.changelog.diff import CHANGE, diff
 from sluice.errors import UsageError
 from sluice.runtime.batch import Run, next_position
 from sluice.runtime.computation import Computation
+from sluice.runtime.evolution import grown
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy, plan_rebuild
+from sluice.runtime.reload import reload
 from sluice.runtime.report import BatchReport, Clock
+from sluice.runtime.reread import can_be_recomputed, reread
 from sluice.runtime.session import Spark
-from sluice.runtime.writing import Target, write
+from sluice.runtime.swap import Swapped, swap
+from sluice.runtime.writing import Target
 from sluice.specs.project import Project
 from sluice.specs.table import Table
-from sluice.storage.commit import Committed, overwrite_spark
 from sluice.storage.lake import layout
 from sluice.storage.local import nullable
+from sluice.storage.position import REBUILD, head_as_found
 from sluice.storage.table import snapshot
+
+Rebuilt = tuple[BatchReport, bool]  # the second: whether the feed can't be read across the change
 
 
 def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
-    """Recompute a view (and the internal tables behind it) from its inputs as they are now.
+    """Make `table` what its definition says today, and the views that could not follow.
 
-    Raises UsageError for a table that is not a view.
+    Raises UsageError for a table that is not stored, HistoryLost where what it was made from
+    can't be read again; nothing was changed then.
     """
-    if not table.is_view:
-        raise UsageError(
-            f"{table.id} is a {table.kind}, which is filled from files, not computed",
-            hint="deliver it again: changed files replace their rows, others are left alone",
-        )
-    nodes = nodes_of(table, project.graph)
-    return tuple(_rebuild(spark, project, node, run) for node in nodes)
+    done = list(_rebuilt(spark, project, table, run))
+    ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
+    for view in _above(project, table):
+        if _can_follow(spark, project, view, ended):
+            continue
+        mine = list(_nodes(spark, project, view, run))
+        ended |= {view.id} if any(ends_feed for _, ends_feed in mine) else set()
+        done += mine
+    return tuple(report for report, _ in done)
 
 
-def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> BatchReport:
+def _rebuilt(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
+    if not table.is_stored:
+        raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
+    if table.kind == "dimension":
+        yield reload(spark, project, table, run)
+        return
+    if table.kind == "source" and not can_be_recomputed(project, table):
+        yield reread(spark, project, table, run)
+    yield from _nodes(spark, project, table, run)
+
+
+def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
+    for node in nodes_of(grown(project, table), project.graph):
+        yield _rebuild(spark, project, node, run)
+
+
+def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> Rebuilt:
     clock = Clock()
     with clock.phase("plan"):
         plan = plan_rebuild(node, layout(project), project.graph)
@@ -49,30 +74,49 @@ def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> BatchRepor
         raise UsageError(f"{node.id} waits for {plan.waiting_for}")
     session = spark.tune(small=False)
     horizon = horizon_of(session, project, plan)
-    position = replace(next_position(plan, run, horizon), kind="rebuild")
+    position = replace(next_position(plan, run, horizon), kind=REBUILD)
     computation = Computation(session, project, plan, position.batch, horizon)
     rows = computation.numbered(computation.query())
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
-    if plan.before is None:
-        changelog = rows.withColumn(CHANGE, F.lit("insert"))
-        done = write(session, project.spark, target, changelog, position, clock)
-    elif _same_columns(session, plan, rows):
-        old = snapshot(session, plan.uri, plan.before.version)
-        changelog = diff(old, rows, node.operator.key, ignore=node.ignored)
-        done = write(session, project.spark, target, changelog, position, clock)
-    else:
-        done = overwrite_spark(session, plan.before, rows, position)
-    return _report(plan, position.batch, done, clock)
+    done = swap(session, project.spark, target, rows, position, clock, ignore=node.ignored)
+    return _report(plan, position.batch, done, clock), done.ends_feed
 
 
-def _same_columns(session: SparkSession, plan: BatchPlan, rows: DataFrame) -> bool:
+def _above(project: Project, table: Table) -> list[Table]:
+    """The views over a table, near and far, that have been built, inputs first."""
+    graph, lake = project.graph, layout(project)
+    above = (t for t in graph.tables.values() if table in graph.ancestors(t.id))
+    return [t for t in above if t.is_view and head_as_found(lake.uri(t.id))]
+
+
+def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) -> bool:
+    """Whether the next batch of a view can go on from where it is."""
+    for node in nodes_of(view, project.graph):
+        before = head_as_found(layout(project).uri(node.id))
+        if before is None or before.position is None:
+            continue
+        if before.position.definition != node.definition or ended & before.position.inputs.keys():
+            return False
+        if ended & before.position.references.keys() and not _has_same_types(spark, project, node):
+            return False
+    return True
+
+
+def _has_same_types(spark: Spark, project: Project, node: Node) -> bool:
+    """Whether the table has the columns that its query gives now."""
+    plan, session = plan_rebuild(node, layout(project), project.graph), spark.session
     assert plan.before is not None
+    computation = Computation(session, project, plan, 0)
     old = snapshot(session, plan.uri, plan.before.version).schema
-    new = nullable(rows.schema)
-    return {f.name: f.dataType for f in old.fields} == {f.name: f.dataType for f in new.fields}
+    return _types(old) == _types(computation.numbered(computation.query()).schema)
 
 
-def _report(plan: BatchPlan, batch: int, done: Committed, clock: Clock) -> BatchReport:
+def _types(schema: StructType) -> dict[str, object]:
+    return {f.name: f.dataType for f in nullable(schema).fields}
+
+
+def _report(plan: BatchPlan, batch: int, swapped: Swapped, clock: Clock) -> BatchReport:
+    done = swapped.done
     return BatchReport(
         table=plan.node.id,
         kind=plan.node.table.kind,

@@ -20,6 +20,7 @@ from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries
 from sluice.storage.lake import layout
 
+from sluice.storage.position import head
 Step = Callable[[BatchReport], None]
 UPKEEP_EVERY = 32  # intervals: each leaves a file or more in every table
 
@@ -43,7 +44,8 @@ def run(
         for nth, interval in enumerate(rounds):
             at = interval.start if interval else datetime.now(UTC)
             name = f"{pipeline.name}-{at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
-            steps = _Steps(project, interval, name, with_streams=nth == 0)
+            pins = _of_other_pipelines(project, pipeline)
+            steps = _Steps(project, interval, name, with_streams=nth == 0, pins=pins)
             for reports in workers.in_order(tables, project.graph, steps.take):
                 for report in reports:
                     on_step(report)
@@ -96,6 +98,15 @@ class _Steps:
 
 def intervals_to_run(
     project: Project,
+def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
+    """The newest versions of the dimensions that this pipeline looks up and does not load."""
+    graph = project.graph
+    above = {a.id: a for t in graph.pipeline(pipeline.name) for a in graph.ancestors(t.id)}
+    foreign = (t for t in above.values() if t.kind == "dimension" and t.pipeline != pipeline.name)
+    heads = {t.id: head(layout(project).uri(t.id)) for t in foreign}
+    return {name: at.version for name, at in heads.items() if at}
+
+
     pipeline: Pipeline,
     start: datetime | None,
     end: datetime | None,

@@ -29,9 +29,8 @@ from sluice.runtime.delivery import (
     stored_as,
 )
 from sluice.runtime.evolution import grow
-from sluice.runtime.ingest import replace_interval, unchanged
+from sluice.runtime.ingest import check_source, replace_interval, unchanged
 from sluice.runtime.nodes import internal
-from sluice.runtime.redefinition import check_definition
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.specs.interval import Interval
@@ -59,7 +58,7 @@ def ingest_stream(
     path = project.resolve(spec.path) if spec.path else ""
     stream = Stream.of(table, spec, path, lake)
     target = stored_as(table, spec)
-    check_definition(table, head(lake.uri(target)))
+    check_source(project, table, head(lake.uri(target)))
     warnings = stream.check()
     files = tuple(landing.list_files(path)) if path else ()
     check_presence(table, spec, path, files)

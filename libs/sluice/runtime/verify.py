@@ -26,7 +26,7 @@ from sluice.runtime.session import Spark
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import layout
-from sluice.storage.position import Head, Pin, head, positions
+from sluice.storage.position import REBUILD, Head, Pin, Position, head, positions
 from sluice.storage.table import snapshot
 
 SAMPLES = 20
@@ -129,7 +129,7 @@ def _batch_by_batch(
     for references, batches in _batches_by_references(plan.uri).items():
         at = replace(plan, references=dict(references))
         dimensions = references_at(session, project, operator, at)
-        mine = rows.where(F.col(BATCH).isin(batches)).select(*joined)
+        mine = rows.where(reduce(Column.__or__, map(_of_batch, batches))).select(*joined)
         found = within(prepared, mine, operator.key)
         present.append(operator.combine({operator.facts.id: found}, dimensions))
         missing.append(operator.combine({operator.facts.id: absent}, dimensions))
@@ -154,11 +154,18 @@ def _same(key: tuple[str, ...]) -> Column:
     return reduce(lambda a, b: a & b, pairs)
 
 
-def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[int]]:
-    found: dict[tuple[tuple[str, Pin], ...], list[int]] = defaultdict(list)
+def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[Position]]:
+    """The batches since the last rebuild, which has joined anew all rows of those before it."""
+    found: dict[tuple[tuple[str, Pin], ...], list[Position]] = defaultdict(list)
     for _, position in positions(uri):
         if position.references:
-            found[tuple(sorted(position.references.items(), key=lambda i: i[0]))].append(
-                position.batch
-            )
+            found[tuple(sorted(position.references.items(), key=lambda i: i[0]))].append(position)
+        if position.kind == REBUILD:
+            break
     return found
+
+
+def _of_batch(position: Position) -> Column:
+    """The rows that a batch joined; a rebuild, also those that it found to be right already."""
+    number = F.col(BATCH)
+    return number <= position.batch if position.kind == REBUILD else number == position.batch

@@ -22,13 +22,17 @@ SMALL_BYTES = 8_000_000
 
 @dataclass(frozen=True)
 class Target:
-    """The table to commit to: its head as it was planned from, and the size of what was read."""
+    """The table to commit to: its head as it was planned from, and the size of what was read.
+
+    `keeps_position`: whether what was read is recorded also where it alters no row.
+    """
 
     uri: str
     key: tuple[str, ...]
     before: Head | None
     size: FeedSize
     partition_by: tuple[str, ...] = ()
+    keeps_position: bool = True
 
     def is_small(self, settings: SparkSettings) -> bool:
         """Whether the changelog surely fits this process: as many rows as were read, or so."""
@@ -45,22 +49,22 @@ def write(
     position: Position,
     clock: Clock,
 ) -> Committed:
-    """Commit the changelog, or only the position if it is empty. Raises LostRace."""
+    """Commit the changelog; if it is empty only the position, or nothing. Raises LostRace."""
     before = target.before or _create(target, changelog, position)
     if target.is_small(settings):
         with clock.phase("compute"):
             rows = changelog.toArrow()
         with clock.phase("commit"):
             if rows.num_rows == 0:
-                return commit.commit_position(before, position)
+                return _unchanged(target, before, position)
             if settings.commit != "spark":
                 return commit.commit_arrow(before, rows, target.key, position)
             frame = session.createDataFrame(rows, changelog.schema)
-            return _counted(session, settings, before, frame, target.key, position)
+            return _counted(session, settings, target, before, frame, position)
     cached = changelog.persist()
     try:
         with clock.phase("commit"):
-            return _counted(session, settings, before, cached, target.key, position)
+            return _counted(session, settings, target, before, cached, position)
     finally:
         cached.unpersist()
 
@@ -68,18 +72,24 @@ def write(
 def _counted(
     session: SparkSession,
     settings: SparkSettings,
+    target: Target,
     before: Head,
     rows: DataFrame,
-    key: tuple[str, ...],
     position: Position,
 ) -> Committed:
     counts = commit.changelog_counts(rows)
     total = sum(counts.values())
     if total == 0:
-        return commit.commit_position(before, position)
+        return _unchanged(target, before, position)
     if settings.commit != "spark" and total <= settings.small_changelog:
-        return commit.commit_arrow(before, rows.toArrow(), key, position)
-    return commit.commit_spark(session, before, rows, counts, key, position)
+        return commit.commit_arrow(before, rows.toArrow(), target.key, position)
+    return commit.commit_spark(session, before, rows, counts, target.key, position)
+
+
+def _unchanged(target: Target, before: Head, position: Position) -> Committed:
+    if target.keeps_position or not before.is_filled:
+        return commit.commit_position(before, position)
+    return Committed(before.version)
 
 
 def _create(target: Target, changelog: DataFrame, position: Position) -> Head:

@@ -27,11 +27,16 @@ AS_WRITTEN = frozenset({"text"})
 
 def definition(table: Table) -> str:
     """The fingerprint of what the table means: 16 hexadecimal digits."""
-    text = json.dumps(meaning(table), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return _fingerprint(meaning(table))
 
 
-def meaning(table: Table) -> dict[str, Any]:
+def definition_of_deliveries(table: Table) -> str:
+    """As `definition`, of rows as they are delivered: a source chooses the last of a key later."""
+    is_source = table.kind == "source"
+    return _fingerprint(meaning(table, SILENT | {"sequence"} if is_source else SILENT))
+
+
+def meaning(table: Table, silent: frozenset[str] = SILENT) -> dict[str, Any]:
     """What the fingerprint is of, as JSON: for telling what changed."""
     return {
         "kind": table.kind,
@@ -39,8 +44,13 @@ def meaning(table: Table) -> dict[str, Any]:
         "key": list(table.key),
         "hidden": sorted(table.hidden),
         "inputs": list(table.inputs),
-        "declared": _told(table.spec, SILENT),
+        "declared": _told(table.spec, silent),
     }
+
+
+def _fingerprint(meaning: dict[str, Any]) -> str:
+    text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _told(model: BaseModel, silent: frozenset[str]) -> dict[str, Any]:

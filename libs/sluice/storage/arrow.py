@@ -39,6 +39,14 @@ def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "fal
     _in_turn(uri, lambda: _replace(uri, rows, predicate, unless))
 
 
+def take_rows(uri: str, other: str) -> None:
+    """Make the table at `uri` hold the rows of the one at `other`; none if there is no other."""
+    if DeltaTable.is_deltatable(other):
+        replace_rows(uri, DeltaTable(other).to_pyarrow_table(), "true")
+    else:
+        delete_rows(uri, "true")
+
+
 def delete_rows(uri: str, predicate: str) -> None:
     """Take away the rows that `predicate` selects; nothing is written if there are none."""
     _in_turn(uri, lambda: _delete(uri, predicate))

@@ -89,17 +89,23 @@ def commit_spark(
     key: Sequence[str],
     position: Position,
 ) -> Committed:
-    """Commit a changelog of any size by Spark: an append if it only inserts, else a MERGE."""
+    """Commit a changelog of any size by Spark: an append if it only inserts, else a MERGE.
+
+    `has_new_columns`: the table gets those of the changelog that it lacks, in the same commit.
+    """
     done = Committed(
         before.version + 1,
         counts.get("insert", 0),
+    *,
+    has_new_columns: bool = False,
         counts.get("update", 0),
         counts.get("delete", 0),
     )
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         if done.changed == done.inserted:
-            rows.drop(CHANGE).write.format("delta").mode("append").save(before.uri)
-        elif applied := _merge_spark(session, before, rows, key):
+            writer = rows.drop(CHANGE).write.format("delta").mode("append")
+            writer.option("mergeSchema", has_new_columns).save(before.uri)
+        elif applied := _merge_spark(session, before, rows, key, has_new_columns):
             _check_applied(done, applied, _SPARK)
     return _won(before, position, done)
 
@@ -115,7 +121,7 @@ def overwrite_spark(
 
 
 def _merge_spark(
-    session: SparkSession, before: Head, rows: DataFrame, key: Sequence[str]
+    session: SparkSession, before: Head, rows: DataFrame, key: Sequence[str], has_new: bool
 ) -> Mapping[str, Any]:
     """What the MERGE says that it did; nothing if Delta skipped it as a repeated batch."""
     columns = [c for c in rows.columns if c != CHANGE]
@@ -125,7 +131,8 @@ def _merge_spark(
     update = f"WHEN MATCHED AND s.{CHANGE} = 'update' THEN UPDATE SET {sets}" if sets else ""
     names, values = ", ".join(f"`{c}`" for c in columns), ", ".join(f"s.`{c}`" for c in columns)
     said = session.sql(
-        f"MERGE INTO delta.`{before.uri}` t USING _sluice_changelog s ON {on} "
+        f"MERGE {'WITH SCHEMA EVOLUTION ' if has_new else ''}INTO delta.`{before.uri}` t "
+        f"USING _sluice_changelog s ON {on} "
         f"WHEN MATCHED AND s.{CHANGE} = 'delete' THEN DELETE {update} "
         f"WHEN NOT MATCHED AND s.{CHANGE} = 'insert' THEN INSERT ({names}) VALUES ({values})"
     ).collect()

@@ -39,6 +39,10 @@ class Log:
         """Whether a commit adds or removes rows (compaction, vacuum and settings don't)."""
         return any(_data_files(self.actions(version)))
 
+    def changes_schema(self, version: int) -> bool:
+        """Whether a commit sets the table's columns (or its settings)."""
+        return any("metaData" in action for action in self.actions(version))
+
     def operation(self, version: int) -> str:
         """What a commit calls itself, as `WRITE` or `RESTORE`."""
         infos = [a["commitInfo"] for a in self.actions(version) if "commitInfo" in a]

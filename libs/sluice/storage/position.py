@@ -17,7 +17,8 @@ from sluice.errors import HistoryLost
 from sluice.storage.log import Log
 
 FIELD = "sluice"
-CREATE = "create"
+CREATE, REBUILD = "create", "rebuild"
+UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # what no batch has done
 
 
 @dataclass(frozen=True)
@@ -184,19 +185,18 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
     log = Log(uri)
     gone = log.missing_commits(later)
     if gone or (found is None and not later):
-        raise _foreign(uri, f"the log of {uri} names no position any more: {max(gone)} is gone")
+        raise _foreign(f"the log of {uri} names no position any more: {max(gone)} is gone")
     for foreign in later:
         if log.changes_data(foreign):
             raise _foreign(
-                uri,
                 f"version {foreign} of {uri} ({log.operation(foreign)}) was not written by Sluice "
                 "and changed its rows",
             )
 
 
-def _foreign(uri: str, message: str) -> HistoryLost:
+def _foreign(message: str) -> HistoryLost:
     return HistoryLost(
         message,
-        hint="a view: `sluice rebuild` recomputes its rows and commits only what differs; "
-        f"a source or dimension: move {uri} away, deliver it again, rebuild what reads it",
+        hint="`sluice rebuild` makes the table anew from its inputs or files, and commits only "
+        "what differs",
     )

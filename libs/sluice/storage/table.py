@@ -79,6 +79,12 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
             hint=f"run `sluice rebuild {reader}`; keep logs longer than the slowest consumer's lag",
         )
     for version in range(after + 1, upto + 1):
+        if log.changes_schema(version) and not _is_wider(uri, after, upto):
+            raise HistoryLost(
+                f"{reader!r} last read {name!r} at version {after}, but version {version} took "
+                "columns away or changed their types",
+                hint=f"run `sluice rebuild {reader}`",
+            )
         if deleted := log.missing_files(version):
             raise HistoryLost(
                 f"{reader!r} last read {name!r} at version {after}, but version {version} can't be "
@@ -86,3 +92,9 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
                 hint=f"run `sluice rebuild {reader}`; don't vacuum files that a consumer has still "
                 "to read",
             )
+
+
+def _is_wider(uri: str, after: int, upto: int) -> bool:
+    """Whether a version has all columns of an earlier one, in the same types."""
+    old, new = (DeltaTable(uri, version=version).schema().fields for version in (after, upto))
+    return {(f.name, f.type.to_json()) for f in old} <= {(f.name, f.type.to_json()) for f in new}

@@ -1,0 +1,48 @@
+"""The dimension versions of a run, the same for all of its tasks, however often they are tried.
+
+A dimension of the run's own pipeline is as its load left it, also if that had nothing to load; one
+of another pipeline as it was when the run started.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sluice.orchestration.graph import Task
+from sluice.serving.commits import back_from
+from sluice.specs.project import Project
+from sluice.storage.lake import layout
+from sluice.storage.position import head
+
+VERSIONS = "versions"  # the XCom that hands them on
+
+
+def left_by(
+    project: Project, task: Task, reports: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, int]:
+    """The versions of a task's dimensions after it, whether it loaded them or not."""
+    loaded = {r["table"]: r["version"] for r in reports}
+    found = {name: loaded.get(name) or _newest(project, name) for name in task.tables}
+    kinds = {name: project.graph.tables[name].kind for name in task.tables}
+    return {n: v for n, v in found.items() if kinds[n] == "dimension" and v is not None}
+
+
+def at_start(project: Project, task: Task, started: datetime | None) -> dict[str, int]:
+    """The versions of other pipelines' dimensions that a task reads, as of that moment."""
+    tables = (project.graph.tables[name] for name in task.reads)
+    foreign = [t.id for t in tables if t.kind == "dimension" and t.pipeline != task.pipeline]
+    found = {name: _as_of(project, name, started) for name in foreign if started}
+    return {name: version for name, version in found.items() if version is not None}
+
+
+def _newest(project: Project, name: str) -> int | None:
+    at = head(layout(project).uri(name))
+    return at.version if at else None
+
+
+def _as_of(project: Project, name: str, moment: datetime) -> int | None:
+    newest = _newest(project, name)
+    if newest is None:
+        return None
+    commits = back_from(layout(project).uri(name), newest)
+    return next((c.version for c in commits if c.at <= moment), None)

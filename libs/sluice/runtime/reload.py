@@ -1,0 +1,95 @@
+"""Rebuilding a dimension: a fresh full load, in place of the table as it is.
+
+The versions of a history are data that no source has any more: they are taken over into the
+columns of today, or the rebuild is refused.
+"""
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.errors import HistoryLost
+from sluice.operators.dimension import COLUMNS, CURRENT
+from sluice.runtime.batch import Run
+from sluice.runtime.dimension_rows import table_rows
+from sluice.runtime.load import load_as, plan_load
+from sluice.runtime.report import BatchReport, Clock
+from sluice.runtime.retries import naming_faults, tried
+from sluice.runtime.session import Spark
+from sluice.runtime.swap import Swapped, swap
+from sluice.runtime.writing import Target
+from sluice.specs.dimension import Dimension
+from sluice.specs.project import Project
+from sluice.specs.table import Table
+from sluice.storage.commit import Committed
+from sluice.storage.position import REBUILD, Position, head_as_found
+from sluice.storage.table import snapshot
+
+
+def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
+    """The report, and whether the table's feed can't be read across the change.
+
+    Raises HistoryLost where versions would be lost, UsageError if there are no files.
+    """
+    found = plan_load(project, table)
+    swapped: list[Swapped] = []
+
+    def put(
+        session: SparkSession,
+        accepted: DataFrame,
+        target: Target,
+        position: Position,
+        clock: Clock,
+    ) -> Committed:
+        rows = table_rows(session, table, accepted, _history(session, table, target))
+        mine, whole = replace(position, kind=REBUILD), replace(target, keeps_position=True)
+        swapped.append(swap(session, project.spark, whole, rows, mine, clock))
+        return swapped[-1].done
+
+    def work() -> BatchReport:
+        with naming_faults(table.id):
+            return load_as(spark, project, found, run, head_as_found(found.uri), put)
+
+    return tried(work), swapped[-1].ends_feed
+
+
+def _history(session: SparkSession, table: Table, target: Target) -> DataFrame | None:
+    """The versions that the table keeps, in the types of today."""
+    if target.before is None:
+        return None
+    old, spec = snapshot(session, target.uri, target.before.version), table.spec
+    assert isinstance(spec, Dimension)
+    if CURRENT not in old.columns:
+        return None
+    if not spec.history:
+        _check_nothing_closed(table, old)
+        return None
+    if lacking := [c for c in spec.key if c not in old.columns]:
+        raise _lost(table, f"its versions have no {', '.join(lacking)}, which is in the key now")
+    kept = {name: type_ for name, type_ in table.columns.items() if name in old.columns}
+    _check_types(table, old, kept)
+    return old.select(*[F.col(f"`{c}`").cast(type_).alias(c) for c, type_ in kept.items()])
+
+
+def _check_nothing_closed(table: Table, old: DataFrame) -> None:
+    if closed := old.where(~F.col(CURRENT)).count():
+        raise _lost(table, f"without a history, {closed} earlier versions have no place")
+
+
+def _check_types(table: Table, old: DataFrame, kept: dict[str, str]) -> None:
+    """Raise HistoryLost if a value of an earlier version can't be had in today's type."""
+    for name, type_ in kept.items():
+        value = F.col(f"`{name}`")
+        if name in COLUMNS or old.schema[name].dataType.simpleString() == type_.lower():
+            continue
+        if bad := old.where(value.isNotNull() & value.try_cast(type_).isNull()).count():
+            raise _lost(table, f"{bad} versions have a {name} that is no {type_}")
+
+
+def _lost(table: Table, why: str) -> HistoryLost:
+    return HistoryLost(
+        f"{table.id} can't be rebuilt from its source alone: {why}",
+        hint="take the change back; or declare the changed dimension under another name. "
+        "Nothing was changed",
+    )

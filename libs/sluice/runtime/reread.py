@@ -1,0 +1,207 @@
+"""Rebuilding a source: every delivered interval read again, by the definition of today.
+
+It is delivered into a lake aside, which has nothing in common with the real one; then its rows take
+the place of the source's in one commit. Where an interval's files are not those any more that were
+delivered, its past can't be read again, and the rebuild is refused before anything is changed.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+
+from sluice.errors import HistoryLost, UsageError
+from sluice.operators.source import ID, INTERVAL
+from sluice.runtime.batch import Run
+from sluice.runtime.delivery import INTERVALS, plan_delivery, stored_as
+from sluice.runtime.gating import QUARANTINE
+from sluice.runtime.horizon import EPOCH
+from sluice.runtime.ingest import replace_interval
+from sluice.runtime.nodes import DELIVERIES, internal
+from sluice.runtime.report import BatchReport, Clock
+from sluice.runtime.session import Spark
+from sluice.runtime.swap import Swapped, swap
+from sluice.runtime.writing import Target
+from sluice.specs.definition import definition_of_deliveries
+from sluice.specs.interval import Interval
+from sluice.specs.project import Project
+from sluice.specs.source import Source
+from sluice.specs.table import Table
+from sluice.storage import intervals, landing
+from sluice.storage.arrow import take_rows
+from sluice.storage.feed_size import table_size
+from sluice.storage.folders import remove
+from sluice.storage.lake import layout
+from sluice.storage.position import REBUILD, Head, Position, head, head_as_found
+from sluice.storage.table import snapshot
+
+ASIDE = "__rebuild"
+
+
+def can_be_recomputed(project: Project, table: Table) -> bool:
+    """Whether the deliveries are kept, and are those of today's definition."""
+    deliveries = head_as_found(layout(project).uri(table.id, DELIVERIES))
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if deliveries is None or deliveries.position is None or not (spec.key or spec.change):
+        return False
+    return deliveries.position.definition == definition_of_deliveries(table)
+
+
+def reread(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
+    """Read all that was delivered anew, into the table of the source's deliveries.
+
+    The report, and whether that table's feed can't be read across the change. Raises HistoryLost
+    if the past can't be read again.
+    """
+    clock, spec = Clock(), table.spec
+    assert isinstance(spec, Source)
+    with clock.phase("plan"):
+        delivered = _delivered(spark.session, project, table, spec)
+        _check_files(project, table, spec, delivered)
+    with _lake_aside(project, table) as aside, clock.phase("read"):
+        for interval in [d.interval for d in delivered]:
+            replace_interval(spark, aside, plan_delivery(aside, table, interval), run)
+        _check_rows(aside, table, spec, delivered)
+        return _swapped(spark.tune(small=False), project, aside, table, run, clock)
+
+
+def _swapped(
+    session: SparkSession, project: Project, aside: Project, table: Table, run: Run, clock: Clock
+) -> tuple[BatchReport, bool]:
+    name = stored_as(table, table.spec)  # type: ignore[arg-type]
+    uri, new = layout(project).uri(name), head(layout(aside).uri(name))
+    if new is None:
+        raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
+    before = head_as_found(uri)
+    position = Position(
+        batch=before.next_batch if before else 1,
+        attempt=uuid.uuid4().hex,
+        kind=REBUILD,
+        definition=definition_of_deliveries(table),
+        run=run.id,
+    )
+    target = Target(uri, (INTERVAL, ID), before, table_size(new.uri, new.version))
+    take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, aside)))
+    rows = snapshot(session, new.uri, new.version)
+    done = swap(session, project.spark, target, rows, position, clock)
+    read = _note(project, aside, table, position.batch)
+    if name == table.id:
+        remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is not declared any more
+    return _report(name, position, done, read, clock), done.ends_feed
+
+
+def _delivered(
+    session: SparkSession, project: Project, table: Table, spec: Source
+) -> list[intervals.Delivery]:
+    """What was delivered; an interval whose delivery was interrupted, by the schedule."""
+    if spec.delivery == "stream" or spec.format == "kafka":
+        raise HistoryLost(
+            f"{table.id} is read once, as it arrives: it can't be read again",
+            hint="take the change back; or declare the changed source under another name",
+        )
+    lake, schedule = layout(project), project.pipelines[table.pipeline].schedule
+    known = intervals.deliveries(lake.uri(table.id, INTERVALS))
+    starts = {d.interval.start for d in known}
+    tables = (snapshot(session, at.uri, at.version) for at in _heads(project, table))
+    for rows in [t for t in tables if INTERVAL in t.columns][:1]:
+        micros = rows.selectExpr(f"unix_micros({INTERVAL}) AS at").distinct().dropna().collect()
+        for start in {EPOCH + timedelta(microseconds=r.at) for r in micros} - starts:
+            known.append(intervals.Delivery(schedule.containing(start), "", 0, 0, 0))
+    return sorted(known, key=lambda d: d.interval.start)
+
+
+def _check_files(
+    project: Project, table: Table, spec: Source, delivered: list[intervals.Delivery]
+) -> None:
+    """Raise HistoryLost unless every interval's files are those that were delivered."""
+    if not spec.has_pattern:
+        return
+    made = {h.position.definition for h in _heads(project, table) if h.position}
+    zone = project.pipelines[table.pipeline].timezone
+    changed = []
+    for delivery in delivered:
+        path = landing.interval_path(project.resolve(spec.path), delivery.interval, zone)
+        files = landing.list_files(path)
+        prints = {landing.fingerprint(files, d) for d in made | {definition_of_deliveries(table)}}
+        if delivery.files and delivery.files not in prints:
+            changed.append(delivery.interval)
+    if changed:
+        raise _lost(table, f"the files of {_shown(changed)} are not those that were delivered")
+
+
+def _check_rows(
+    aside: Project, table: Table, spec: Source, delivered: list[intervals.Delivery]
+) -> None:
+    """As `_check_files` where intervals share their files: as many rows must have been read."""
+    if spec.has_pattern:
+        return
+    read = {d.interval: d.rows_read for d in _noted(aside, table)}
+    fewer = [d.interval for d in delivered if read[d.interval] < d.rows_read]
+    if fewer:
+        raise _lost(table, f"{_shown(fewer)} had more rows than can be read now")
+
+
+def _lost(table: Table, why: str) -> HistoryLost:
+    return HistoryLost(
+        f"{table.id} can't be rebuilt: {why}",
+        hint="bring the files back; or, if they were corrected, take the change of the definition "
+        "back, run those intervals, and rebuild then. Nothing was changed",
+    )
+
+
+def _shown(spans: list[Interval], most: int = 3) -> str:
+    shown = ", ".join(map(str, spans[:most]))
+    return shown if len(spans) <= most else f"{shown} and {len(spans) - most} more"
+
+
+def _heads(project: Project, table: Table) -> list[Head]:
+    """Of the deliveries, if there are any, and of the source's own table."""
+    names = (internal(table.id, DELIVERIES), table.id)
+    found = (head_as_found(layout(project).uri(name)) for name in names)
+    return [h for h in found if h is not None]
+
+
+@contextmanager
+def _lake_aside(project: Project, table: Table) -> Iterator[Project]:
+    """The project with an empty lake of its own, which is removed afterwards."""
+    root = f"{layout(project).root}/{ASIDE}/{table.id}"
+    remove(root)
+    try:
+        yield project.model_copy(update={"lake": root})
+    finally:
+        remove(root)
+
+
+def _note(project: Project, aside: Project, table: Table, batch: int) -> int:
+    """Note the deliveries as they were read now; how many rows that were."""
+    noted = _noted(aside, table)
+    for delivery in noted:
+        intervals.record(layout(project).uri(table.id, INTERVALS), replace(delivery, batch=batch))
+    return sum(d.rows_read for d in noted)
+
+
+def _noted(project: Project, table: Table) -> list[intervals.Delivery]:
+    return intervals.deliveries(layout(project).uri(table.id, INTERVALS))
+
+
+def _report(
+    name: str, position: Position, swapped: Swapped, read: int, clock: Clock
+) -> BatchReport:
+    done = swapped.done
+    return BatchReport(
+        table=name,
+        kind="source",
+        outcome="committed" if done.changed else "position",
+        version=done.version,
+        batch=position.batch,
+        strategy="read again",
+        rows_in=read,
+        inserted=done.inserted,
+        updated=done.updated,
+        deleted=done.deleted,
+        seconds=clock.seconds,
+    )

@@ -1,0 +1,79 @@
+"""Putting rows that were computed anew in place of a table's, in one commit.
+
+The change feed gets the difference only, also where columns are added. Where a column goes or
+changes its type, or the key gets one that the table had not, Delta can't read a feed across the
+change: the table is replaced whole, and what reads its feed has to be rebuilt as well.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
+
+from sluice.changelog.diff import CHANGE, diff
+from sluice.operators.operator import names
+from sluice.runtime.report import Clock
+from sluice.runtime.writing import Target, write
+from sluice.specs.settings import SparkSettings
+from sluice.storage.commit import Committed, changelog_counts, commit_spark, overwrite_spark
+from sluice.storage.local import nullable
+from sluice.storage.position import Position
+from sluice.storage.table import snapshot
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """What the commit did; `ends_feed` where the feed before it can't be read on."""
+
+    done: Committed
+    ends_feed: bool = False
+
+
+def swap(
+    session: SparkSession,
+    settings: SparkSettings,
+    target: Target,
+    rows: DataFrame,
+    position: Position,
+    clock: Clock,
+    *,
+    ignore: Collection[str] = (),
+) -> Swapped:
+    """Make the table hold exactly `rows`. Raises LostRace."""
+    before = target.before
+    if before is None:
+        changelog = rows.withColumn(CHANGE, F.lit("insert"))
+        return Swapped(write(session, settings, target, changelog, position, clock))
+    old = snapshot(session, target.uri, before.version)
+    had, has = _types(old), _types(rows)
+    is_wider = all(has.get(name) == type_ for name, type_ in had.items())
+    if not is_wider or not set(target.key) <= had.keys():
+        with clock.phase("commit"):
+            return Swapped(overwrite_spark(session, before, rows, position), ends_feed=True)
+    added = {name: type_ for name, type_ in has.items() if name not in had}
+    wide = old.select("*", *[F.lit(None).cast(type_).alias(n) for n, type_ in added.items()])
+    key = target.key if _is_unique(wide, target.key) else tuple(had)
+    changelog = diff(wide, rows, key, ignore=ignore)
+    if not added:
+        fitting = Target(target.uri, key, before, target.size, target.partition_by)
+        return Swapped(write(session, settings, fitting, changelog, position, clock))
+    cached = changelog.persist()
+    try:
+        with clock.phase("commit"):
+            counts = changelog_counts(cached)
+            return Swapped(
+                commit_spark(session, before, cached, counts, key, position, has_new_columns=True)
+            )
+    finally:
+        cached.unpersist()
+
+
+def _types(rows: DataFrame) -> dict[str, DataType]:
+    return {f.name: f.dataType for f in nullable(rows.schema).fields}
+
+
+def _is_unique(rows: DataFrame, key: tuple[str, ...]) -> bool:
+    """Whether today's key also tells the rows of an earlier definition apart. One Spark job."""
+    return rows.groupBy(*names(key)).count().where("count > 1").isEmpty()
