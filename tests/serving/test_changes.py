@@ -80,7 +80,6 @@ def test_both_bounds_are_included(project):
 
 def test_one_run_shows_what_it_changed(project):
     assert changes_of(project, run="tuesday") == UPDATES
-    assert changes_of(project, run="sunday") == []
 
 
 def test_whole_maps_of_the_touched_partitions_by_version(project):
@@ -115,3 +114,16 @@ def test_a_dimension_view_has_no_changelog(project):
     write_table(project, "brands", brands([(1, "b")]))
     with pytest.raises(UsageError, match="resolved when it is read"):
         Changelog.open(Lake(project), "catalogue")
+
+
+def test_a_run_that_no_table_knows_is_refused_with_those_that_changed_this_one(project):
+    with pytest.raises(UsageError) as refused:
+        changes_of(project, run="nope")
+    assert refused.value.message == "no run 'nope' is recorded in this lake"
+    assert "wednesday, tuesday, monday" in refused.value.hint
+
+
+def test_a_run_that_changed_other_tables_only_changed_nothing_here(project):
+    other = ranked([("DELI", 2, "5.00", 1)])
+    write_table(project, "unranked", other, position(1, run="sunday"))
+    assert changes_of(project, run="sunday") == []

@@ -4,7 +4,7 @@ Within a version, changes are in key order, and an update's old row comes before
 Commits that change no row are not in it. Versions that the log has lost are a named error.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -24,6 +24,7 @@ from sluice.serving.scan import Touched
 from sluice.serving.snapshot import Snapshot, open_delta
 
 CHANGE_TYPE, COMMIT_VERSION, IS_NEW = "_change_type", "_commit_version", "_is_new"
+LAST_RUNS = 5  # that are named where another was asked for
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 
@@ -72,6 +73,8 @@ class Changelog:
         oldest = kept[0].version if kept else self.snapshot.version + 1
         if from_version is not None and first < oldest:
             raise self._lost(f"the log begins at version {oldest}")
+        if run is not None and not any(_run(c) == run for c in kept):
+            self._check_run(run, kept)
         return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
 
     def rows(self, *, from_version: int | None = None, run: str | None = None) -> Rows:
@@ -91,6 +94,17 @@ class Changelog:
             for partition in _distinct(feed.select(columns)):
                 ranks = next((r for _, r in ranking.partitions(partition)), {})
                 yield Full(commit.version, partition, ranks)
+
+    def _check_run(self, run: str, commits: Iterable[Commit]) -> None:
+        """Refuse a run that no table of the lake knows; others may have changed nothing here."""
+        if not self.lake.knows_run(run):
+            last = list(dict.fromkeys(_run(c) for c in list(commits)[::-1] if _run(c)))[:LAST_RUNS]
+            raise UsageError(
+                f"no run {run!r} is recorded in this lake",
+                hint=f"the last runs that changed {self.snapshot.name!r} are: {', '.join(last)}"
+                if last
+                else "`sluice status` names each table's last run",
+            )
 
     def _feed(self, version: int) -> pa.Table:
         """The changes of one version, in order, with hidden columns."""

@@ -21,6 +21,7 @@ from sluice.specs import dimension, topk, window_store
 from sluice.specs.project import Project, load
 from sluice.specs.table import Table
 from sluice.storage.lake import layout
+from sluice.storage.position import positions
 
 BUILD = {"source": "sluice ingest", "dimension": "sluice load"}
 
@@ -71,6 +72,12 @@ class Lake:
     def uri(self, table: Table) -> str:
         """Where the table lies."""
         return self._layout.uri(table.id)
+
+    def knows_run(self, run: str) -> bool:
+        """Whether any table's log has a commit of that run."""
+        stored = (self.uri(t) for t in self.project.graph.tables.values() if t.is_stored)
+        built = (uri for uri in stored if DeltaTable.is_deltatable(uri))
+        return any(found.run == run for uri in built for _, found in positions(uri))
 
     def _stored(self, table: Table, version: int | None) -> KeyedTable:
         uri = self.uri(table)
