@@ -876,3 +876,75 @@ def test_a_folder_that_is_not_there_is_named(wrong: Mistakes) -> None:
 )
 def test_types_that_do_not_fit(mistakes: Mistakes, view: str, message: str) -> None:
     assert mistakes(view) == [message]
+
+
+KAFKA = "options: {kafka.bootstrap.servers: 'b:9092', subscribe: t}"
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            f"sources: {{x: {{format: kafka, delivery: stream, path: p/, schema: id INT, {KAFKA}}}}}",
+            "sources.x.path: kafka has no path: name the topic in `options` (subscribe)",
+        ),
+        (
+            "sources: {x: {format: kafka, delivery: stream, schema: id INT, options: {subscribe: t}}}",
+            "sources.x.options: `options` must name the brokers: kafka.bootstrap.servers",
+        ),
+        (
+            "sources: {x: {format: kafka, delivery: stream, schema: id INT, options: {kafka.bootstrap.servers: b}}}",
+            (
+                "sources.x.options: no topic is named: "
+                "give `options` one of subscribe, subscribePattern, assign"
+            ),
+        ),
+        (
+            "sources: {x: {path: p/, delivery: stream, schema: id INT, max_ahead: 2 days}}",
+            "sources.x.max_ahead: `max_ahead` guards the event time: name its column as `time`",
+        ),
+        (
+            "dimensions: {x: {format: kafka, schema: id INT, key: [id]}}",
+            (
+                "dimensions.x.format: a dimension is loaded whole, and a topic has no end: "
+                "use json, csv, parquet, delta, jdbc"
+            ),
+        ),
+        (
+            "dimensions: {x: {format: jdbc, path: p/, schema: id INT, key: [id]}}",
+            (
+                "dimensions.x.path: a database has no path: "
+                "name its table in `options` (dbtable or query)"
+            ),
+        ),
+    ],
+)
+def test_what_would_have_no_effect(wrong: Mistakes, table: str, message: str) -> None:
+    text = f"pipeline: p\nschedule: assets\n{table}\n"
+    assert wrong({"pipelines/p.yaml": text}) == [f"pipelines/p.yaml:3: {message}"]
+
+
+def test_a_topic_has_no_intervals(wrong: Mistakes) -> None:
+    text = f"""\
+pipeline: p
+schedule: "@daily"
+start_date: 2017-01-01
+sources:
+  x: {{format: kafka, schema: "id INT, at TIMESTAMP", time: at, {KAFKA}}}
+"""
+    assert wrong({"pipelines/p.yaml": text}) == [
+        (
+            "pipelines/p.yaml:5: sources.x.format: kafka is read as it arrives, not by interval: "
+            "write delivery: stream"
+        )
+    ]
+
+
+def test_an_order_among_rows_that_all_stay_is_refused(mistakes: Mistakes) -> None:
+    view = "s: {kind: window_store, from: sales, key: [item], time: at, duplicates: true, sequence: [id]}"
+    assert mistakes(view) == [
+        (
+            "11: views.s.sequence: `sequence` says which of two rows stands; with `duplicates` both do: "
+            "drop one"
+        )
+    ]

@@ -1,6 +1,7 @@
 """Sources and dimensions: what their tables look like."""
 
 from sluice.specs.dimension import HISTORY_COLUMNS, Dimension
+from sluice.specs.resolution.effect import check_effect
 from sluice.specs.resolution.scope import Report, Scope
 from sluice.specs.source import Source
 from sluice.specs.table import HIDDEN_TYPES, INTERVAL, ROW_ID, Table
@@ -9,6 +10,7 @@ from sluice.specs.types import head
 
 def resolve_source(spec: Source, report: Report) -> Table:
     """A source's table: its columns without the one that says what a row does."""
+    check_effect(spec, report)
     _check_columns(spec, report)
     if spec.time:
         Scope(spec.types).check_time(spec.time, report, "time")
@@ -19,6 +21,7 @@ def resolve_source(spec: Source, report: Report) -> Table:
 
 def resolve_dimension(spec: Dimension, report: Report) -> Table:
     """A dimension's table; with history, a row per version."""
+    check_effect(spec, report)
     _check_columns(spec, report)
     if spec.valid_from:
         Scope(spec.types).check_time(spec.valid_from, report, "valid_from")

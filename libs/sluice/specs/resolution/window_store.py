@@ -1,5 +1,6 @@
 """A window store's table."""
 
+from sluice.specs.resolution.effect import check_effect
 from sluice.specs.resolution.scope import Report, Scope, plain_columns
 from sluice.specs.table import Table, carried, hidden_of
 from sluice.specs.window_store import WindowStore
@@ -9,6 +10,7 @@ def resolve_window_store(spec: WindowStore, source: Table, report: Report) -> Ta
     """Key, window start (and end), then the other columns of the input or the selected ones."""
     scope = Scope(source.columns)
     _check(spec, scope, report)
+    check_effect(spec, report)
     window = {"window_start": "TIMESTAMP", **({"window_end": "TIMESTAMP"} if spec.window else {})}
     head = {**{name: source.type_of(name) for name in spec.key}, **window}
     rest = _rest(spec, source, scope)
