@@ -1,12 +1,13 @@
 """The progress of a backfill while it works: a board of tasks by runs, or lines where nobody looks.
 
-On a terminal the board is drawn anew every second; elsewhere, as in CI, a line is printed whenever
-ten more tasks are done.
+On a terminal the board is drawn anew every second; elsewhere, as in CI, a line is printed at once,
+then whenever ten more tasks are done, and every ten seconds at the latest.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -26,6 +27,7 @@ MARKS = {
 }
 ENDED = frozenset({"success", "skipped", "failed", "upstream_failed", "removed"})
 PAUSE = 1.0
+STEP, PATIENCE = 10, 10.0  # tasks and seconds between two lines
 
 
 class Board:
@@ -40,7 +42,8 @@ class Board:
 
     def follow(self, days: Sequence[str], note: Callable[[], str]) -> list[RunOfTask]:
         """Shows the backfill of these days until it ends; its tasks. `note` may raise to end it."""
-        self.began, told = time.monotonic(), 0
+        self.began = time.monotonic()
+        told = Told()
         with Live(console=self.console, refresh_per_second=4, transient=False) as live:
             while True:
                 runs = [run for run in self.client.runs(self.dag) if run.start in days]
@@ -49,8 +52,7 @@ class Board:
                 note_ = note()
                 if self.console.is_terminal:
                     live.update(self._drawn(days, tasks, note_))
-                elif done >= told + 10:
-                    told = done
+                elif told.is_due(done, time.monotonic()):
                     self.console.print(self._line(tasks, note_))
                 if _has_ended(runs, days):
                     break
@@ -73,6 +75,21 @@ class Board:
         states = Counter(task.state for task in tasks)
         counts = ", ".join(f"{states[name]} {word}" for name, word in WORDS if states[name])
         return f"{time.monotonic() - self.began:5.0f} s  {counts or 'waiting'}  {note}"
+
+
+@dataclass
+class Told:
+    """What was printed last where there is no board."""
+
+    done: int = 0
+    at: float | None = None
+
+    def is_due(self, done: int, now: float) -> bool:
+        """Whether another line is; remembers it if so."""
+        is_due = self.at is None or done >= self.done + STEP or now >= self.at + PATIENCE
+        if is_due:
+            self.done, self.at = done, now
+        return is_due
 
 
 WORDS = (

@@ -65,13 +65,13 @@ def _demo(engine: str) -> int:
         with gauge:
             return _tell(stack, clock, gauge)
     finally:
-        with console.status("stopping what was started"):
+        with story.doing("stopping what was started"):
             stack.stop()
 
 
 def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
     folder = stack.root / os.environ.get("SLUICE_LANDING", "landing")
-    with console.status(f"delivering a week to {folder.name}/, starting Airflow"):
+    with story.doing(f"delivering a week to {folder.name}/, starting Airflow"):
         landing.split(folder)
         stack.start()
         client = stack.airflow.client()
@@ -95,8 +95,9 @@ def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
     clock.lap("correction")
     story.changed(lake, before)
     story.times(again, backfill.order)
-    story.chapter("Every view, compared with a recompute")
-    equal = story.verified(stack.project)
+    story.chapter("Every table that is computed, compared with a recompute")
+    with story.doing("recomputing"):
+        equal = story.verified(stack.project)
     clock.lap("verify")
     story.summary(clock.laps, str(gauge), stack.home)
     return 0 if equal else 1

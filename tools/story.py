@@ -1,7 +1,8 @@
 """What the demo shows: results read without Spark, what a correction changed, where time went."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,6 +13,7 @@ from airflow_client import RunOfTask
 from landing import CORRECTED_DEPARTMENT, Correction
 from sluice.cli.output import Format, print_table, write_record
 from sluice.reporting.publish import publish
+from sluice.runtime.nodes import nodes_of
 from sluice.runtime.session import with_spark
 from sluice.runtime.verify import Verdict, verify
 from sluice.serving.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
@@ -24,7 +26,19 @@ from sluice.specs.project import Project
 DEPARTMENTS = ("GROCERY", "PRODUCE", CORRECTED_DEPARTMENT)
 CHANGED = ("top_products", "households")
 SHOWN = 12
+LINES = 5
 console = Console()
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Says what takes its time: a spinner on a terminal, a line elsewhere."""
+    if console.is_terminal:
+        with console.status(what):
+            yield
+        return
+    console.print(f"{what} ...", markup=False)
+    yield
 
 
 def chapter(title: str) -> None:
@@ -37,16 +51,23 @@ def results(lake: Lake, household: int) -> None:
     """The leaders of three departments, one household, an invoice of it, its last baskets."""
     for department in DEPARTMENTS:
         leaders = _leaders(lake, department)
-        show(f"top_products: {department}", leaders, ("rank", "product", "sales", "units"))
+        show(
+            f"top_products: {department}",
+            leaders,
+            ("rank", "product_id", "product", "sales", "units"),
+        )
     row = lake.table("households").get(household)
     console.print(f"households: {household}", style="bold")
     write_record(row or {}, Format.TABLE)
     baskets = list(lake.window("baskets").fetch(key=household, reverse=True, limit=5))
     if baskets:
         basket = baskets[0]["basket_id"]
-        lines = lake.table("invoices").read(where=f"basket_id = {basket}", limit=5)
+        lines = list(lake.table("invoices").read(where=f"basket_id = {basket}"))
         columns = ("product_id", "quantity", "sales_value", "department", "category", "income")
-        show(f"invoices: basket {basket}", list(lines), columns)
+        show(f"invoices: basket {basket}", lines[:LINES], columns)
+        if len(lines) > LINES:
+            rest = f'sluice read invoices --where "basket_id = {basket}"'
+            console.print(f"{LINES} of its {len(lines)} lines; all: {rest}", markup=False)
     show(f"baskets: the last five of household {household}", baskets)
 
 
@@ -93,25 +114,39 @@ def changed(lake: Lake, before: Mapping[str, int]) -> None:
     """The rows that changed since then."""
     for name, version in before.items():
         log = Changelog.open(lake, name)
-        rows = list(log.rows(from_version=version + 1))
+        rows = by_rank(log.rows(from_version=version + 1))
         shown = [_signed(row) for row in rows[:SHOWN]]
         title = f"{name}: {len(rows)} rows of its changelog since version {version}"
         show(title, shown)
         if len(rows) > SHOWN:
-            console.print(f"... and {len(rows) - SHOWN} more: sluice changes {name}")
+            command = f"sluice changes {name} --from-version {version + 1}"
+            console.print(f"... and {len(rows) - SHOWN} more: {command}", markup=False)
+
+
+def by_rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The best ranks first, an update's old row before its new one; as they come without ranks."""
+    changes: list[list[dict[str, Any]]] = []
+    for row in rows:
+        if changes and changes[-1][-1][CHANGE_TYPE] == "update_preimage":
+            changes[-1].append(row)
+        else:
+            changes.append([row])
+    changes.sort(key=lambda change: change[-1].get("rank") or 0)
+    return [row for change in changes for row in change]
 
 
 def verified(project: Project) -> bool:
-    """Compares every view with its recompute; whether all are equal."""
-    views = [table for table in project.graph.tables.values() if table.is_view]
+    """Compares what is computed with its recompute; whether all are equal."""
+    graph = project.graph
+    computed = [table for table in graph.tables.values() if nodes_of(table, graph)]
 
     def work(spark: Any) -> list[Verdict]:
-        return [verdict for view in views for verdict in verify(spark, project, view)]
+        return [verdict for table in computed for verdict in verify(spark, project, table)]
 
     verdicts = with_spark(project.spark, work)
     rows = [
         {
-            "view": verdict.table,
+            "table": verdict.table,
             "version": verdict.version,
             "rows": verdict.rows,
             "verdict": "equal" if verdict.is_equal else "DIFFERS",
@@ -120,6 +155,11 @@ def verified(project: Project) -> bool:
         if "__" not in verdict.table or not verdict.is_equal
     ]
     show("", rows)
+    console.print(
+        "A source with a key is held against the latest of each key over all that was delivered; "
+        "one without a key is its deliveries.",
+        markup=False,
+    )
     return all(verdict.is_equal for verdict in verdicts)
 
 
