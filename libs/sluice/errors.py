@@ -6,9 +6,13 @@ scheduler whether a retry can help.
     SluiceError
     ├── ConfigError          2  the configuration can't be used as it is
     ├── UsageError           2  a command or a call was given something it can't take
+    │   ├── IntervalError    2  bounds that the schedule's grid does not have
+    │   ├── UnknownTable     2  a name that no table of the project has
+    │   └── NotBuilt         2  a table that no run has made yet
     ├── MissingDependency    2  Java, jars or a driver that this machine lacks
     ├── Retryable            3  a transient fault: the same call may succeed later
-    │   └── LostRace         3  another writer was first; nothing of this attempt was kept
+    │   ├── LostRace         3  another writer was first; nothing of this attempt was kept
+    │   └── SnapshotExpired  3  a file of the version being read was vacuumed meanwhile
     ├── QualityStop          4  an expectation marked `stop` failed; nothing was committed
     └── HistoryLost          5  an input's past can't be read any more, an operator has to decide
 """
