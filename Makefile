@@ -17,6 +17,7 @@ $(SETUP): requirements.lock pyproject.toml tools/setup.sh
 	@tools/setup.sh
 	@echo "==> Java: $$($(PY) -m sluice.runtime.java)"
 	@echo "==> Delta's jars:" && $(PY) -m sluice.runtime.jars
+	@$(PY) tools/smoke.py
 	@touch $@
 
 demo: $(SETUP) ## a week of shopping through a real Airflow, then a correction (about 3 minutes)
