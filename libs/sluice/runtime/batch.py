@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from sluice.errors import LostRace
 from sluice.operators.retention import Horizon
+from sluice.runtime.aside import Delivered
 from sluice.runtime.computation import Computation
-from sluice.runtime.gating import Delivered, checked
+from sluice.runtime.gating import checked
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch

@@ -13,27 +13,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE
-from sluice.quality import anomalies, facts, history, quarantine
+from sluice.quality import anomalies, facts, history
 from sluice.quality.gate import Gate, accepted
+from sluice.quality.misfits import check_misfits
 from sluice.quality.verdict import Verdict
+from sluice.runtime.aside import Delivered, set_aside
 from sluice.runtime.nodes import Node
 from sluice.specs.project import Project
 from sluice.specs.table import Table
-from sluice.storage.arrow import append_rows, delete_rows, replace_rows
+from sluice.storage.arrow import append_rows
 from sluice.storage.lake import layout
-
-QUARANTINE = "quarantine"
-NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Delivered:
-    """What a batch is identified by in results and quarantine."""
-
-    run: str
-    batch: int
-    start: datetime | None
-    end: datetime | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +56,8 @@ def gated(
         verdict = gate.check(split)
         _keep_results(project, verdict, delivered)
         verdict.enforce()
-        _set_aside(project, table, split, verdict, delivered)
+        check_misfits(split, verdict)
+        set_aside(project, table, split, verdict, delivered)
         unusual = _unusual(project, table, verdict, delivered)
         yield Passed(accepted(split), replace(verdict, unusual=unusual))
     finally:
@@ -119,30 +109,3 @@ def _unusual(
         checked_at=datetime.now(UTC),
         interval_start=delivered.start,
     )
-
-
-def _set_aside(
-    project: Project, table: Table, split: DataFrame, verdict: Verdict, delivered: Delivered
-) -> None:
-    uri = layout(project).uri(table.id, QUARANTINE)
-    start = delivered.start or NO_INTERVAL
-    end = delivered.end or NO_INTERVAL
-    within = f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval "
-    within += f"< '{end.isoformat()}'" if delivered.end else f"<= '{end.isoformat()}'"
-    if not verdict.rows_quarantined:
-        delete_rows(uri, within)
-        return
-    bad = quarantine.rows(
-        split,
-        interval_start=start,
-        batch=delivered.batch,
-        run=delivered.run,
-        quarantined_at=datetime.now(UTC),
-    )
-    rows = bad.toArrow()
-    if rows.num_rows != verdict.rows_quarantined:
-        raise AssertionError(
-            f"{table.id}: {verdict.rows_read} rows read are not {verdict.rows_accepted} accepted"
-            f" and {rows.num_rows} quarantined"
-        )
-    replace_rows(uri, rows, within)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.operators.source import ID, INTERVAL
+from sluice.runtime.aside import Delivered
 from sluice.runtime.batch import LARGE_BYTES, Run, advance
 from sluice.runtime.delivery import (
     INTERVALS,
@@ -25,7 +26,7 @@ from sluice.runtime.delivery import (
     stored_rows,
 )
 from sluice.runtime.evolution import grow
-from sluice.runtime.gating import Delivered, Passed, gated
+from sluice.runtime.gating import Passed, gated
 from sluice.runtime.reading import Reading
 from sluice.runtime.redefinition import check_definition
 from sluice.runtime.report import BatchReport, Clock
@@ -104,7 +105,7 @@ def _replace(
     with clock.phase("session"):
         session = spark.tune(small=delivery.bytes < LARGE_BYTES)
     span = delivery.interval
-    batch = Delivered(position.run, position.batch, span.start, span.end)
+    batch = Delivered(position.run, position.batch, span.start, span.end, delivery.bytes)
     with clock.phase("read"):
         found = Arrived(delivery, Reading(arrived)) if arrived is not None else None
         found = found or arriving(session, delivery, before)

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.errors import UsageError
+from sluice.runtime.aside import NO_INTERVAL, Delivered
 from sluice.runtime.batch import Run
 from sluice.runtime.dimension_rows import judged, table_rows
-from sluice.runtime.gating import NO_INTERVAL, Delivered, Passed, gated
+from sluice.runtime.gating import Passed, gated
 from sluice.runtime.reading import Reading, read
 from sluice.runtime.redefinition import check_definition
 from sluice.runtime.report import BatchReport, Clock
@@ -125,7 +126,7 @@ def load_as(
     with clock.phase("read"):
         rows = read(session, spec.model_copy(update={"path": path}), found.files)
         reading = judged(Reading(rows.rows, (*warnings, *rows.warnings)), spec)
-    identity = Delivered(run.id, position.batch, None, None)
+    identity = Delivered(run.id, position.batch, None, None, found.bytes)
     with clock.timed("check", gated(project, found.table, reading.rows, identity)) as passed:
         size = FeedSize(found.bytes, len(found.files), passed.verdict.rows_read)
         target = Target(found.uri, found.table.key, before, size, keeps_position=False)

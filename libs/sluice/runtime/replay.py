@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from sluice.errors import UsageError
+from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.batch import Run
-from sluice.runtime.gating import QUARANTINE
 from sluice.runtime.ingest import INTERVALS, ingest
 from sluice.runtime.load import WHOLE, load
 from sluice.runtime.report import BatchReport

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from sluice.errors import HistoryLost, UsageError
 from sluice.operators.source import ID, INTERVAL
+from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.batch import Run
 from sluice.runtime.delivery import INTERVALS, plan_delivery, stored_as
-from sluice.runtime.gating import QUARANTINE
 from sluice.runtime.horizon import EPOCH
 from sluice.runtime.ingest import replace_interval
 from sluice.runtime.nodes import DELIVERIES, internal

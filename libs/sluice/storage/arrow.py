@@ -31,6 +31,17 @@ def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> N
         _in_turn(uri, lambda: _write(uri, rows, mode="append", partition_by=list(partition_by)))
 
 
+def create_empty(uri: str, schema: pa.Schema) -> None:
+    """Make the table at `uri`, if there is none."""
+    if not DeltaTable.is_deltatable(uri):
+        _write(uri, schema.empty_table(), mode="ignore")
+
+
+def count_rows(uri: str, predicate: str) -> int:
+    """How many rows of the table at `uri` the predicate selects."""
+    return _count(uri, predicate) if DeltaTable.is_deltatable(uri) else 0
+
+
 def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "false") -> None:
     """Put `rows` in place of those that `predicate` selects; nothing is written for nothing.
 
@@ -84,6 +95,10 @@ def _in_turn(uri: str, write: Callable[[], None]) -> None:
 
 
 def _any(uri: str, predicate: str) -> bool:
+    return _count(uri, predicate) > 0
+
+
+def _count(uri: str, predicate: str) -> int:
     found = QueryBuilder().register("t", DeltaTable(uri))
     count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
-    return bool(pa.table(count)["n"][0].as_py())
+    return int(pa.table(count)["n"][0].as_py())

@@ -66,6 +66,13 @@ def feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
     return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
 
 
+def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
+    """Put `rows` in place of those that `predicate` selects, by Spark. Raises LostRace."""
+    with lost_race_of(uri, DeltaTable(uri).version()):
+        writer = rows.write.format("delta").mode("overwrite")
+        writer.option("replaceWhere", predicate).save(uri)
+
+
 def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
     """Raise HistoryLost unless every commit of (after, upto] and its change data are still there.
 

@@ -1,0 +1,71 @@
+"""Putting rows aside: few of them by this process, many by Spark, and counted where they then lie.
+
+The quarantine of an interval is replaced whole, so a delivery without bad rows empties it.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+
+from sluice.quality import quarantine
+from sluice.quality.verdict import Verdict
+from sluice.specs.project import Project
+from sluice.specs.table import Table
+from sluice.storage.arrow import count_rows, create_empty, delete_rows, replace_rows
+from sluice.storage.lake import layout
+from sluice.storage.table import replace_where
+
+QUARANTINE = "quarantine"
+NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
+FEW_ROWS, FEW_BYTES = 10_000, 64_000_000
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What a batch is identified by in results and quarantine, and the size of its files."""
+
+    run: str
+    batch: int
+    start: datetime | None
+    end: datetime | None
+    bytes: int = 0
+
+    @property
+    def within(self) -> str:
+        """Its rows in quarantine, as SQL."""
+        start, end = (time or NO_INTERVAL for time in (self.start, self.end))
+        last = f"< '{end.isoformat()}'" if self.end else f"<= '{end.isoformat()}'"
+        return f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval {last}"
+
+
+def set_aside(
+    project: Project, table: Table, split: DataFrame, verdict: Verdict, delivered: Delivered
+) -> None:
+    """Replace the quarantine of what was delivered, and see that no row of it is missing."""
+    uri = layout(project).uri(table.id, QUARANTINE)
+    if not verdict.rows_quarantined:
+        delete_rows(uri, delivered.within)
+        return
+    bad = quarantine.rows(
+        split,
+        interval_start=delivered.start or NO_INTERVAL,
+        batch=delivered.batch,
+        run=delivered.run,
+        quarantined_at=datetime.now(UTC),
+    )
+    if verdict.rows_quarantined <= FEW_ROWS and delivered.bytes <= FEW_BYTES:
+        replace_rows(uri, bad.toArrow(), delivered.within)
+    else:
+        create_empty(uri, bad.limit(0).toArrow().schema)
+        replace_where(uri, bad, delivered.within)
+    _check_balance(verdict, count_rows(uri, delivered.within))
+
+
+def _check_balance(verdict: Verdict, aside: int) -> None:
+    """Rows read = rows accepted + rows in quarantine."""
+    if verdict.rows_read != verdict.rows_accepted + aside:
+        raise AssertionError(
+            f"{verdict.table}: {verdict.rows_read} rows read are not {verdict.rows_accepted}"
+            f" accepted and {aside} quarantined"
+        )
