@@ -19,8 +19,8 @@ from sluice.specs.project import Pipeline, Project
 from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries
 from sluice.storage.lake import layout
-
 from sluice.storage.position import head
+
 Step = Callable[[BatchReport], None]
 UPKEEP_EVERY = 32  # intervals: each leaves a file or more in every table
 
@@ -96,8 +96,6 @@ class _Steps:
         return advance(spark, self.project, table, this)
 
 
-def intervals_to_run(
-    project: Project,
 def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
     """The newest versions of the dimensions that this pipeline looks up and does not load."""
     graph = project.graph
@@ -107,6 +105,8 @@ def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
     return {name: at.version for name, at in heads.items() if at}
 
 
+def intervals_to_run(
+    project: Project,
     pipeline: Pipeline,
     start: datetime | None,
     end: datetime | None,

@@ -88,6 +88,8 @@ def commit_spark(
     counts: dict[str, int],
     key: Sequence[str],
     position: Position,
+    *,
+    has_new_columns: bool = False,
 ) -> Committed:
     """Commit a changelog of any size by Spark: an append if it only inserts, else a MERGE.
 
@@ -96,8 +98,6 @@ def commit_spark(
     done = Committed(
         before.version + 1,
         counts.get("insert", 0),
-    *,
-    has_new_columns: bool = False,
         counts.get("update", 0),
         counts.get("delete", 0),
     )
