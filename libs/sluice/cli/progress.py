@@ -34,11 +34,14 @@ class Steps:
         self._task = self._progress.add_task("starting", total=total)
 
     def done(self, report: BatchReport) -> None:
-        """A table was brought up to date; the internal tables behind it don't count."""
+        """A batch was done: an interval's delivery, or a view or dimension brought up to date.
+
+        The internal tables behind these don't count.
+        """
         self.reports.append(report)
         day = f" {report.interval[0][:10]}" if report.interval else ""
         self._progress.update(self._task, description=report.table + day)
-        if "__" not in report.table:
+        if report.interval or not (report.kind == "source" or "__" in report.table):
             self._progress.advance(self._task)
 
     def stop(self) -> None:

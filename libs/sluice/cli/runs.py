@@ -1,6 +1,6 @@
 """The commands that bring tables up to date: what DAG tasks do, with Spark in this process."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from sluice.runtime.batch import advance as advance_view
 from sluice.runtime.ingest import ingest as ingest_interval
 from sluice.runtime.load import load as load_dimension
 from sluice.runtime.report import BatchReport
-from sluice.runtime.run import intervals_to_run
+from sluice.runtime.run import intervals_to_run, rounds_of
 from sluice.runtime.run import run as run_pipeline
 from sluice.runtime.session import Spark, with_spark
 from sluice.runtime.stream import ingest_stream, is_stream
@@ -42,7 +42,9 @@ pin_option = click.option(
 @format_option
 @config_option
 def run(pipeline: str, start: str | None, end: str | None, format_: Format, config: str) -> None:
-    """Run PIPELINE: for each interval its sources, then dimensions, then every view.
+    """Run PIPELINE: its sources interval by interval, then dimensions and every view.
+
+    Over many intervals the views follow every sixteen.
 
     Without bounds, every complete interval since start_date that was not delivered yet.
     """
@@ -51,7 +53,7 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
     first, last = (parse_time(t) if t else None for t in (start, end))
     intervals = intervals_to_run(project, declared, first, last, datetime.now(UTC))
     tables = project.graph.pipeline(pipeline)
-    with Steps(len(intervals) * _steps(tables), format_ is Format.TABLE) as steps:
+    with Steps(_steps(intervals, tables), format_ is Format.TABLE) as steps:
 
         def work(spark: Spark) -> None:
             run_pipeline(spark, project, declared, intervals, steps.done)
@@ -122,9 +124,12 @@ def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, confi
     summary(with_spark(project.spark, work), format_)
 
 
-def _steps(tables: Iterable[Table]) -> int:
-    """How many tables an interval of a pipeline advances, with the internal ones."""
-    return sum(1 for t in tables if t.is_stored)
+def _steps(intervals: Sequence[Interval], tables: Iterable[Table]) -> int:
+    """How many deliveries and batches of tables that people see a run makes."""
+    stored = [t for t in tables if t.is_stored]
+    sources = sum(1 for t in stored if t.kind == "source")
+    rounds = rounds_of(intervals, stored)
+    return len(intervals) * sources + len(rounds) * (len(stored) - sources)
 
 
 def _pipeline(project: Project, name: str) -> Pipeline:

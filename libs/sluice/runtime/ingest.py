@@ -36,6 +36,7 @@ from sluice.runtime.writing import Target, write
 from sluice.specs.definition import definition_of_deliveries
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
+from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals
 from sluice.storage.columns import add_columns
@@ -44,23 +45,35 @@ from sluice.storage.lake import layout
 from sluice.storage.position import Head, Pin, Position, head
 from sluice.storage.table import snapshot
 
-__all__ = ["INTERVALS", "ingest", "replace_interval"]
+__all__ = ["INTERVALS", "deliver", "follow", "ingest", "replace_interval"]
 
 
 def ingest(
     spark: Spark, project: Project, table: Table, interval: Interval, run: Run
 ) -> tuple[BatchReport, ...]:
-    """Deliver one interval of the grid. Safe to repeat; unchanged files are not read again."""
+    """Deliver one interval of the grid, and bring the source up to it. Safe to repeat."""
+    delivered = deliver(spark, project, table, interval, run)
+    return (delivered, *follow(spark, project, table, run))
+
+
+def deliver(
+    spark: Spark, project: Project, table: Table, interval: Interval, run: Run
+) -> BatchReport:
+    """Deliver one interval of the grid. Unchanged files are not read again."""
     delivery = plan_delivery(project, table, interval)
     before = head(layout(project).uri(delivery.stored_as))
     check_source(project, table, before)
     if delivery.is_delivered and before and not run.full_refresh:
-        reports = [unchanged(delivery.stored_as, before)]
-    else:
-        reports = [replace_interval(spark, project, delivery, run)]
-    if keeps_deliveries(delivery.spec):
-        reports += advance(spark, project, grow(project, table), run)
-    return tuple(reports)
+        return unchanged(delivery.stored_as, before, delivery.interval)
+    return replace_interval(spark, project, delivery, run)
+
+
+def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+    """Bring a source that keeps its deliveries up to them; nothing to do for others."""
+    assert isinstance(table.spec, Source)
+    if not keeps_deliveries(table.spec):
+        return ()
+    return advance(spark, project, grow(project, table), run)
 
 
 def check_source(project: Project, table: Table, deliveries: Head | None) -> None:
@@ -178,7 +191,7 @@ def _record(delivery: Delivery, passed: Passed, batch: int) -> None:
     intervals.record(delivery.intervals_uri, noted)
 
 
-def unchanged(table_id: str, before: Head) -> BatchReport:
+def unchanged(table_id: str, before: Head, interval: Interval | None = None) -> BatchReport:
     """The report of a delivery that was there already."""
     return BatchReport(
         table=table_id,
@@ -186,4 +199,5 @@ def unchanged(table_id: str, before: Head) -> BatchReport:
         outcome="unchanged",
         version=before.version,
         batch=before.position.batch if before.position else None,
+        interval=(interval.start.isoformat(), interval.end.isoformat()) if interval else None,
     )

@@ -1,13 +1,14 @@
-"""The embedded main job: interval by interval, sources, then dimensions, then every view."""
+"""The embedded main job: sources interval by interval, then dimensions, then every view."""
 
+import gc
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sluice.errors import SluiceError, UsageError
 from sluice.runtime.batch import Run, advance
-from sluice.runtime.ingest import INTERVALS, ingest
+from sluice.runtime.ingest import INTERVALS, deliver, follow
 from sluice.runtime.load import load
 from sluice.runtime.maintain import maintain
 from sluice.runtime.report import BatchReport
@@ -18,11 +19,12 @@ from sluice.specs.interval import Interval
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries
-from sluice.storage.lake import layout
+from sluice.storage.lake import exists, layout
 from sluice.storage.position import head
 
 Step = Callable[[BatchReport], None]
-UPKEEP_EVERY = 32  # intervals: each leaves a file or more in every table
+ROUND = 16  # intervals: views read their changes together
+UPKEEP_EVERY = 2  # rounds: each interval leaves a file or more in its sources' tables
 
 
 def run(
@@ -32,68 +34,96 @@ def run(
     intervals: Iterable[Interval],
     on_step: Step = lambda _: None,
 ) -> None:
-    """Run a pipeline over `intervals`; `on_step` hears of every table as it is done.
+    """Run a pipeline over `intervals`; `on_step` hears of every batch as it is done,
+    from several threads.
 
-    Streams are read in the first of them; where there is none, in a round of their own.
+    Sources are ingested interval by interval; dimensions and views follow once a round, because
+    what a view costs is a batch's overhead and the rows that changed, however many intervals
+    brought them. Streams are read in the first round; where there are no intervals, in one of
+    their own.
     """
     tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
-    rounds: list[Interval | None] = list(intervals)
-    if not rounds and (any(is_stream(t) for t in tables) or not pipeline.sources):
-        rounds = [None]
     with Workers(spark) as workers:
-        for nth, interval in enumerate(rounds):
-            at = interval.start if interval else datetime.now(UTC)
-            name = f"{pipeline.name}-{at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+        for nth, these in enumerate(rounds_of(tuple(intervals), tables)):
+            name = _run_name(pipeline, these)
             pins = _of_other_pipelines(project, pipeline)
-            steps = _Steps(project, interval, name, with_streams=nth == 0, pins=pins)
-            for reports in workers.in_order(tables, project.graph, steps.take):
-                for report in reports:
-                    on_step(report)
+            steps = _Steps(project, these, name, on_step, with_streams=nth == 0, pins=pins)
+            for _ in workers.in_order(tables, project.graph, steps.take):
+                pass
             steps.raise_first()
+            gc.collect()  # plans are reference cycles; what they hold in the JVM waits for them
             if nth % UPKEEP_EVERY == UPKEEP_EVERY - 1:
-                maintain(project, tables)
+                maintain(spark, project, tables)
+
+
+def rounds_of(intervals: Sequence[Interval], tables: Sequence[Table]) -> list[tuple[Interval, ...]]:
+    """The intervals in groups that views advance by; one without any where streams wait."""
+    found = [tuple(intervals[i : i + ROUND]) for i in range(0, len(intervals), ROUND)]
+    no_intervals = any(is_stream(t) for t in tables) or not any(t.kind == "source" for t in tables)
+    return found or [()] * no_intervals
+
+
+def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:
+    at = intervals[0].start if intervals else datetime.now(UTC)
+    return f"{pipeline.name}-{at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
 
 
 @dataclass
 class _Steps:
-    """The steps of one interval, with what they hand to each other.
+    """The steps of one round, with what they hand to each other.
 
-    A failure stops what depends on its table, and is raised when the rest is done.
+    A failure stops what depends on its table, and is raised when the rest is done. A source that
+    fails at an interval keeps those before it, and the views follow these.
     """
 
     project: Project
-    interval: Interval | None
+    intervals: Sequence[Interval]
     run_id: str
+    on_step: Step
     with_streams: bool = True
     pins: dict[str, int] = field(default_factory=dict)
     failures: dict[str, SluiceError] = field(default_factory=dict)
+    stopped: list[SluiceError] = field(default_factory=list)
 
-    def take(self, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
+    def take(self, spark: Spark, table: Table) -> None:
         """One table's step; nothing if a table that it is made from has failed."""
         if any(a.id in self.failures for a in self.project.graph.ancestors(table.id)):
-            return ()
+            return
         try:
-            return self._step(spark, table)
+            for report in self._step(spark, table):
+                self.on_step(report)
         except SluiceError as error:
             self.failures[table.id] = error
-            return ()
 
     def raise_first(self) -> None:
         """Raise the first failure, if there was one."""
-        for error in self.failures.values():
+        for error in (*self.stopped, *self.failures.values()):
             raise error
 
-    def _step(self, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
+    def _step(self, spark: Spark, table: Table) -> Iterable[BatchReport]:
         this = Run(self.run_id, self.pins)
+        if is_stream(table):
+            return ingest_stream(spark, self.project, table, this) if self.with_streams else ()
         if table.kind == "source":
-            if is_stream(table):
-                return ingest_stream(spark, self.project, table, this) if self.with_streams else ()
-            return ingest(spark, self.project, table, self.interval, this) if self.interval else ()
+            return self._ingested(spark, table, this)
         if table.kind == "dimension":
-            reports = load(spark, self.project, table, this)
-            self.pins[table.id] = reports[-1].version or 0
-            return reports
+            return self._loaded(spark, table, this)
         return advance(spark, self.project, table, this)
+
+    def _ingested(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
+        try:
+            for interval in self.intervals:
+                yield deliver(spark, self.project, table, interval, this)
+        except SluiceError as error:
+            if not exists(layout(self.project).uri(table.id)):
+                raise
+            self.stopped.append(error)
+        yield from follow(spark, self.project, table, this)
+
+    def _loaded(self, spark: Spark, table: Table, this: Run) -> tuple[BatchReport, ...]:
+        reports = load(spark, self.project, table, this)
+        self.pins[table.id] = reports[-1].version or 0
+        return reports
 
 
 def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:

@@ -34,6 +34,11 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 LOOPBACK: Mapping[str, str] = {
@@ -153,7 +158,7 @@ def _remote(settings: SparkSettings) -> str | None:
 
 def local_conf(settings: SparkSettings) -> dict[str, str]:
     """The whole configuration of a Spark that a process starts for itself."""
-    jars = os.pathsep.join(str(path) for path in classpath())
+    jars = os.pathsep.join(str(path) for path in classpath(drivers=settings.drivers))
     return {
         "spark.master": settings.master,
         "spark.driver.extraClassPath": jars,

@@ -5,28 +5,37 @@ them here takes a few. Spark still computes: it gets them as a local relation.
 """
 
 import json
-from functools import lru_cache
+from threading import Lock
 
 import pyarrow as pa
+from cachetools import LRUCache
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-SMALL_BYTES = 4_000_000
+SMALL_BYTES = 500_000
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
-KEPT = 32  # snapshots, of at most SMALL_BYTES each
+KEPT_BYTES = 24_000_000  # of Arrow; as rows in the heap of Spark they are seven times that
+
+_kept: LRUCache[tuple[SparkSession, str, int, str], tuple[DataFrame, int]] = LRUCache(
+    KEPT_BYTES, getsizeof=lambda kept: kept[1]
+)
+_keeping = Lock()
 
 
 def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
     """The rows of the table as of `version`. Several views of a run share one reading."""
     table = DeltaTable(uri, version=version)
-    return _snapshot(session, uri, version, str(table.metadata().id))
-
-
-@lru_cache(maxsize=KEPT)
-def _snapshot(session: SparkSession, uri: str, version: int, _id: str) -> DataFrame:
-    table = DeltaTable(uri, version=version)
-    return _rows(session, table.to_pyarrow_table(), spark_schema(table))
+    at = (session, uri, version, str(table.metadata().id))
+    with _keeping:
+        if at in _kept:
+            return _kept[at][0]
+    arrow = table.to_pyarrow_table()
+    rows = _rows(session, arrow, spark_schema(table))
+    with _keeping:
+        if arrow.nbytes <= KEPT_BYTES:
+            _kept[at] = rows, arrow.nbytes
+    return rows
 
 
 def has_local_feed(uri: str, version: int) -> bool:
