@@ -21,6 +21,7 @@ from sluice.runtime.run import run as run_pipeline
 from sluice.runtime.session import Spark, with_spark
 from sluice.runtime.stream import ingest_stream, is_stream
 from sluice.specs.interval import Interval, parse_time
+from sluice.specs.names import listing, unknown
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.project import load as load_project
 from sluice.specs.table import Table
@@ -134,15 +135,19 @@ def _steps(intervals: Sequence[Interval], tables: Iterable[Table]) -> int:
 
 def _pipeline(project: Project, name: str) -> Pipeline:
     if name not in project.pipelines:
-        known = ", ".join(project.pipelines)
-        raise UsageError(f"unknown pipeline {name!r}", hint=f"pipelines are: {known}")
+        told, _, hint = unknown("pipeline", name, project.pipelines).partition("; ")
+        raise UsageError(told, hint=hint)
     return project.pipelines[name]
 
 
 def _table(project: Project, name: str, kind: str) -> Table:
     table = project.graph.table(name)
     if table.kind != kind:
-        raise UsageError(f"{table.id} is a {table.kind}, not a {kind}")
+        known = [t.id for t in project.graph.tables.values() if t.kind == kind]
+        raise UsageError(
+            f"{table.id} is a {table.kind}, not a {kind}",
+            hint=f"{kind}s are: {listing(known)}",
+        )
     return table
 
 
@@ -164,7 +169,10 @@ def _intervals(
             raise UsageError(f"{table.id} is a stream: it is read as things arrive, without bounds")
         return []
     if not start or not end:
-        raise UsageError(f"{table.id} is delivered by interval: give --start and --end")
+        raise UsageError(
+            f"{table.id} is delivered by interval: give --start and --end",
+            hint="e.g. --start 2017-05-08 --end 2017-05-09; `sluice run` finds what is due",
+        )
     schedule = project.pipelines[table.pipeline].schedule
     return schedule.intervals(parse_time(start), parse_time(end))
 

@@ -21,6 +21,7 @@ from sluice.serving.comparison import How
 from sluice.serving.order import Span, place
 from sluice.serving.values import type_name
 from sluice.specs.names import RESERVED_PREFIX, unknown
+from sluice.specs.syntax import reason_of
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
 OPERATORS: Mapping[type[exp.Expr], How] = {
@@ -56,7 +57,7 @@ def parse(text: str, schema: pa.Schema) -> Where:
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except (SqlglotError, RecursionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+        reason = reason_of(error)
         raise UsageError(f"where {text!r} does not parse: {reason}", hint=ACCEPTED) from None
     compiler = _Compiler(text, schema)
     expression = compiler.predicate(tree)

@@ -71,7 +71,10 @@ class Interval:
         object.__setattr__(self, "start", in_utc(self.start))
         object.__setattr__(self, "end", in_utc(self.end))
         if self.start >= self.end:
-            raise IntervalError(f"interval start {show(self.start)} is not before {show(self.end)}")
+            raise IntervalError(
+                f"interval start {show(self.start)} is not before its end {show(self.end)}",
+                hint="the end is the instant after the last: of one day, the next day",
+            )
 
     @classmethod
     def parse(cls, start: str, end: str) -> Self:

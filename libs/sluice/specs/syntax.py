@@ -114,7 +114,7 @@ def parse_as(text: str, into: type[Tree] | None) -> Tree:
         _check_tokens(text)
         trees = dialect.parse_into(into, text) if into else dialect.parse(text)
     except (SqlglotError, RecursionError) as error:
-        raise ValueError(f"can't read {shorten(text)!r}: {_reason(error)}") from None
+        raise ValueError(f"can't read {shorten(text)!r}: {reason_of(error)}") from None
     if len(trees) != 1 or trees[0] is None:
         raise ValueError(f"one expression is wanted, not {shorten(text)!r}")
     return _lower_columns(trees[0])
@@ -147,7 +147,8 @@ def _check_token(token: Token) -> None:
         raise ValueError(WHY_NOT[exp.Block])
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """What sqlglot found wrong with a text, without its names for things."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, ParseError) and error.errors:
