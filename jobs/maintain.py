@@ -1,4 +1,4 @@
-"""Keeps tables in order without changing a row: `maintain.py TABLE...`."""
+"""Keeps tables in order without changing a visible row: `maintain.py TABLE...`."""
 
 import sys
 
@@ -8,9 +8,9 @@ from sluice.runtime.session import Spark
 from sluice.specs.table import Table
 
 
-def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:  # noqa: ARG001
+def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:
     """A table, and the internal tables behind it."""
-    return maintain(job.project, [table])
+    return maintain(spark, job.project, [table])
 
 
 if __name__ == "__main__":

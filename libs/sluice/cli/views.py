@@ -80,14 +80,15 @@ def rebuild(table: str, format_: Format, config: str) -> None:
 @format_option
 @config_option
 def maintain(table: str | None, format_: Format, config: str) -> None:
-    """Put the many small files of TABLE (or of every table) together. Changes no row."""
+    """Compact, seal, expire and vacuum TABLE (or every table). Changes no row that is visible."""
     project = load_project(config)
-    chosen = [project.graph.table(table)] if table else project.graph.tables.values()
-    done = [asdict(upkeep) for upkeep in maintain_tables(project, chosen)]
+    chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
+    upkeep = with_spark(project.spark, lambda spark: maintain_tables(spark, project, chosen))
+    done = [asdict(one) for one in upkeep]
     if done or format_ is not Format.TABLE:
         write_rows(done, [f.name for f in fields(Upkeep)], format_)
     else:
-        click.echo("no table has many small files")
+        click.echo("nothing is due in any table")
 
 
 PLAN_COLUMNS = ("table", "next", "pending", "rows", "bytes", "because")

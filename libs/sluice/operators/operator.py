@@ -14,6 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.operators.order import Direction
 from sluice.specs.duration import Duration
 
 Rows = Mapping[str, DataFrame]
@@ -48,6 +49,11 @@ class Operator(ABC):
     row_wise: bool = False
     mirror: bool = False
     retention: Retention | None = None
+
+    @property
+    def file_order(self) -> tuple[Direction, ...]:
+        """How rows lie in the table's files, so that a read of few keys opens few."""
+        return tuple(map(Direction, self.key))
 
     @abstractmethod
     def columns(self, name: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ windows expire; when the row that it comes from is corrected away, those that it
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -18,16 +18,38 @@ from sluice.specs.duration import Duration
 
 @dataclass(frozen=True)
 class Horizon:
-    """Where time stands before and after a batch; None: nothing has a time yet."""
+    """Where time stands before and after a batch; None: nothing has a time yet.
+
+    `stored_from`: window starts before it are not stored, because upkeep has dropped their slices.
+    """
 
     keep: Duration
     before: datetime | None
     now: datetime | None
+    stored_from: datetime | None = None
 
     @property
     def has_fallen(self) -> bool:
         """Whether windows may come back."""
         return self.before is not None and (self.now is None or self.now < self.before)
+
+    @property
+    def stored_from_now(self) -> datetime | None:
+        """As `stored_from`, after the batch: slices come back whose rows are visible again."""
+        if self.stored_from is None or self.now is None:
+            return None
+        return min(self.stored_from, first_visible(self.now, self.keep))
+
+    @property
+    def brings_back(self) -> bool:
+        """Whether rows return that upkeep has dropped."""
+        return self.stored_from_now != self.stored_from
+
+    def is_stored(self) -> Column:
+        """Of rows with window_start."""
+        if self.stored_from_now is None:
+            return F.expr("true")
+        return F.col(windows.START) >= F.lit(self.stored_from_now)
 
     def is_alive(self) -> Column:
         """Of rows with window_end."""
@@ -46,6 +68,11 @@ class Horizon:
                 for rows in prepared.values()
             ]
         )
+
+
+def first_visible(horizon: datetime, keep: Duration) -> datetime:
+    """The earliest window start that a store which keeps windows so long shows."""
+    return keep.before(horizon) + timedelta(microseconds=1)
 
 
 def latest_time(snapshots: Rows, retention: Retention) -> DataFrame:

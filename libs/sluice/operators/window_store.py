@@ -3,7 +3,11 @@
 After KIP-617 (Kafka Streams' backward iteration). The event time is the window start, never
 truncated. Without `duplicates` one row stands for each (key, window start): the last by
 `sequence`, else by the input's key. Rows without an event time are in no window.
+
+Rows are filed in time slices, and within a slice by key, the newest of a key first.
 """
+
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -11,7 +15,8 @@ from pyspark.sql import functions as F
 from sluice.operators import windows
 from sluice.operators.identity import hidden_columns
 from sluice.operators.operator import Operator, Retention, Rows, names
-from sluice.operators.order import by, last_first
+from sluice.operators.order import Direction, by, last_first
+from sluice.specs.grain import Grain
 from sluice.specs.graph import Table
 from sluice.specs.window_store import WindowStore
 
@@ -19,7 +24,7 @@ PART = "_sluice_part"
 
 
 class WindowStoreRows(Operator):
-    """The rows of the store, each with the day that it is filed under."""
+    """The rows of the store, each with the slice that it is filed in."""
 
     def __init__(self, view: Table, source: Table):
         assert isinstance(view.spec, WindowStore)
@@ -27,10 +32,17 @@ class WindowStoreRows(Operator):
         self.inputs = (source.id,)
         self.key = view.key
         self.group = self.key if self.spec.duplicates else (*self.spec.key, windows.START)
-        self.row_wise = self.mirror = self.spec.duplicates
+        self.grain = Grain.of(self.spec.window, self.spec.retention)
+        self.row_wise = self.mirror = self.spec.duplicates or self._is_one_row_each()
         if self.spec.retention:
             times = {source.id: (self.spec.time,)}
             self.retention = Retention(self.spec.retention, times, by_delete=False)
+
+    @property
+    def file_order(self) -> tuple[Direction, ...]:
+        hidden = (c for c in self.key if c not in (*self.spec.key, windows.START))
+        newest_first = Direction(windows.START, descending=True)
+        return (*map(Direction, self.spec.key), newest_first, *map(Direction, hidden))
 
     def columns(self, name: str) -> tuple[str, ...]:
         used = {*self.source.key, *self.spec.key, self.spec.time}
@@ -53,12 +65,21 @@ class WindowStoreRows(Operator):
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.source.id]
-        if not self.spec.duplicates:
+        if not self.row_wise:
             rows = self._last_of_each(rows)
         shown = [self._shown(c) for c in self.view.columns]
         hidden = tuple(c for c in self.key if c not in self.view.columns)
-        day = F.to_date(windows.START).alias(PART)
-        return rows.select(*shown, *names(hidden), day)
+        return rows.select(*shown, *names(hidden), self._slice().alias(PART))
+
+    def _is_one_row_each(self) -> bool:
+        """Whether no two rows of the input have the same key and time."""
+        return bool(self.source.key) and {*self.source.key} <= {*self.spec.key, self.spec.time}
+
+    def _slice(self) -> Column:
+        """The number of the row's slice, as `Grain.number` has it."""
+        parts = [part(windows.START) for part in (F.year, F.month, F.day, F.hour)]
+        number = reduce(lambda a, b: a * 100 + b, parts[: self.grain])
+        return number.cast("bigint")
 
     def _last_of_each(self, rows: DataFrame) -> DataFrame:
         sequence = [

@@ -15,6 +15,7 @@ from sluice.runtime.aside import Delivered
 from sluice.runtime.computation import Computation
 from sluice.runtime.gating import checked
 from sluice.runtime.horizon import horizon_of
+from sluice.runtime.maintain import tidy
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch
 from sluice.runtime.report import BatchReport, Clock
@@ -52,10 +53,14 @@ def advance_node(spark: Spark, project: Project, node: Node, run: Run) -> BatchR
     """One batch of one node; starts again from the new head when another writer was first."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _attempt(spark, project, node, run)
+            report = _attempt(spark, project, node, run)
         except LostRace:
             if attempt == ATTEMPTS:
                 raise
+        else:
+            if report.outcome == "committed":
+                tidy(spark, project, node)
+            return report
     raise AssertionError
 
 
@@ -93,6 +98,7 @@ def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Positio
         frontier=plan.frontier,
         run=run.id,
         horizon=horizon.now if horizon else None,
+        stored_from=horizon.stored_from_now if horizon else None,
     )
 
 

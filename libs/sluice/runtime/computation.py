@@ -46,7 +46,7 @@ class Computation:
         is seen of the row stays the same.
         """
         operator = self.plan.node.operator
-        if self.plan.strategy is Strategy.BUILD:
+        if self.plan.strategy is Strategy.BUILD or (self.horizon and self.horizon.brings_back):
             rows = self.numbered(self.query())
             if self.plan.before is None:
                 return rows.withColumn(CHANGE, F.lit("insert"))
@@ -81,8 +81,8 @@ class Computation:
         new = operator.combine(come, references)
         if operator.mirror:
             gone = {n: operator.prepare(n, _departures(c)) for n, c in changes.items()}
-            return operator.combine(gone, references), new
-        return self._old(operator.touched(changes)), new
+            return self._living(operator.combine(gone, references)), self._living(new)
+        return self._old(operator.touched(changes)), self._living(new)
 
     def _added(self, operator: CogroupState, changes: Rows) -> tuple[DataFrame, DataFrame]:
         """The change added to the state that the table has."""
@@ -144,10 +144,12 @@ class Computation:
         return bounds_of(touched, operator.group) if max(sizes) > SMALL_BYTES else None
 
     def _living(self, rows: DataFrame) -> DataFrame:
+        """Without the rows that a retention has taken, or that upkeep has dropped because of it."""
         retention = self.plan.node.operator.retention
-        if self.horizon is None or retention is None or not retention.by_delete:
+        if self.horizon is None or retention is None:
             return rows
-        return rows.where(self.horizon.is_alive())
+        horizon = self.horizon
+        return rows.where(horizon.is_alive() if retention.by_delete else horizon.is_stored())
 
     def _changes(self) -> dict[str, DataFrame]:
         """The net change of every input that moved; a new input's is its whole table."""

@@ -20,8 +20,10 @@ def horizon_of(session: SparkSession, project: Project, plan: BatchPlan) -> Hori
     snapshots = snapshots_at(session, project, operator, plan.pins)
     rows = latest_time(snapshots, operator.retention)
     latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
-    before = plan.before.position.horizon if plan.before and plan.before.position else None
-    return Horizon(operator.retention.keep, before, _time(latest))
+    position = plan.before.position if plan.before else None
+    if position is None:
+        return Horizon(operator.retention.keep, None, _time(latest))
+    return Horizon(operator.retention.keep, position.horizon, _time(latest), position.stored_from)
 
 
 def recorded_horizon(plan: BatchPlan) -> Horizon | None:
@@ -29,8 +31,9 @@ def recorded_horizon(plan: BatchPlan) -> Horizon | None:
     operator = plan.node.operator
     if operator.retention is None or plan.before is None or plan.before.position is None:
         return None
-    at = plan.before.position.horizon
-    return Horizon(operator.retention.keep, at, at)
+    position = plan.before.position
+    at = position.horizon
+    return Horizon(operator.retention.keep, at, at, position.stored_from)
 
 
 def _time(micros: int | None) -> datetime | None:

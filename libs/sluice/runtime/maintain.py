@@ -1,36 +1,147 @@
-"""Upkeep of a pipeline's tables, the internal ones behind them included."""
+"""Upkeep of a pipeline's tables, the internal ones behind them included, with nothing to tune.
 
-from collections.abc import Iterable, Iterator
+Window stores: expired slices are dropped, closed ones sealed, and a slice that grows is filed anew
+by the dozen files. Tables with a key are filed by it when many files have come. Files that nobody
+needs any more are deleted. Spark is started only where there are enough rows for their order to
+matter.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
-from sluice.specs.graph import Graph
+from sluice.operators.order import Direction
+from sluice.operators.retention import first_visible
+from sluice.operators.window_store import PART, WindowStoreRows
+from sluice.runtime.guard import oldest_named
+from sluice.runtime.nodes import DELIVERIES, Node, internal, nodes_of
+from sluice.runtime.session import Spark
 from sluice.specs.project import Project
 from sluice.specs.table import Table
+from sluice.storage.filing import Slice, files_for, is_in_order
 from sluice.storage.lake import layout
-from sluice.storage.maintenance import compact
+from sluice.storage.maintenance import Filing
+from sluice.storage.position import head_as_found
+from sluice.storage.vacuum import vacuum
+
+OPEN_FILES = 12  # of a slice, before it is filed anew
+LATE_FILES = 3  # that came to a sealed slice, before it is sealed again
+LATE_SHARE = 16  # or one of so many of its rows
+MANY_FILES = 32  # of a table without slices, beside those that its rows fill
 
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What was done to one table: files that were put together."""
+    """What was done to one table, and to how many of its files: compact, seal, expiry, vacuum."""
 
     table: str
+    done: str
     files: int
 
 
-def maintain(project: Project, tables: Iterable[Table]) -> list[Upkeep]:
-    """Compact what has many small files. Changes no row and needs no Spark."""
-    lake = layout(project)
-    ids = [i for table in tables for i in kept_in(table, project.graph)]
-    done = [Upkeep(table_id, compact(lake.uri(table_id))) for table_id in ids]
-    return [upkeep for upkeep in done if upkeep.files]
+def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Upkeep]:
+    """All that is due in these tables and in those behind them. Changes no row that is visible."""
+    every = [kept for table in tables for kept in kept_in(table, project)]
+    return [upkeep for kept in every for upkeep in _done(kept, spark, project)]
 
 
-def kept_in(table: Table, graph: Graph) -> Iterator[str]:
+def tidy(spark: Spark, project: Project, node: Node) -> None:
+    """After a batch: file the slices of a window store anew that have gathered a dozen files."""
+    if isinstance(node.operator, WindowStoreRows):
+        kept = _kept(project, node.id, node)
+        if filing := kept.filing:
+            _refile(filing, spark, kept.crowded(filing), "compact")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A Delta table that is looked after; `order` is that of its files, none without a key."""
+
+    table: str
+    uri: str
+    order: tuple[Direction, ...] = ()
+    store: WindowStoreRows | None = None
+
+    @property
+    def filing(self) -> Filing | None:
+        """The table at its head; None where there is none, or foreign commits changed its rows."""
+        before = head_as_found(self.uri)
+        if before is None or before.position is None:
+            return None
+        return Filing(before, self.order, PART if self.store else None)
+
+    def crowded(self, filing: Filing) -> list[Slice]:
+        """The slices that have too many files."""
+        if self.store:
+            return [s for s in filing.slices if len(s.paths) >= OPEN_FILES]
+        return [s for s in filing.slices if len(s.paths) >= files_for(s.row_count) + MANY_FILES]
+
+    def unsealed(self, filing: Filing) -> list[Slice]:
+        """The slices that no new rows are expected in, and that don't lie as they should."""
+        closed = filing.slices[:-1] if self.store else []
+        return [s for s in closed if self._is_unsealed(s)]
+
+    def _is_unsealed(self, slice_: Slice) -> bool:
+        late = len(slice_.paths) - slice_.sealed_files
+        beside = sum(sorted(slice_.rows)[:late])
+        if late > LATE_FILES or beside * LATE_SHARE > slice_.row_count:
+            return True
+        if slice_.is_small:
+            return False
+        return not is_in_order(self.uri, slice_.largest, self.order[0].column)
+
+
+def kept_in(table: Table, project: Project) -> Iterator[Kept]:
     """The Delta tables that hold a table's rows."""
     if not table.is_stored:
         return
-    yield from dict.fromkeys([table.id, *(node.id for node in nodes_of(table, graph))])
-    if table.kind == "source" and nodes_of(table, graph):
-        yield internal(table.id, DELIVERIES)
+    nodes = {node.id: node for node in nodes_of(table, project.graph)}
+    for table_id in dict.fromkeys([table.id, *nodes]):
+        yield _kept(project, table_id, nodes.get(table_id), table.key)
+    if table.kind == "source" and nodes:
+        yield _kept(project, internal(table.id, DELIVERIES))
+
+
+def _kept(
+    project: Project, table_id: str, node: Node | None = None, key: Sequence[str] = ()
+) -> Kept:
+    order = node.operator.file_order if node else tuple(map(Direction, key))
+    store = node.operator if node and isinstance(node.operator, WindowStoreRows) else None
+    shown = tuple(d for d in order if not d.column.startswith("_sluice_i"))
+    return Kept(table_id, layout(project).uri(table_id), shown and order, store)
+
+
+def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
+    """Each step goes on the head that the one before it has made."""
+    steps: Mapping[str, Callable[[Filing], int]] = {
+        "expiry": lambda filing: _expire(filing, kept),
+        "seal": lambda filing: _refile(filing, spark, kept.unsealed(filing), "seal"),
+        "compact": lambda filing: _refile(filing, spark, kept.crowded(filing), "compact"),
+        "vacuum": lambda filing: _vacuum(filing, project, kept),
+    }
+    for name, step in steps.items():
+        if (filing := kept.filing) and (files := step(filing)):
+            yield Upkeep(kept.table, name, files)
+
+
+def _refile(filing: Filing, spark: Spark, slices: Sequence[Slice], kind: str) -> int:
+    """By Spark where there are enough rows for their order to matter."""
+    large = [s for s in slices if filing.order and not s.is_small]
+    small = [s for s in slices if s not in large]
+    done = filing.compact(small, kind) if small else 0
+    if large and done and (after := head_as_found(filing.before.uri)):
+        filing = Filing(after, filing.order, filing.partition)
+    return done + (filing.refile(spark.tune(small=False), large, kind) if large else 0)
+
+
+def _expire(filing: Filing, kept: Kept) -> int:
+    position, store = filing.before.position, kept.store
+    if not store or not store.retention or not position or not position.horizon:
+        return 0
+    earliest = first_visible(position.horizon, store.retention.keep)
+    return filing.drop(store.grain.number(earliest), store.grain.begin(earliest))
+
+
+def _vacuum(filing: Filing, project: Project, kept: Kept) -> int:
+    oldest = oldest_named(project, kept.table, filing.before)
+    return vacuum(filing.before, oldest, datetime.now(UTC))

@@ -36,6 +36,8 @@ def commit(uri: str, version: int) -> Commit | None:
     changes = any(a.get(k, {}).get("dataChange") for a in actions for k in ("add", "remove"))
     at = datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC)
     position = Position.from_json(info.get("userMetadata"))
+    if position and position.is_overtaken(version):
+        position = None
     return Commit(version, at, str(info.get("operation", "")), position, bool(changes))
 
 

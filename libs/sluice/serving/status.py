@@ -17,10 +17,9 @@ from sluice.specs.definition import definition
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import LakeLayout, layout
-from sluice.storage.position import Head, head
+from sluice.storage.position import UPKEEP, Head, head
 
 Range = tuple[int | None, int]  # (from, to] versions; from is None where nothing was read yet
-UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})
 REDEFINED = "built by another definition: run `sluice rebuild {}`, or take the change back"
 WORKERS = 8
 

@@ -6,7 +6,7 @@ table's batches in Delta's `txn` action, and both are followed by a look at the 
 it names has won. A diff is never kept over a lost race: it was made from a head that is gone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,11 +20,16 @@ from sluice.changelog.diff import CHANGE
 from sluice.errors import HistoryLost
 from sluice.storage.conflicts import lost, lost_race_of
 from sluice.storage.failpoint import passing
+from sluice.storage.filing import PARTITION_FILE_ROWS, by_key, in_order
 from sluice.storage.position import Head, Position, positions
-from sluice.storage.statistics import writer_properties
+from sluice.storage.statistics import GROUP_ROWS, writer_properties
 
 _TXN = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_ROW_GROUP = "parquet.block.row.count.limit"
+
+
+Filed = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
     with _fenced(before, position) as mine:
         properties = _properties(before, mine)
         if done.changed == done.inserted:
-            plain = rows.select(columns)
+            plain = by_key(rows.select(columns), key)
             write_deltalake(
                 table,
                 plain,
@@ -101,6 +106,8 @@ def commit_spark(
         counts.get("update", 0),
         counts.get("delete", 0),
     )
+    if done.changed == done.inserted:
+        rows = in_order(rows, before.uri, key, done.inserted)
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         if done.changed == done.inserted:
             writer = rows.drop(CHANGE).write.format("delta").mode("append")
@@ -115,9 +122,42 @@ def overwrite_spark(
 ) -> Committed:
     """Replace the table and its columns whole, in one commit."""
     with _fenced(before, position) as mine, _numbered(session, before, mine):
-        writer = rows.write.format("delta").mode("overwrite")
+        partitions = DeltaTable(before.uri).metadata().partition_columns
+        writer = rows.write.format("delta").mode("overwrite").partitionBy(*partitions)
         writer.option("overwriteSchema", "true").save(before.uri)
     return _won(before, position, Committed(before.version + 1, inserted=rows.count()))
+
+
+def rewrite_spark(
+    session: SparkSession, before: Head, where: str | None, filed: Filed, position: Position
+) -> None:
+    """Put the table's rows, or those of the partitions that `where` selects, into other files.
+
+    The change feed does not see it. `filed` brings the rows into order. Delta takes no number in
+    such a commit. It reads the rows within the transaction, so at the version that it replaces, and
+    refuses the commit if one of their files has gone meanwhile; a position that came too late is
+    told by its `after`.
+    """
+    settings = {_METADATA: position.to_json(), _ROW_GROUP: str(GROUP_ROWS)}
+    with lost_race_of(before.uri, before.version), _set(session, settings):
+        rows = session.read.format("delta").load(before.uri)  # no version: the transaction's own
+        writer = filed(rows.where(F.expr(where)) if where else rows).write.format("delta")
+        writer = writer.mode("overwrite").option("dataChange", "false")
+        if where:
+            writer = writer.option("replaceWhere", where)
+            writer = writer.option("maxRecordsPerFile", PARTITION_FILE_ROWS)
+        passing("committing", before.uri)
+        writer.save(before.uri)
+        passing("committed", before.uri)
+
+
+def drop_arrow(before: Head, where: str, position: Position) -> Committed:
+    """Delete the whole partitions that `where` selects, in one commit that rewrites nothing."""
+    with _fenced(before, position) as mine:
+        table = DeltaTable(before.uri, version=before.version)
+        said = table.delete(where, commit_properties=_properties(before, mine))
+    done = Committed(before.version + 1, deleted=int(said["num_deleted_rows"]))
+    return _won(before, position, done)
 
 
 def _merge_spark(
@@ -207,7 +247,14 @@ def _numbered(session: SparkSession, before: Head, position: Position) -> Iterat
         f"{_TXN}.txnAppId": before.table,
         f"{_TXN}.txnVersion": str(position.batch),
         _METADATA: position.to_json(),
+        _ROW_GROUP: str(GROUP_ROWS),
     }
+    with _set(session, settings):
+        yield
+
+
+@contextmanager
+def _set(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     for name, value in settings.items():
         session.conf.set(name, value)
     try:

@@ -1,36 +1,101 @@
-"""Upkeep of a table that changes no row: many small files become few.
+"""Upkeep of a table's files: many small ones become few, and rows lie in the order of the reads.
 
-The commit carries the table's position on, so a batch that follows begins where it would have
-begun; the change feed does not see it. A writer that comes in between wins, and the upkeep is
-left for the next time.
+No row changes. The commits carry the table's position on, so a batch that follows begins where it
+would have begun, and mark their files as no change of data, so the feed does not see them. Where a
+batch comes in between, either the upkeep is left for the next time, or both land and the batch's
+position holds.
 """
 
 import uuid
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
+from pyspark.sql import DataFrame, SparkSession
 
-from sluice.storage.position import head_as_found
+from sluice.errors import LostRace
+from sluice.operators.order import Direction
+from sluice.storage.commit import drop_arrow, rewrite_spark
+from sluice.storage.failpoint import passing
+from sluice.storage.filing import Slice, filed, files_for, slices_of
+from sluice.storage.position import Head, Position
+from sluice.storage.statistics import writer_properties
 
-MANY_FILES = 32
+UPKEEP_RUN = ""  # upkeep belongs to no run
 
 
-def compact(uri: str, many: int = MANY_FILES) -> int:
-    """How many files were replaced by larger ones; none if there are fewer than `many`."""
-    before = head_as_found(uri)
-    if before is None or before.position is None:
-        return 0
-    table = DeltaTable(uri, version=before.version)
-    if len(table.file_uris()) < many:
-        return 0
-    attempt = uuid.uuid4().hex
-    moved = replace(before.position, kind="compact", attempt=attempt, after=before.version)
-    position = moved.without_change(before.data_version)
-    metadata = {"userMetadata": position.to_json()}
-    properties = CommitProperties(custom_metadata=metadata, max_commit_retries=0)
-    try:
-        done = table.optimize.compact(commit_properties=properties)
-    except DeltaError:
-        return 0
-    return int(done["numFilesRemoved"])
+@dataclass(frozen=True)
+class Filing:
+    """A table at its head, the order in which its rows are to lie, and the column of its slices."""
+
+    before: Head
+    order: Sequence[Direction] = ()
+    partition: str | None = None
+
+    @property
+    def slices(self) -> list[Slice]:
+        """Its slices, the oldest first."""
+        return slices_of(DeltaTable(self.before.uri, version=self.before.version))
+
+    def refile(self, session: SparkSession, slices: Sequence[Slice], kind: str) -> int:
+        """Write these slices anew in order, by Spark; how many files they had."""
+        numbers = ", ".join(str(s.number) for s in slices)
+        where = f"`{self.partition}` IN ({numbers})" if self.partition else None
+        files = files_for(sum(s.row_count for s in slices))
+        partitions = [self.partition] if self.partition else []
+
+        def in_order(rows: DataFrame) -> DataFrame:
+            return filed(rows, self.order, partitions, files)
+
+        try:
+            rewrite_spark(session, self.before, where, in_order, upkeep(self.before, kind))
+        except LostRace:
+            return 0
+        return sum(len(s.paths) for s in slices)
+
+    def compact(self, slices: Sequence[Slice], kind: str) -> int:
+        """Put the files of these slices together as they are, without Spark; how many."""
+        table = DeltaTable(self.before.uri, version=self.before.version)
+        chosen = [(self.partition, "in", [str(s.number) for s in slices])] if self.partition else []
+        position = upkeep(self.before, kind)
+        passing("committing", self.before.uri)
+        try:
+            done = table.optimize.compact(
+                partition_filters=chosen or None,
+                writer_properties=writer_properties(pa.schema(table.schema().to_arrow())),
+                commit_properties=unfenced(position),
+            )
+        except DeltaError:
+            return 0
+        passing("committed", self.before.uri)
+        return int(done["numFilesRemoved"])
+
+    def drop(self, number: int, stored_from: datetime) -> int:
+        """Delete the slices before a number, whose rows have all expired; how many files."""
+        gone = [s for s in self.slices if s.number is not None and s.number < number]
+        if not gone or self.partition is None:
+            return 0
+        numbered = replace(upkeep(self.before, "expiry"), batch=self.before.next_batch)
+        position = replace(numbered, unchanged_since=None, stored_from=stored_from)
+        try:
+            drop_arrow(self.before, f"{self.partition} < {number}", position)
+        except LostRace:
+            return 0
+        return sum(len(s.paths) for s in gone)
+
+
+def unfenced(position: Position) -> CommitProperties:
+    """Properties of a commit that changes no row: it takes no batch's number."""
+    metadata: dict[str, Any] = {"userMetadata": position.to_json()}
+    return CommitProperties(custom_metadata=metadata, max_commit_retries=0)
+
+
+def upkeep(before: Head, kind: str) -> Position:
+    """The table's position, carried on by a commit of upkeep that changes no row."""
+    assert before.position is not None, "only tables with a position are looked after"
+    mine = replace(before.position, kind=kind, attempt=uuid.uuid4().hex, run=UPKEEP_RUN)
+    return replace(mine, after=before.version).without_change(before.data_version)

@@ -35,6 +35,7 @@ class Position:
 
     `inputs` drive the table; `references` were only looked up. `after` is the version of the table
     that the commit was computed from, `unchanged_since` is set on commits that change no data.
+    `stored_from`: windows that begin before it have expired and were dropped.
     """
 
     batch: int
@@ -46,6 +47,7 @@ class Position:
     frontier: Mapping[str, int] = field(default_factory=dict)
     run: str = ""
     horizon: datetime | None = None
+    stored_from: datetime | None = None
     after: int | None = None
     unchanged_since: int | None = None
 
@@ -63,6 +65,8 @@ class Position:
             "horizon": self.horizon.isoformat() if self.horizon else None,
         }
         later = {"after": self.after, "unchanged_since": self.unchanged_since}
+        if self.stored_from:
+            body["stored_from"] = self.stored_from.isoformat()
         body |= {name: version for name, version in later.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 
@@ -73,14 +77,22 @@ class Position:
             body = json.loads(text or "")[FIELD]
         except (ValueError, KeyError, TypeError):
             return None
-        horizon = datetime.fromisoformat(body["horizon"]) if body.get("horizon") else None
+        moments = {name: _moment(body.get(name)) for name in ("horizon", "stored_from")}
         pins = {name: _pins(body.get(name, {})) for name in ("inputs", "references")}
         known = {f.name: body[f.name] for f in fields(cls) if f.name in body}
-        return cls(**{**known, **pins, "horizon": horizon})
+        return cls(**{**known, **pins, **moments})
+
+    def is_overtaken(self, version: int) -> bool:
+        """Whether a commit of upkeep landed on others than it was made from: they know better."""
+        return self.kind in UPKEEP and self.after is not None and self.after != version - 1
 
     def without_change(self, data_version: int) -> "Position":
         """The same position for a commit that changes no row."""
         return replace(self, unchanged_since=data_version)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
 
 
 def _plain(pins: Mapping[str, Pin]) -> dict[str, dict[str, Any]]:
@@ -154,8 +166,9 @@ def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
 
 def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
     for entry in table.history(limit):
-        if position := Position.from_json(entry.get("userMetadata")):
-            yield int(entry["version"]), position
+        version, position = int(entry["version"]), Position.from_json(entry.get("userMetadata"))
+        if position and not position.is_overtaken(version):
+            yield version, position
 
 
 def _newest(table: DeltaTable) -> tuple[int, Position] | None:

@@ -1,4 +1,4 @@
-"""Which columns get statistics in the files that delta-rs writes.
+"""How delta-rs writes files: small row groups, and statistics of the columns where they are right.
 
 Statistics that are wrong make readers skip files that hold wanted rows. delta-rs writes those of a
 decimal as a float or a 64-bit integer, which round and overflow, and leaves NaN out of a maximum,
@@ -9,6 +9,7 @@ switch one by one), get none; files without statistics are always read.
 import pyarrow as pa
 from deltalake import ColumnProperties, WriterProperties
 
+GROUP_ROWS = 5_000  # rows of a row group: what a read of one key reads at least
 EXACT_DIGITS = 15  # what a 64-bit float holds of any decimal number
 
 _SAFE = (
@@ -27,6 +28,7 @@ def writer_properties(schema: pa.Schema) -> WriterProperties:
     kept = ColumnProperties(statistics_enabled="PAGE")
     return WriterProperties(
         compression="SNAPPY",
+        max_row_group_size=GROUP_ROWS,
         default_column_properties=ColumnProperties(statistics_enabled="NONE"),
         column_properties={f.name: kept for f in schema if has_exact_statistics(f.type)},
     )

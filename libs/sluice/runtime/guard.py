@@ -1,0 +1,42 @@
+"""The oldest version of a table that somebody may still ask for: upkeep deletes nothing behind it.
+
+A view names in its position the versions of its inputs that it reflects: its next batch reads the
+feeds from there, and `verify` their rows as of then. A lookup whose rows keep the dimension
+versions of their batches names each of those until it is rebuilt.
+"""
+
+from collections.abc import Iterator
+
+from sluice.runtime.nodes import Node, nodes_of
+from sluice.specs.project import Project
+from sluice.storage.lake import LakeLayout, layout
+from sluice.storage.position import REBUILD, Head, Position, head_as_found, positions
+
+
+def oldest_named(project: Project, table_id: str, at: Head) -> int:
+    """The oldest version that a consumer names; the table's head if nobody names one."""
+    return min((v for v in _named(project, table_id, at.table)), default=at.version)
+
+
+def _named(project: Project, table_id: str, delta_id: str) -> Iterator[int]:
+    lake = layout(project)
+    for table in project.graph.tables.values():
+        for node in nodes_of(table, project.graph):
+            for position in _positions(lake, node):
+                pin = {**position.references, **position.inputs}.get(table_id)
+                if pin and pin.table == delta_id:
+                    yield pin.version
+
+
+def _positions(lake: LakeLayout, node: Node) -> Iterator[Position]:
+    """The node's own position, and those of its batches whose references still count."""
+    at = head_as_found(lake.uri(node.id))
+    if at is None or at.position is None:
+        return
+    yield at.position
+    if not at.position.references:
+        return
+    for _, position in positions(at.uri):
+        yield position
+        if position.kind == REBUILD:
+            return

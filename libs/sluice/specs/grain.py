@@ -1,0 +1,65 @@
+"""Of what length the time slices are in which a window store files its rows: hour to year.
+
+A read of the newest rows opens the newest slice, a read of a rare key opens every one, and expired
+rows leave a whole slice at a time. So slices are as short as leaves their number small.
+"""
+
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+
+from sluice.specs.duration import Duration
+
+MOST = 100  # slices in a retention: each is a file that a read of a rare key opens
+LEAST_WINDOWS = 24  # windows that share a slice
+DAY = timedelta(days=1)
+FIRST = (1, 1, 1, 0)  # month, day and hour of a year's begin
+
+
+class Grain(IntEnum):
+    """A slice's length; its value is how many parts of the calendar's time make its number."""
+
+    YEAR = 1
+    MONTH = 2
+    DAY = 3
+    HOUR = 4
+
+    @classmethod
+    def of(cls, window: Duration | None, retention: Duration | None) -> "Grain":
+        """The shortest with at most 100 slices in the retention.
+
+        Without a retention, a day, or the shortest longer one that holds 24 windows; a year at
+        most.
+        """
+        if retention:
+            fits = (g for g in reversed(cls) if retention.longest <= MOST * g.shortest)
+        else:
+            length = window.longest if window else timedelta()
+            fits = (g for g in (cls.DAY, cls.MONTH) if LEAST_WINDOWS * length <= g.longest)
+        return next(iter(fits), cls.YEAR)
+
+    @property
+    def shortest(self) -> timedelta:
+        """The least time that a slice spans."""
+        return {1: 365 * DAY, 2: 28 * DAY, 3: DAY, 4: timedelta(hours=1)}[self.value]
+
+    @property
+    def longest(self) -> timedelta:
+        """The most time that a slice spans."""
+        return {1: 366 * DAY, 2: 31 * DAY}.get(self.value, self.shortest)
+
+    def begin(self, at: datetime) -> datetime:
+        """The start of the slice that holds a time."""
+        year, month, day, hour = (*_parts(at)[: self.value], *FIRST[self.value :])
+        return datetime(year, month, day, hour, tzinfo=UTC)
+
+    def number(self, at: datetime) -> int:
+        """The number of the slice that holds a time: 20170514 for a day, 201705 for a month."""
+        number = 0
+        for part in _parts(at)[: self.value]:
+            number = number * 100 + part
+        return number
+
+
+def _parts(at: datetime) -> tuple[int, int, int, int]:
+    at = at.astimezone(UTC)
+    return at.year, at.month, at.day, at.hour

@@ -1,0 +1,132 @@
+"""How rows lie in a table's files: by key, in small row groups, so that a read of few opens few.
+
+A table is filed in slices: its partitions, or itself whole. A slice is in order when its row groups
+are small and their keys don't overlap; what batches add to it since lies beside, until upkeep files
+it anew.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluice.operators.order import Direction
+from sluice.storage.local import plain
+from sluice.storage.statistics import GROUP_ROWS
+
+Span = tuple[Any, Any]
+HIDDEN = "_sluice"
+PARTITION_FILE_ROWS = 5_000_000  # of a file of a partition that is written anew
+FILE_ROWS = 100_000  # of a file of a table without partitions: what a change of one key rewrites
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One partition, by its number, or a whole table that has none."""
+
+    number: int | None
+    paths: tuple[str, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Rows in all of its files."""
+        return sum(self.rows)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its rows fit one row group, where no order makes a difference."""
+        return self.row_count <= GROUP_ROWS
+
+    @property
+    def sealed_files(self) -> int:
+        """How many files it has when it was just filed."""
+        return max(1, -(-self.row_count // PARTITION_FILE_ROWS))
+
+    @property
+    def largest(self) -> list[str]:
+        """Its largest files, as many as it has when it was just filed."""
+        by_size = sorted(zip(self.rows, self.paths, strict=True), reverse=True)
+        return [path for _, path in by_size[: self.sealed_files]]
+
+
+def slices_of(table: DeltaTable) -> list[Slice]:
+    """The slices of a table, in the order of their numbers."""
+    partitions = table.metadata().partition_columns
+    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
+    number = f"partition.{partitions[0]}" if partitions else None
+    found: dict[int | None, list[tuple[str, int]]] = {}
+    for file in actions.to_pylist():
+        known = found.setdefault(file[number] if number else None, [])
+        known.append((file["path"], file.get("num_records") or 0))
+    return [
+        Slice(n, tuple(path for path, _ in files), tuple(rows for _, rows in files))
+        for n, files in sorted(found.items(), key=lambda item: item[0] or 0)
+    ]
+
+
+def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
+    """Whether the row groups of these files are small and don't overlap in a column.
+
+    Opens the files' footers. A column without statistics overlaps nowhere, as far as is known.
+    """
+    filesystem = PyFileSystem(DeltaStorageHandler(uri))
+    spans: list[Span] = []
+    for path in files:
+        with filesystem.open_input_file(path) as source:
+            footer = pq.read_metadata(source)
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        if any(group.num_rows > GROUP_ROWS for group in groups):
+            return False
+        spans += [span for group in groups for span in _spans(group, column)]
+    return all(one[1] <= other[0] for one, other in pairwise(sorted(spans)))
+
+
+def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[Span]:
+    """Least and greatest value of the column, where they are known."""
+    for i in range(group.num_columns):
+        chunk = group.column(i)
+        if chunk.path_in_schema == column and chunk.statistics and chunk.statistics.has_min_max:
+            yield chunk.statistics.min, chunk.statistics.max
+
+
+def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows of a small commit by the visible columns of their key, where those have an order."""
+    shown = [name for name in _shown(key) if not pa.types.is_nested(rows.schema.field(name).type)]
+    return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
+
+
+def in_order(rows: DataFrame, uri: str, key: Sequence[str], count: int) -> DataFrame:
+    """So many new rows of a table by the visible columns of their key."""
+    shown = [Direction(name) for name in _shown(key)]
+    partitions = DeltaTable(uri).metadata().partition_columns
+    return filed(rows, shown, partitions, files_for(count)) if shown else rows
+
+
+def files_for(count: int) -> int:
+    """How many files so many rows of a table without partitions are to fill."""
+    return -(-count // FILE_ROWS)
+
+
+def filed(
+    rows: DataFrame, order: Sequence[Direction], partition_by: Sequence[str], files: int
+) -> DataFrame:
+    """The rows as they are to be written: one file for each slice, or so many in all, in order."""
+    by = [F.col(f"`{d.column}`").desc() if d.descending else F.col(f"`{d.column}`") for d in order]
+    parts = [F.col(f"`{name}`") for name in partition_by]
+    if parts:
+        return rows.repartition(*parts).sortWithinPartitions(*parts, *by)
+    spread = rows.repartitionByRange(files, *by) if files > 1 else rows.coalesce(1)
+    return spread.sortWithinPartitions(*by)
+
+
+def _shown(key: Sequence[str]) -> list[str]:
+    return [name for name in key if not name.startswith(HIDDEN)]

@@ -1,0 +1,59 @@
+"""Deleting files that no reader needs any more: behind every consumer, and a week old at least.
+
+A file that a commit took away is needed by snapshots before that commit, and by the feed across it.
+So only what was gone before the oldest version that a consumer still names may be deleted, by the
+clock of that version's commit, with a day to spare for clocks that differ and batches that run.
+"""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from sluice.storage.failpoint import passing
+from sluice.storage.log import Log
+from sluice.storage.maintenance import unfenced, upkeep
+from sluice.storage.position import Head
+
+LEAST = timedelta(days=7)  # for iterators and time travel
+SPARE = timedelta(days=1)
+HOUR = timedelta(hours=1)
+
+
+def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -> int:
+    """How many files were deleted. `oldest`: the oldest version that a consumer names.
+
+    Nothing is, where the log no longer says when that version was made.
+    """
+    made = committed_at(before.uri, oldest)
+    if made is None:
+        return 0
+    lag = now - made + SPARE if oldest < before.version else least
+    keep = math.ceil(max(least, lag) / HOUR)
+    table = DeltaTable(before.uri, version=before.version)
+    if not table.vacuum(keep, dry_run=True, enforce_retention_duration=False, full=True):
+        return 0
+    passing("committing", before.uri)
+    try:
+        gone = table.vacuum(
+            keep,
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,
+            commit_properties=unfenced(upkeep(before, "vacuum")),
+        )
+    except DeltaError:
+        return 0
+    passing("committed", before.uri)
+    return len(gone)
+
+
+def committed_at(uri: str, version: int) -> datetime | None:
+    """When a version was made, by the clock of who made it; None where the log is gone."""
+    try:
+        actions = Log(uri).actions(version)
+    except FileNotFoundError:
+        return None
+    times = [a["commitInfo"]["timestamp"] for a in actions if "commitInfo" in a]
+    return datetime.fromtimestamp(times[0] / 1000, UTC) if times else None
