@@ -34,6 +34,7 @@ check: lint types contracts test ## format, lint, types, import contracts, tests
 lint: $(SETUP)
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
+	@.venv/bin/hadolint docker/Dockerfile
 
 types: $(SETUP)
 	@$(PY) -m mypy

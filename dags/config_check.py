@@ -3,6 +3,7 @@
 Makes no DAG of its own.
 """
 
-from sluice.orchestration.projects import check, config_folder
+from sluice.orchestration.blueprint import check
+from sluice.orchestration.projects import config_folder
 
 check(config_folder(__file__))

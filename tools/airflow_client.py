@@ -70,13 +70,34 @@ class AirflowClient:
         """Lets its runs go."""
         self._send("PATCH", f"dags/{dag}", {"is_paused": False})
 
-    def trigger(self, dag: str, logical_date: datetime | None = None) -> str:
-        """A manual run; its id. Without a date it has no data interval."""
-        body = {"logical_date": logical_date.isoformat() if logical_date else None}
+    def pause(self, dag: str) -> None:
+        """Lets no further run begin."""
+        self._send("PATCH", f"dags/{dag}", {"is_paused": True})
+
+    def trigger(self, dag: str, logical_date: datetime | None = None, **answers: Any) -> str:
+        """A manual run with these answers to its form; its id.
+
+        Without a date it has no data interval.
+        """
+        date = logical_date.isoformat() if logical_date else None
+        body = {"logical_date": date, "conf": answers}
         return str(self._send("POST", f"dags/{dag}/dagRuns", body)["dag_run_id"])
 
+    def clear(self, dag: str, run: str, task: str) -> None:
+        """Lets a task, and what follows it in that run, run again."""
+        body = {"dag_run_id": run, "task_ids": [task], "include_downstream": True}
+        whole = {"dry_run": False, "only_failed": False}
+        self._send("POST", f"dags/{dag}/clearTaskInstances", body | whole)
+
     def backfill(
-        self, dag: str, start: datetime, last: datetime, *, runs: int, reprocess: Reprocess = "none"
+        self,
+        dag: str,
+        start: datetime,
+        last: datetime,
+        *,
+        runs: int,
+        reprocess: Reprocess = "none",
+        backwards: bool = False,
     ) -> int:
         """A backfill of the intervals that start from `start` to `last`, both included.
 
@@ -88,6 +109,7 @@ class AirflowClient:
             "from_date": start.isoformat(),
             "to_date": last.isoformat(),
             "max_active_runs": runs,
+            "run_backwards": backwards,
             "reprocess_behavior": reprocess,
         }
         return int(self._send("POST", "backfills", body)["id"])

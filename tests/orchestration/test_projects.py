@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.orchestration.projects import check, config_folder, project
+from sluice.orchestration.blueprint import check
+from sluice.orchestration.projects import config_folder, project
 
-from .conftest import NEWS, SHOP, Configured
+from .conftest import SHOP, SHOPS_NEWS, Configured
 
 BROKEN = "pipeline: bad\nschedule: '@daily'\nstart_date: 2024-01-01\nviews:\n  x: {kind: topkk}\n"
 
@@ -22,7 +23,7 @@ def test_a_change_of_a_file_is_seen(configured: Configured) -> None:
     config = configured()
     before = project(config)
     file = config / "pipelines" / "news.yaml"
-    file.write_text(NEWS.replace("limit: 3", "limit: 30"), "utf-8")
+    file.write_text(SHOPS_NEWS.replace("limit: 3", "limit: 30"), "utf-8")
     assert project(config) is not before
 
 

@@ -7,9 +7,12 @@ what it did, or why it failed, in the file named by `--report`.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sluice.orchestration.graph import Task, TaskKind
-from sluice.specs.interval import Interval
+
+if TYPE_CHECKING:
+    from sluice.specs.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Run:
     """
 
     id: str
-    interval: Interval | None = None
+    interval: "Interval | None" = None
     pins: Mapping[str, int] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     full_refresh: bool = False

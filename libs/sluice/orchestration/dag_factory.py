@@ -7,6 +7,7 @@ follows go on.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,12 @@ from airflow.timetables.trigger import CronTriggerTimetable
 
 from sluice.orchestration.alerts import failed
 from sluice.orchestration.assets import asset, whenever
+from sluice.orchestration.blueprint import Blueprint, Policy, Site, site
 from sluice.orchestration.deadlines import deadline
-from sluice.orchestration.graph import Task, TaskGraph, TaskKind, task_graph, upkeep
-from sluice.orchestration.projects import project
+from sluice.orchestration.graph import Task, TaskGraph, TaskKind
 from sluice.orchestration.quality_task import QualityTask
 from sluice.orchestration.request import form
 from sluice.orchestration.tasks import ConnectedJob, ScriptJob, SubmittedJob
-from sluice.specs.project import Pipeline, Project
-from sluice.specs.settings import AirflowSettings, SparkSettings
 
 LONGEST_DELAY = timedelta(hours=1)
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -31,29 +30,28 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 def dags(config: Path) -> Iterator[DAG]:
     """A DAG for each pipeline declared in that folder."""
-    whole = project(config)
-    for pipeline in whole.pipelines.values():
+    whole = site(config)
+    for pipeline in whole.pipelines:
         yield dag(whole, pipeline, config)
 
 
 def maintenance(config: Path) -> DAG:
     """One DAG for the upkeep of all tables, daily; it competes with batches at the fence alone."""
-    whole = project(config)
+    whole = site(config)
     made = DAG(
         "sluice_maintenance",
         description="Puts many small files together. Changes no row.",
         schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC"),
         start_date=EPOCH,
         catchup=False,
-        default_args=_defaults(whole.airflow),
+        default_args=_defaults(whole.policy),
         tags=["sluice"],
     )
     with made:
-        for pipeline in whole.pipelines.values():
-            task = upkeep(whole, pipeline)
+        for pipeline in whole.pipelines:
             ScriptJob(
-                task_id=task.id,
-                work=task,
+                task_id=pipeline.upkeep.id,
+                work=pipeline.upkeep,
                 config=config,
                 max_active_tis_per_dag=1,
                 on_failure_callback=failed,
@@ -61,30 +59,33 @@ def maintenance(config: Path) -> DAG:
     return made
 
 
-def dag(whole: Project, pipeline: Pipeline, config: Path) -> DAG:
+def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
     """The pipeline's DAG."""
-    graph = task_graph(whole, pipeline)
+    graph = pipeline.graph
     made = DAG(
         pipeline.name,
         description=pipeline.description or None,
         doc_md=_page(graph),
-        schedule=_schedule(pipeline, graph),
+        schedule=_schedule(pipeline),
         start_date=pipeline.start_date,
         end_date=_last_start(pipeline),
         catchup=pipeline.catchup,
-        default_args=_defaults(pipeline.airflow),
-        params=form(graph.tables, has_intervals=pipeline.schedule.has_intervals),
-        deadline=deadline(pipeline.airflow),
-        tags=["sluice", *pipeline.airflow.tags],
+        default_args=_defaults(pipeline.policy),
+        deadline=deadline(pipeline.policy),
+        tags=["sluice", *pipeline.policy.tags],
     )
     with made:  # an operator takes the DAG's default arguments only when it is made in it
         for task in graph.tasks:
-            operator = _operator(task, whole.spark, config)
+            operator = _operator(task, whole, config)
             operator.set_upstream([made.get_task(above) for above in task.upstream])
+    # Parameters that are there before would be copied into every task; set as an attribute they
+    # would be checked against JSON Schema's own schema each time, half of what parsing costs.
+    params = form(graph.tables, has_intervals=pipeline.schedule is not None)
+    object.__setattr__(made, "params", params)
     return made
 
 
-def _operator(task: Task, spark: SparkSettings, config: Path) -> Any:
+def _operator(task: Task, whole: Site, config: Path) -> Any:
     common: dict[str, Any] = {"task_id": task.id, "work": task, "config": config}
     if task.kind is TaskKind.QUALITY:
         return QualityTask(trigger_rule=TriggerRule.ALL_DONE, **common)
@@ -96,28 +97,32 @@ def _operator(task: Task, spark: SparkSettings, config: Path) -> Any:
         "max_active_tis_per_dag": 1,
         "on_failure_callback": failed,
     }
-    if spark.engine == "connect":
-        return ConnectedJob(remote=spark.remote, **settings)
-    return SubmittedJob(master=spark.master, **settings)
+    if whole.engine == "connect":
+        return ConnectedJob(remote=whole.address, **settings)
+    return SubmittedJob(master=whole.address, **settings)
 
 
-def _schedule(pipeline: Pipeline, graph: TaskGraph) -> Any:
-    if not pipeline.schedule.has_intervals:
-        return whenever(graph.triggers)
-    expression, timezone = pipeline.schedule.expression, pipeline.schedule.timezone
+def _schedule(pipeline: Blueprint) -> Any:
+    if pipeline.schedule is None:
+        return whenever(pipeline.graph.triggers)
+    return _timetable(pipeline.schedule, pipeline.timezone)
+
+
+@cache
+def _timetable(expression: str, timezone: str) -> CronDataIntervalTimetable:
     return CronDataIntervalTimetable(expression, timezone=timezone)
 
 
-def _last_start(pipeline: Pipeline) -> datetime | None:
+def _last_start(pipeline: Blueprint) -> datetime | None:
     """Airflow's end date is the last at which an interval may start, ours where they all end."""
     return pipeline.end_date and pipeline.end_date - timedelta(microseconds=1)
 
 
-def _defaults(settings: AirflowSettings) -> dict[str, Any]:
+def _defaults(policy: Policy) -> dict[str, Any]:
     return {
-        "owner": settings.owner,
-        "retries": settings.retries,
-        "retry_delay": settings.retry_delay.timedelta,
+        "owner": policy.owner,
+        "retries": policy.retries,
+        "retry_delay": policy.retry_delay,
         "retry_exponential_backoff": 2,
         "max_retry_delay": LONGEST_DELAY,
     }

@@ -8,10 +8,11 @@ looks at those.
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import BaseDeadlineReference, DeadlineAlert, SyncCallback
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import BaseDeadlineReference, DeadlineAlert
 
 from sluice.orchestration.alerts import late
-from sluice.specs.settings import AirflowSettings
+from sluice.orchestration.blueprint import Policy
 
 WATCHED = frozenset({"scheduled", "asset_triggered"})
 
@@ -28,9 +29,9 @@ class Due(BaseDeadlineReference):  # type: ignore[misc]
         return datetime.now(UTC) if str(query.scalar()) in WATCHED else None
 
 
-def deadline(settings: AirflowSettings) -> DeadlineAlert | None:
-    """The alert of a pipeline with these settings."""
-    if settings.deadline is None:
+def deadline(policy: Policy) -> DeadlineAlert | None:
+    """The alert of a pipeline with that policy."""
+    if policy.deadline is None:
         return None
-    told = SyncCallback(late, {"limit": settings.deadline.text})
-    return DeadlineAlert(Due(), settings.deadline.timedelta, told, name="late")
+    told = SyncCallback(late, {"limit": policy.deadline_text})
+    return DeadlineAlert(Due(), policy.deadline, told, name="late")

@@ -10,10 +10,12 @@ last. What is read from another pipeline is no task here but a trigger.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from sluice.specs.graph import Graph
-from sluice.specs.project import Pipeline, Project
-from sluice.specs.table import Table
+if TYPE_CHECKING:
+    from sluice.specs.graph import Graph
+    from sluice.specs.project import Pipeline, Project
+    from sluice.specs.table import Table
 
 
 class TaskKind(StrEnum):
@@ -52,7 +54,7 @@ class TaskGraph:
         return tuple(table for task in self.tasks for table in task.tables)
 
 
-def task_graph(project: Project, pipeline: Pipeline) -> TaskGraph:
+def task_graph(project: "Project", pipeline: "Pipeline") -> TaskGraph:
     """What a run of that pipeline does."""
     tables = [table for table in project.graph.pipeline(pipeline.name) if table.is_stored]
     by_table = _is_by_table(project, pipeline)
@@ -66,18 +68,18 @@ def task_graph(project: Project, pipeline: Pipeline) -> TaskGraph:
     return TaskGraph(pipeline.name, (*work, quality), tuple(t for t in read if t not in own))
 
 
-def upkeep(project: Project, pipeline: Pipeline) -> Task:
+def upkeep(project: "Project", pipeline: "Pipeline") -> Task:
     """The task that keeps a pipeline's tables in order; it changes no row."""
     tables = tuple(t.id for t in project.graph.pipeline(pipeline.name) if t.is_stored)
     return Task(f"maintain.{pipeline.name}", TaskKind.MAINTAIN, pipeline.name, tables)
 
 
-def _is_by_table(project: Project, pipeline: Pipeline) -> bool:
+def _is_by_table(project: "Project", pipeline: "Pipeline") -> bool:
     asked = pipeline.airflow.tasks
     return asked == "table" or (asked == "auto" and project.spark.engine == "connect")
 
 
-def _halves(tables: Sequence[Table], graph: Graph) -> list[Task]:
+def _halves(tables: Sequence["Table"], graph: "Graph") -> list[Task]:
     views = [table for table in tables if table.is_view]
     outside = [table for table in tables if not table.is_view]
     return [
@@ -85,7 +87,7 @@ def _halves(tables: Sequence[Table], graph: Graph) -> list[Task]:
     ]
 
 
-def _task(tables: Sequence[Table], graph: Graph) -> Task:
+def _task(tables: Sequence["Table"], graph: "Graph") -> Task:
     """One that writes these tables; its id is that of the first."""
     first, written = tables[0], tuple(table.id for table in tables)
     read = dict.fromkeys(r for table in tables for r in _read(table, graph) if r not in written)
@@ -93,11 +95,11 @@ def _task(tables: Sequence[Table], graph: Graph) -> Task:
     return Task(f"{kind.value}.{first.name}", kind, first.pipeline, written, tuple(read))
 
 
-def _kind(table: Table) -> TaskKind:
+def _kind(table: "Table") -> TaskKind:
     return {"source": TaskKind.INGEST, "dimension": TaskKind.LOAD}.get(table.kind, TaskKind.ADVANCE)
 
 
-def _read(table: Table, graph: Graph) -> Iterator[str]:
+def _read(table: "Table", graph: "Graph") -> Iterator[str]:
     """The stored tables that a table is made from: a dimension view stands for its dimensions."""
     for name in table.inputs:
         read = graph.tables[name]

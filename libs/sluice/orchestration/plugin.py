@@ -16,7 +16,7 @@ ICON = (
     "stroke='{ink}' stroke-width='1.8' stroke-linecap='round'%3E"
     "%3Cpath d='M5 4v16M19 4v16M5 9h14M3 20c2-2 4-2 6 0s4 2 6 0 4-2 6 0'/%3E%3C/svg%3E"
 )
-ICONS = {"icon": ICON.format(ink="%2327427a"), "icon_dark_mode": ICON.format(ink="%23cfd9ec")}
+ICONS = {"icon": ICON.format(ink="%237c93b8"), "icon_dark_mode": ICON.format(ink="%23cfd9ec")}
 
 
 class Page:

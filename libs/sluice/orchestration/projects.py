@@ -2,16 +2,19 @@
 
 The scheduler reads it before it forks its workers, so tasks find it read; a file that changed since
 is seen by its size and time, and everything is read again. A pipeline with mistakes is left out, so
-that the others run on; `check` raises what is wrong with it.
+that the others run on. What reads it is imported only then: DAG files do without.
 """
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sluice.errors import ConfigError
-from sluice.specs.project import Project
-from sluice.specs.sound import load_sound
+
+if TYPE_CHECKING:
+    from sluice.specs.project import Project
 
 Stamp = tuple[str, int, int]
 
@@ -29,23 +32,29 @@ def airflows_config() -> Path:
     return config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py"))
 
 
-def project(config: Path) -> Project:
+def project(config: Path) -> "Project":
     """The project declared in that folder, as its files are now."""
-    return _loaded(config, _stamps(config))[0]
+    return _loaded(config, stamps(config))[0]
 
 
-def check(config: Path) -> None:
-    """Raises ConfigError with every mistake of that folder."""
-    error = _loaded(config, _stamps(config))[1]
-    if error:
-        raise error.with_traceback(None)
+def mistakes(config: Path) -> ConfigError | None:
+    """Every mistake of that folder, as its files are now."""
+    return _loaded(config, stamps(config))[1]
 
 
-def _stamps(config: Path) -> tuple[Stamp, ...]:
-    files = ((file, file.stat()) for file in sorted(config.rglob("*.y*ml")))
+def stamps(folder: Path, pattern: str = "*.y*ml") -> tuple[Stamp, ...]:
+    """The state of the files below a folder, without reading them."""
+    files = ((file, file.stat()) for file in sorted(folder.rglob(pattern)))
     return tuple((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in files)
 
 
+def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:
+    """The project as that environment has it, and the mistakes of what is left out."""
+    from sluice.specs.sound import load_sound
+
+    return load_sound(config, environ=environ)
+
+
 @lru_cache(maxsize=4)
-def _loaded(config: Path, stamps: tuple[Stamp, ...]) -> tuple[Project, ConfigError | None]:  # noqa: ARG001
-    return load_sound(config)
+def _loaded(config: Path, state: tuple[Stamp, ...]) -> tuple["Project", ConfigError | None]:  # noqa: ARG001
+    return loaded(config, os.environ)

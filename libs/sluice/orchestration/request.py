@@ -5,19 +5,23 @@ process, each by itself: nothing of them is ever a template or a part of a shell
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
 
 from sluice.errors import UsageError
 from sluice.orchestration.commands import Run
-from sluice.specs.interval import Interval, parse_time
+
+if TYPE_CHECKING:
+    from sluice.specs.interval import Interval
 
 Context = Mapping[str, Any]
-TIME = {"type": ["null", "string"], "format": "date-time"}
+MOMENT = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?$"
+TIME = {"type": ["null", "string"], "format": "date-time", "pattern": MOMENT}
 
 
-def form(tables: Iterable[str], *, has_intervals: bool) -> dict[str, Param]:
+def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
     """The parameters of a pipeline with these tables."""
     names = sorted(table.partition(".")[2] for table in tables)
     bounds = {"start": START, "end": END} if has_intervals else {}
@@ -28,11 +32,13 @@ def form(tables: Iterable[str], *, has_intervals: bool) -> dict[str, Param]:
         "title": "Only these tables",
         "description": "Tables to bring up to date. Empty: all of them.",
     }
-    return {
-        **{name: Param(None, **TIME, **words) for name, words in bounds.items()},
-        "only": Param(None, **only),
-        "full_refresh": Param(False, type="boolean", **FULL_REFRESH),
-    }
+    return ParamsDict(
+        {
+            **{name: Param(None, **TIME, **words) for name, words in bounds.items()},
+            "only": Param(None, **only),
+            "full_refresh": Param(False, type="boolean", **FULL_REFRESH),
+        }
+    )
 
 
 START = {
@@ -60,10 +66,12 @@ def asked(context: Context) -> Run:
     )
 
 
-def _interval(run: Any, start: str | None, end: str | None) -> Interval | None:
+def _interval(run: Any, start: str | None, end: str | None) -> "Interval | None":
+    from sluice.specs.interval import Interval  # a DAG file does without
+
     if start and end:
-        return Interval(parse_time(start), parse_time(end))
+        return Interval.parse(start, end)
     if start or end:
         raise UsageError("a run takes both start and end, or neither", hint="give the other one")
-    start, end = run.data_interval_start, run.data_interval_end
-    return Interval(start, end) if start and end and start < end else None
+    first, last = run.data_interval_start, run.data_interval_end
+    return Interval(first, last) if first and last and first < last else None

@@ -27,7 +27,6 @@ from sluice.orchestration.commands import Command, Run, job
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.launch import launch_settings
 from sluice.orchestration.outcome import Outcome, Report, check, sentence
-from sluice.orchestration.pins import VERSIONS, at_start, left_by
 from sluice.orchestration.projects import project
 from sluice.orchestration.request import asked
 
@@ -79,11 +78,15 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             return check(Outcome.read(file), failure)
 
     def _hand_on_versions(self, context: Context, reports: Iterable[Report] = ()) -> None:
+        from sluice.orchestration.pins import VERSIONS, left_by
+
         if versions := left_by(project(self.config), self.work, reports):
             context["ti"].xcom_push(VERSIONS, versions)
 
     def _pins(self, context: Context) -> dict[str, int]:
         """The versions that the whole run looks up."""
+        from sluice.orchestration.pins import VERSIONS, at_start
+
         started = context["dag_run"].start_date
         pins = at_start(project(self.config), self.work, started)
         loads = [task for task in self.work.upstream if task.startswith(LOADING)]

@@ -16,10 +16,9 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.status import HTTP_404_NOT_FOUND
 
-from sluice.errors import ConfigError
 from sluice.orchestration.page.facts import Pipeline, pipeline, table
 from sluice.orchestration.page.rendering import render
-from sluice.orchestration.projects import airflows_config, check, project
+from sluice.orchestration.projects import airflows_config, mistakes, project
 from sluice.reporting.publish import report_folder
 from sluice.specs.project import Project
 
@@ -41,13 +40,9 @@ app = FastAPI(
 @app.get("/")
 def overview(request: Request, user: User) -> Response:
     """Every pipeline that the user may see, with where its tables stand."""
-    declared, mistakes = _project(), ""
-    try:
-        check(airflows_config())
-    except ConfigError as error:
-        mistakes = str(error)
+    declared, wrong = _project(), mistakes(airflows_config())
     shown = [_pipeline(declared, name) for name in declared.pipelines if _may_see(user, name)]
-    return _page(request, "overview", pipelines=shown, mistakes=mistakes)
+    return _page(request, "overview", pipelines=shown, mistakes=str(wrong or ""))
 
 
 @app.get("/pipelines/{name}")

@@ -81,7 +81,7 @@ def _bars(rows: list[tuple[int, Row]], measure: str, hidden: set[Any]) -> Iterat
         number = _number(row.get(measure))
         share = round(abs(number) / most, 4) if number is not None and most else None
         value = row.get(measure) if measure else ""
-        yield Bar(rank, _text(row[names[0]]) if names else "", _text(value), share)
+        yield Bar(rank, str(row[names[0]]) if names else "", _text(value), share)
 
 
 def _number(value: Any) -> float | None:

@@ -1,0 +1,31 @@
+"""Becomes a Spark Connect server by the project's settings, on every address of its container.
+
+The protocol has no login: whoever reaches the port may read and write the lake, so only the
+services of the deployment share its network.
+"""
+
+import os
+
+from sluice.runtime.java import environment
+from sluice.runtime.session import local_conf
+from sluice.specs.project import load
+
+SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+def main() -> None:
+    """Replaces this process by the server."""
+    conf = {
+        **local_conf(load(os.environ["SLUICE_CONFIG"]).spark),
+        "spark.connect.grpc.binding.address": "0.0.0.0",
+        "spark.connect.grpc.binding.port": os.environ["SLUICE_PORT"],
+        "spark.driver.host": os.environ["HOSTNAME"],
+        "spark.driver.bindAddress": "0.0.0.0",
+    }
+    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    command = ["spark-submit", "--class", SERVER, *settings, "spark-internal"]
+    os.execvpe(command[0], command, {**os.environ, **environment()})
+
+
+if __name__ == "__main__":
+    main()

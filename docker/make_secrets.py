@@ -1,0 +1,36 @@
+"""Makes the secrets of a deployment on its first start: one file each, for its user alone.
+
+`python make_secrets.py FOLDER`. Files that are there are left alone, so it is safe to repeat.
+"""
+
+import json
+import os
+import sys
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from secrets import token_bytes, token_urlsafe
+
+KEYS = ("fernet", "jwt", "session")
+
+
+def main() -> None:
+    """Makes what is missing, and says where the password of `admin` is."""
+    folder = Path(sys.argv[1])
+    database = token_urlsafe(24)
+    _keep(folder / "postgres", database)
+    known = (folder / "postgres").read_text("utf-8")
+    _keep(folder / "database", f"postgresql+psycopg2://airflow:{known}@postgres/airflow")
+    _keep(folder / "passwords.json", json.dumps({"admin": token_urlsafe(12)}))
+    for name in KEYS:
+        _keep(folder / name, urlsafe_b64encode(token_bytes(32)).decode())
+    print(f"the password of admin is in {folder / 'passwords.json'}")
+
+
+def _keep(file: Path, text: str) -> None:
+    if not file.exists():
+        with os.fdopen(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as handle:
+            handle.write(text)
+
+
+if __name__ == "__main__":
+    main()

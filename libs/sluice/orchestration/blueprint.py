@@ -1,0 +1,173 @@
+"""What DAGs are made from, as plain data: the part of the configuration that Airflow is told.
+
+A DAG file is read every few seconds, each time by a process that has imported little, while loading
+the configuration means to parse and check it whole. So what DAGs need of it is kept as JSON in
+Airflow's own folder, for as long as no file of the configuration, no environment variable that it
+names and no file of this package changes.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from sluice.errors import ConfigError
+from sluice.orchestration.graph import Task, TaskGraph, task_graph, upkeep
+from sluice.orchestration.projects import loaded, stamps
+
+if TYPE_CHECKING:
+    from sluice.specs.project import Pipeline, Project
+    from sluice.specs.settings import AirflowSettings
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How tasks are run, and when a run is late."""
+
+    owner: str
+    tags: tuple[str, ...]
+    retries: int
+    retry_delay: timedelta
+    deadline: timedelta | None
+    deadline_text: str
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """One pipeline; `schedule` is a cron expression, or None: it runs when assets change."""
+
+    name: str
+    description: str
+    schedule: str | None
+    timezone: str
+    start_date: datetime | None
+    end_date: datetime | None
+    catchup: bool
+    policy: Policy
+    graph: TaskGraph
+    upkeep: Task
+
+
+@dataclass(frozen=True)
+class Site:
+    """All pipelines, the engine of their jobs with its address, and the mistakes of others."""
+
+    engine: str
+    address: str
+    policy: Policy
+    pipelines: tuple[Blueprint, ...]
+    mistakes: tuple[str, ...] = ()
+    hint: str = ""
+
+
+def site(config: Path) -> Site:
+    """What the configuration in that folder asks for, as its files are now."""
+    files = (*stamps(config), *stamps(PACKAGE, "*.py"))
+    state = hashlib.sha256(repr((str(config), files)).encode()).hexdigest()
+    kept = _folder() / f"{hashlib.sha256(str(config).encode()).hexdigest()[:16]}.json"
+    return _kept(kept, state) or _made(config, kept, state)
+
+
+def check(config: Path) -> None:
+    """Raises ConfigError with every mistake of that folder."""
+    found = site(config)
+    if found.mistakes:
+        raise ConfigError(found.mistakes, hint=found.hint)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A site, and the state that it belongs to."""
+
+    state: str
+    environ: dict[str, str | None]
+    site: Site
+
+
+@dataclass(frozen=True)
+class _Noting(Mapping[str, str]):
+    """The environment; notes which variables were asked for, and what they were."""
+
+    asked: dict[str, str | None] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> str:
+        self.asked[name] = os.environ.get(name)
+        return os.environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
+
+
+def _folder() -> Path:
+    return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "sluice"
+
+
+def _kept(file: Path, state: str) -> Site | None:
+    with suppress(OSError, ValueError):
+        found = TypeAdapter(_Kept).validate_json(file.read_bytes())
+        is_same = all(os.environ.get(name) == value for name, value in found.environ.items())
+        return found.site if found.state == state and is_same else None
+    return None
+
+
+def _made(config: Path, file: Path, state: str) -> Site:
+    environ = _Noting()
+    made = _site(*loaded(config, environ))
+    text = TypeAdapter(_Kept).dump_json(_Kept(state, environ.asked, made))
+    with suppress(OSError):  # a folder that can't be written costs time, not more
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_suffix(f".{os.getpid()}")
+        draft.write_bytes(text)
+        draft.replace(file)
+    return made
+
+
+def _site(project: "Project", error: ConfigError | None) -> Site:
+    spark = project.spark
+    return Site(
+        spark.engine,
+        spark.remote if spark.engine == "connect" else spark.master,
+        _policy(project.airflow),
+        tuple(_blueprint(project, pipeline) for pipeline in project.pipelines.values()),
+        error.mistakes if error else (),
+        error.hint if error else "",
+    )
+
+
+def _blueprint(project: "Project", pipeline: "Pipeline") -> Blueprint:
+    schedule = pipeline.schedule
+    return Blueprint(
+        pipeline.name,
+        pipeline.description,
+        schedule.expression if schedule.has_intervals else None,
+        schedule.timezone,
+        pipeline.start_date,
+        pipeline.end_date,
+        pipeline.catchup,
+        _policy(pipeline.airflow),
+        task_graph(project, pipeline),
+        upkeep(project, pipeline),
+    )
+
+
+def _policy(settings: "AirflowSettings") -> Policy:
+    limit = settings.deadline
+    return Policy(
+        settings.owner,
+        settings.tags,
+        settings.retries,
+        settings.retry_delay.timedelta,
+        limit.timedelta if limit else None,
+        limit.text if limit else "",
+    )

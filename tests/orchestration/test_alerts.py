@@ -1,0 +1,56 @@
+"""What the person on call is told."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException
+
+from sluice.orchestration.alerts import of_delay, of_failure
+from sluice.orchestration.graph import Task, TaskKind
+from sluice.orchestration.outcome import JobFailed, JobRefused, Outcome
+from sluice.specs.interval import parse_time
+
+HALF = Task("advance", TaskKind.ADVANCE, "shop", ("shop.sums", "shop.best"))
+SALES = Task("ingest.sales", TaskKind.INGEST, "shop", ("shop.sales",))
+
+
+def context(task: Task, error: BaseException | None) -> dict[str, Any]:
+    start, end = parse_time("2024-01-01"), parse_time("2024-01-02")
+    run = SimpleNamespace(data_interval_start=start, data_interval_end=end)
+    told = {"task": SimpleNamespace(work=task), "exception": error}
+    return {**told, "run_id": "r1", "dag_run": run, "ti": SimpleNamespace(log_url="http://log")}
+
+
+def test_an_alert_names_the_tables_that_failed_the_reason_and_the_next_command() -> None:
+    lost = Outcome(
+        error="its feed is gone", hint="run `sluice rebuild best`", failed=("shop.best",)
+    )
+    alert = of_failure(context(HALF, JobRefused(lost)))
+    assert alert.text == (
+        "shop.best failed in shop, r1, task advance\n"
+        "why: its feed is gone\n"
+        "next: run `sluice rebuild best`; then clear the task with what follows it, "
+        "or run `sluice advance shop.best`"
+    )
+    assert alert.url == "http://log"
+
+
+def test_a_source_is_delivered_again_with_what_follows_it() -> None:
+    alert = of_failure(context(SALES, JobFailed(Outcome(error="no route to the store"))))
+    command = "sluice run shop --start 2024-01-01T00:00:00+00:00 --end 2024-01-02T00:00:00+00:00"
+    assert alert.next == f"clear the task with what follows it, or run `{command}`"
+
+
+@pytest.mark.parametrize("error", [AirflowException("exited with -9"), None])
+def test_a_job_that_left_no_word_is_told_of_with_all_its_tables(error: Any) -> None:
+    alert = of_failure(context(HALF, error))
+    assert alert.tables == ("shop.sums", "shop.best")
+    assert alert.why in ("exited with -9", "it was killed")
+
+
+def test_a_late_run_is_named_with_its_limit() -> None:
+    run = {"dag_id": "shop", "dag_run_id": "r1", "state": "running", "start_date": "2024-01-02"}
+    alert = of_delay(run, "2 hours")
+    assert alert.what == "shop is late: r1 has not ended 2 hours after it was due"
+    assert "sluice status" in alert.next
