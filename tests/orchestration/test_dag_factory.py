@@ -8,7 +8,7 @@ from airflow.sdk import DAG, TriggerRule
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.interval import CronDataIntervalTimetable
 
-from sluice.orchestration.dag_factory import dags
+from sluice.orchestration.dag_factory import dags, maintenance
 
 from .conftest import SHOP, Configured
 
@@ -94,3 +94,16 @@ def test_airflow_can_store_every_dag(configured: Configured, settings: str) -> N
     for dag in dags_of(configured(settings)).values():
         stored = DagSerialization.to_dict(dag)
         assert set(DagSerialization.from_dict(stored).task_dict) == set(dag.task_dict)
+
+
+def test_upkeep_looks_at_whole_tables_where_something_is_expected_of_them(
+    configured: Configured,
+) -> None:
+    rule = "expect: [{type: expect_table_row_count_to_be_between, min_value: 1, over: table}]"
+    text = SHOP.replace("    key:", f"    {rule}\n    key:", 1)
+    assert text != SHOP
+    asked, silent = maintenance(configured(CONNECT, shop=text)), maintenance(configured(CONNECT))
+    assert set(asked.task_ids) - set(silent.task_ids) == {"sweep.shop"}
+    task = asked.get_task("sweep.shop")
+    assert (task.outlets, len(task.work.tables)) == ([], 1)
+    DagSerialization.to_dict(asked)

@@ -31,7 +31,7 @@ def test_the_newest_results_are_rendered_by_great_expectations() -> None:
     old = kept([failed], NOW - dt.timedelta(days=1))
     made = data_docs.pages({"shop.sales": [*old, *kept([failed, counted], NOW)], "shop.empty": []})
     (name, html) = next(iter(made.items()))
-    assert (len(made), name) == (1, "data_docs/shop.sales.html")
+    assert (len(made), name) == (1, "data_docs.shop.sales.html")
     for part in ("shop.sales", "price", "-7", "run-1"):
         assert part in html
 

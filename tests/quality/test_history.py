@@ -2,7 +2,11 @@
 
 import datetime as dt
 import json
+from pathlib import Path
 
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
 from tests.quality.rows import expect
 
 from sluice.quality import history
@@ -10,6 +14,7 @@ from sluice.quality.counts import RowCounts
 from sluice.quality.results import row_outcome
 from sluice.quality.row_rules import compile_row_rule
 from sluice.quality.verdict import Verdict
+from sluice.storage.arrow import append_rows, read_rows, tidy_rows
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 RULE = compile_row_rule(expect("column_values_to_be_between", "stop", column="a", min_value=0))
@@ -42,3 +47,40 @@ def test_a_verdict_becomes_one_row_per_expectation() -> None:
 def test_nothing_expected_leaves_no_row() -> None:
     table = history.rows(Verdict("retail.sales", 3, 3, ()), run="r", batch=1, checked_at=DAY)
     assert (table.num_rows, table.schema) == (0, history.SCHEMA)
+
+
+def kept(nth: int, table: str = "sales", says: str = "fine") -> pa.Table:
+    at = DAY + dt.timedelta(minutes=nth)
+    row = {"pipeline": "retail", "table": table, "says": says, "batch": nth, "checked_at": at}
+    return pa.Table.from_pylist([row], schema=history.SCHEMA)
+
+
+def test_of_each_expectation_the_newest_results_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "KEPT", 2)
+    rows = [kept(0), kept(3), kept(1), kept(2), kept(0, "items"), kept(0, says="rare")]
+    found = history.newest(pa.concat_tables(rows)).to_pylist()
+    assert sorted((row["table"], row["says"], row["batch"]) for row in found) == [
+        ("items", "fine", 0),
+        ("sales", "fine", 2),
+        ("sales", "fine", 3),
+        ("sales", "rare", 0),
+    ]
+
+
+def test_results_are_put_together_in_one_file_and_none_that_comes_meanwhile_is_lost(
+    tmp_path: Path,
+) -> None:
+    uri, came = str(tmp_path / "results"), []
+    for nth in range(4):
+        append_rows(uri, kept(nth))
+
+    def keep(rows: pa.Table) -> pa.Table:
+        if not came:
+            came.append(append_rows(uri, kept(9)))  # another batch, in between
+        return history.newest(rows)
+
+    tidy_rows(uri, 5, keep)
+    assert len(DeltaTable(uri).file_uris()) == 4  # not many yet
+    tidy_rows(uri, 4, keep)
+    assert len(DeltaTable(uri).file_uris()) == 1
+    assert sorted(row["batch"] for row in read_rows(uri)) == [0, 1, 2, 3, 9]

@@ -56,5 +56,5 @@ def test_the_report_of_a_lake_looks_at_whole_tables_and_has_data_docs_if_wanted(
     assert "Data Docs" not in page
     wanted = project.quality.model_copy(update={"data_docs": True})
     publish(project.model_copy(update={"quality": wanted}))
-    assert 'href="data_docs/shop.sales.html"' in (index.parent / "shop.sales.html").read_text()
-    assert (index.parent / "data_docs" / "shop.sales.html").exists()
+    assert 'href="data_docs.shop.sales.html"' in (index.parent / "shop.sales.html").read_text()
+    assert (index.parent / "data_docs.shop.sales.html").exists()

@@ -1,6 +1,9 @@
 """What is expected over whole tables: by Arrow as by Spark, and against what a view has read."""
 
 import datetime as dt
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -9,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
+from deltalake import DeltaTable
 from tests.quality.rows import SCHEMA, expect, random_rows
 from tests.reporting import lake
 
+from sluice.cli.main import main
 from sluice.quality.gate import Gate
 from sluice.quality.history import TABLE
-from sluice.quality.results import Outcome
+from sluice.quality.results import Outcome, uniqueness_outcome
+from sluice.quality.suite import build_suite
+from sluice.quality.uniqueness import Repeats
 from sluice.reporting.stored import Stored
 from sluice.reporting.sweep import _Checks, sweep
 from sluice.runtime.session import Spark
@@ -108,8 +116,9 @@ def test_a_full_sweep_takes_spark_for_what_needs_it(tmp_path: Path, spark: "Spar
     other = whole(type="expect_table_row_count_to_equal", value=3)
     project = lake.declare(tmp_path, ", ".join([*rules, other]))
     lake.put(project, "sales", lake.sales({}, sale(1)))
-    told = full_sweep(Spark(project.spark), project, project.graph.table("sales"))
-    assert [t.partition(": expected that ")[2] for t in told] == [
+    swept = full_sweep(Spark(project.spark), project, project.graph.table("sales"))
+    assert (swept.table, swept.expectations) == ("shop.sales", 2)
+    assert [t.partition(": expected that ")[2] for t in swept.unmet] == [
         "row count is 3, over the whole table: 2",
         "id is not null, over the whole table: 1 of 2 rows unexpected (50 %)",
     ]
@@ -168,3 +177,91 @@ def test_a_table_that_is_not_built_has_nothing_to_check(tmp_path: Path) -> None:
     rule = whole(type="expect_table_row_count_to_equal", value=3)
     project = lake.declare(tmp_path, rule)
     assert sweep(project, project.graph.table("sales")) == ()
+
+
+def test_the_job_and_the_command_look_at_whole_tables(tmp_path: Path) -> None:
+    rule = whole(type="expect_table_row_count_to_equal", value=3)
+    project = lake.declare(tmp_path, rule)
+    lake.put(project, "sales", lake.sales(sale(1)))
+    asked = ("--config", str(tmp_path / "config"))
+    job = [sys.executable, "jobs/sweep.py", "shop.sales", *asked, "--run-id", "night"]
+    done = subprocess.run(job, check=True, capture_output=True, text=True)
+    (report,) = json.loads(done.stdout.splitlines()[-1])["reports"]
+    told = "shop.sales: expected that row count is 3, over the whole table: 1"
+    assert report == {"table": "shop.sales", "expectations": 1, "unmet": [told]}
+    said = CliRunner().invoke(main, ["sweep", *asked])
+    assert said.output.splitlines() == [told, "1 expectation of whole tables looked at, 1 not met"]
+    kept = read_rows(f"{layout(project).root}/{TABLE}")
+    assert sorted(row["run"] for row in kept) == ["night", "sweep"]
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table is one that is too large to be read between sweeps."""
+    monkeypatch.setattr("sluice.reporting.stored.SMALL_BYTES", 0)
+    monkeypatch.setattr(Stored, "rows", None)
+
+
+def told(project: Any, name: str = "sales", **how: Any) -> dict[str, str]:
+    """What the newest look at a whole table observed, by expectation."""
+    results = f"{layout(project).root}/{TABLE}"
+    now = NOW + dt.timedelta(microseconds=len(read_rows(results)))
+    sweep(project, project.graph.table(name), now=now, **how)
+    newest = (row for row in read_rows(results) if row["checked_at"] == now)
+    return {row["says"].partition(",")[0]: row["observed"] for row in newest}
+
+
+@pytest.mark.usefixtures("large")
+def test_statistics_answer_for_what_is_large(tmp_path: Path) -> None:
+    rules = [
+        whole(type="expect_column_max_to_be_between", column="at", min_value="now - 36 hours"),
+        whole(type="expect_column_min_to_be_between", column="price", min_value=0),
+        whole(
+            type="expect_column_proportion_of_non_null_values_to_be_between",
+            column="item",
+            min_value=0.5,
+        ),
+        whole(type="expect_column_max_to_be_between", column="weight", max_value=9),
+    ]
+    project = lake.declare(tmp_path, ", ".join(rules))
+    exact = NOW.replace(microsecond=123456)
+    lake.put(project, "sales", lake.sales(sale(1, "7.25"), sale(2, "-1.50")))
+    lake.put(project, "sales", lake.sales(sale(3, at=exact), {"id": 4}))
+    found = told(project)
+    assert found == {
+        "max of at is at least 2017-03-08T00:00:00+00:00": exact.isoformat(),
+        "min of price is at least 0": "-1.5",
+        "proportion of non null values of item is at least 0.5": "0.75",
+    }
+
+
+@pytest.mark.usefixtures("large")
+def test_a_sum_and_unique_values_go_on_from_the_last_full_look(tmp_path: Path) -> None:
+    """What is expected of a large table is answered from its changes, as a full look would."""
+    rules = [
+        whole(type="expect_column_sum_to_be_between", column="price", max_value=100),
+        whole(type="expect_column_mean_to_be_between", column="price", max_value=100),
+        whole(type="expect_column_values_to_be_unique", column="id"),
+        whole(type="expect_column_values_to_be_unique", column="item"),
+    ]
+    project = lake.declare(tmp_path, ", ".join(rules))
+    uri = lake.put(project, "sales", lake.sales(sale(1, "1.10"), sale(2, "2.20")))
+    DeltaTable(uri).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    assert told(project) == {}
+
+    def judge(uri: str, version: int, expected: Sequence[Expectation]) -> Sequence[Outcome]:
+        rules = build_suite("shop.sales", expected).uniqueness
+        return [uniqueness_outcome(rule, Repeats(2, 2, 2, 0, ())) for rule in rules]
+
+    assert told(project, judge=judge)["sum of price is at most 100"] == "3.3"
+    lake.put(project, "sales", lake.sales(sale(3, "3.30")))
+    DeltaTable(uri).delete("id = 1")
+    lake.put(project, "sales", lake.sales(sale(4, "4.00"), sale(3, "0.50")))
+    assert told(project) == {
+        "sum of price is at most 100": "10.0",
+        "mean of price is at most 100": "2.5",
+        "id is unique": "2 of 4 rows unexpected (50 %)",
+        "item is unique": "4 of 4 rows unexpected (100 %)",
+    }
+    lake.put(project, "sales", lake.sales(sale(5, "0.25")))
+    assert set(told(project)) == {"sum of price is at most 100", "mean of price is at most 100"}

@@ -186,9 +186,11 @@ def test_the_wrong_delimiter_and_the_wrong_header_name_the_file(files: Files) ->
         files.read("csv")
 
 
-def test_an_empty_csv_file_and_a_header_alone_hold_no_rows(files: Files) -> None:
+def test_an_empty_file_is_told_and_a_header_alone_holds_no_rows(files: Files) -> None:
     files.put(a_csv="", b_csv="id,t,d\n", c_csv="id,t,d\n1,a,1\n")
-    assert files.good("csv") == [(1, "a", Decimal("1.00"))]
+    rows, bad = files.rows("csv")
+    assert rows == [(1, "a", Decimal("1.00"))]
+    assert bad == [("the file can't be read: it is empty", None)]
 
 
 def test_csv_holds_no_nested_values(files: Files) -> None:

@@ -21,13 +21,14 @@ from sluice.runtime.batch import Run
 from sluice.runtime.maintain import Upkeep
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.runtime.sweep import Swept
 from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Project
 from sluice.specs.sound import load_sound
 from sluice.specs.table import Table
 
-Report = BatchReport | Upkeep
+Report = BatchReport | Upkeep | Swept
 
 
 @dataclass(frozen=True)

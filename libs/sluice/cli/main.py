@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "load": ("sluice.cli.runs:load", "Load a dimension."),
     "advance": ("sluice.cli.runs:advance", "Bring views up to their inputs."),
     "replay": ("sluice.cli.quality:replay", "Read again what has rows in quarantine."),
+    "sweep": ("sluice.cli.quality:sweep", "Look at what is expected of whole tables."),
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
     "maintain": ("sluice.cli.views:maintain", "Put many small files together; no row changes."),

@@ -1,17 +1,21 @@
 """The commands about data quality."""
 
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from uuid import uuid4
 
 import click
 
 from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format
+from sluice.cli.output import Format, counted, write_rows
 from sluice.cli.progress import summary
+from sluice.reporting.sweep import whole_table
 from sluice.runtime.batch import Run
 from sluice.runtime.replay import replay as replay_intervals
 from sluice.runtime.replay import to_replay
-from sluice.runtime.session import with_spark
+from sluice.runtime.session import Spark, with_spark
+from sluice.runtime.sweep import Swept
+from sluice.runtime.sweep import sweep as sweep_table
 from sluice.specs.interval import parse_time
 from sluice.specs.project import load
 
@@ -38,3 +42,29 @@ def replay(source: str, start: str | None, end: str | None, format_: Format, con
     summary(reports, format_)
     if format_ is Format.TABLE and not intervals:
         click.echo(f"{table.id} has no rows in quarantine there")
+
+
+@click.command()
+@click.argument("table", required=False)
+@format_option
+@config_option
+def sweep(table: str | None, format_: Format, config: str) -> None:
+    """Look at what is expected of the whole of TABLE, or of every table (`over: table`).
+
+    Results are kept for the report; what is not met is told, and changes nothing.
+    """
+    project = load(config)
+    chosen = [project.graph.table(table)] if table else project.graph.tables.values()
+    tables = [t for t in chosen if whole_table(t)]
+
+    def work(spark: Spark) -> list[Swept]:
+        return [sweep_table(spark, project, t, "sweep") for t in tables]
+
+    found = with_spark(project.spark, work) if tables else []
+    if format_ is not Format.TABLE:
+        write_rows([asdict(swept) for swept in found], [f.name for f in fields(Swept)], format_)
+        return
+    for unmet in (unmet for swept in found for unmet in swept.unmet):
+        click.echo(unmet)
+    looked_at = counted(sum(swept.expectations for swept in found), "expectation")
+    click.echo(f"{looked_at} of whole tables looked at, {sum(len(s.unmet) for s in found)} not met")

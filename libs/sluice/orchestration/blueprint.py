@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from sluice.errors import ConfigError
-from sluice.orchestration.graph import Task, TaskGraph, task_graph, upkeep
+from sluice.orchestration.graph import Task, TaskGraph, sweep, task_graph, upkeep
 from sluice.orchestration.projects import loaded, stamps
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Blueprint:
     policy: Policy
     graph: TaskGraph
     upkeep: Task
+    sweep: Task | None
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ def _blueprint(project: "Project", pipeline: "Pipeline") -> Blueprint:
         _policy(pipeline.airflow),
         task_graph(project, pipeline),
         upkeep(project, pipeline),
+        sweep(project, pipeline),
     )
 
 

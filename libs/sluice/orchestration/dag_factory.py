@@ -40,7 +40,7 @@ def maintenance(config: Path) -> DAG:
     whole = site(config)
     made = DAG(
         "sluice_maintenance",
-        description="Puts many small files together. Changes no row.",
+        description="Puts many small files together, looks at whole tables. Changes no row.",
         schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC"),
         start_date=EPOCH,
         catchup=False,
@@ -56,6 +56,8 @@ def maintenance(config: Path) -> DAG:
                 max_active_tis_per_dag=1,
                 on_failure_callback=failed,
             )
+            if pipeline.sweep:
+                _operator(pipeline.sweep, whole, config)
     return made
 
 
@@ -89,10 +91,11 @@ def _operator(task: Task, whole: Site, config: Path) -> Any:
     common: dict[str, Any] = {"task_id": task.id, "work": task, "config": config}
     if task.kind is TaskKind.QUALITY:
         return QualityTask(trigger_rule=TriggerRule.ALL_DONE, **common)
+    is_sweep = task.kind is TaskKind.SWEEP
     settings = {
         **common,
-        "inlets": [asset(table) for table in task.reads],
-        "outlets": [asset(table) for table in task.tables],
+        "inlets": [asset(table) for table in (task.tables if is_sweep else task.reads)],
+        "outlets": [] if is_sweep else [asset(table) for table in task.tables],
         "trigger_rule": TriggerRule.NONE_FAILED,
         "max_active_tis_per_dag": 1,
         "on_failure_callback": failed,
@@ -135,4 +138,5 @@ def _page(graph: TaskGraph) -> str:
 
 ADVICE = """A backfill replaces what its intervals delivered, and the views follow.
 To correct days that ran already, choose **All Runs** in the backfill dialog:
-*Missing Runs*, its default, skips them. The tab **Sluice** shows the tables as they stand."""
+*Missing Runs*, its default, skips them. The tab **Sluice** shows the tables as they stand,
+the [quality report](/sluice/report/index.html) what was expected of them and what came."""

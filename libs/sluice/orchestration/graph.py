@@ -26,6 +26,7 @@ class TaskKind(StrEnum):
     ADVANCE = "advance"
     QUALITY = "quality"
     MAINTAIN = "maintain"
+    SWEEP = "sweep"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,14 @@ def upkeep(project: "Project", pipeline: "Pipeline") -> Task:
     """The task that keeps a pipeline's tables in order; it changes no row."""
     tables = tuple(t.id for t in project.graph.pipeline(pipeline.name) if t.is_stored)
     return Task(f"maintain.{pipeline.name}", TaskKind.MAINTAIN, pipeline.name, tables)
+
+
+def sweep(project: "Project", pipeline: "Pipeline") -> Task | None:
+    """The task that looks at what is expected of whole tables; None if nothing is."""
+    tables = (t for t in project.graph.pipeline(pipeline.name) if t.is_stored)
+    expected = {t.id: getattr(t.spec, "expect", ()) for t in tables}
+    judged = tuple(name for name, of in expected.items() if any(e.over == "table" for e in of))
+    return Task(f"sweep.{pipeline.name}", TaskKind.SWEEP, pipeline.name, judged) if judged else None
 
 
 def _is_by_table(project: "Project", pipeline: "Pipeline") -> bool:

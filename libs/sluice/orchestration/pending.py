@@ -37,7 +37,7 @@ def pending_of(project: Project, task: Task, run: Run) -> Pending:
 
     Of several views that follow each other, the later have something to do if an earlier has.
     """
-    if task.kind is TaskKind.MAINTAIN:
+    if task.kind in (TaskKind.MAINTAIN, TaskKind.SWEEP):
         return Pending(task.tables, "")
     chosen = tuple(filter(run.is_about, task.tables))
     if not chosen:

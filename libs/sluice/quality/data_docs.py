@@ -12,7 +12,7 @@ from sluice.quality.checks import newest
 from sluice.quality.comparison import SUM
 from sluice.quality.engine import load
 
-FOLDER = "data_docs"
+PREFIX = "data_docs"
 Row = Mapping[str, Any]
 
 
@@ -26,8 +26,8 @@ def pages(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
 
 
 def file_of(table: str) -> str:
-    """The file of a table's page, from the report's folder."""
-    return f"{FOLDER}/{table}.html"
+    """The file of a table's page, beside the report's."""
+    return f"{PREFIX}.{table}.html"
 
 
 def _page(name: str, rows: Sequence[Row]) -> str:

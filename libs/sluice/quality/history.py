@@ -1,21 +1,26 @@
 """What the gate found, kept: one row per expectation and batch, for reports and for trends.
 
-The table lies at `<lake>/__quality/results` and is only appended to. The rows are Arrow, because
-whoever appends them needs no Spark for it. A batch that is run again leaves its rows twice; readers
-take the last `checked_at` of a (table, interval_start, expectation).
+The table lies at `<lake>/__quality/results`. Batches append to it; `newest` says what is kept when
+it is put together now and then, so that reading it costs the same after a year. The rows are Arrow,
+because whoever appends them needs no Spark for it. A batch that is run again leaves its rows twice;
+readers take the last `checked_at` of a (table, interval_start, expectation).
 """
 
 import datetime as dt
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from sluice.quality.results import Outcome
     from sluice.quality.verdict import Verdict
 
 TABLE = "__quality/results"
+KEY = ("pipeline", "table", "expectation", "says")
+KEPT, MANY_FILES = 120, 64
 TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [
@@ -56,6 +61,17 @@ def rows(
         "checked_at": checked_at,
     }
     return pa.Table.from_pylist([common | _row(o) for o in verdict.outcomes], schema=SCHEMA)
+
+
+def newest(rows: pa.Table) -> pa.Table:
+    """The newest KEPT results of each expectation."""
+    ordered = rows.sort_by([("checked_at", "descending")])
+    seen: Counter[tuple[Any, ...]] = Counter()
+    nth = []
+    for key in zip(*(ordered[c].to_pylist() for c in KEY), strict=True):
+        nth.append(seen[key])
+        seen[key] += 1
+    return ordered.filter(pc.less(pa.array(nth, pa.int64()), KEPT))
 
 
 def _row(outcome: "Outcome") -> dict[str, Any]:

@@ -6,7 +6,7 @@ expected over whole tables is checked first, as far as it takes no Spark.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from sluice.quality import data_docs, facts
 from sluice.quality.digest import TableFacts
+from sluice.quality.history import MANY_FILES, newest
 from sluice.quality.history import TABLE as RESULTS
 from sluice.quality.report import FOLDER, render, write
 from sluice.reporting.sweep import sweep, whole_table
@@ -22,7 +23,7 @@ from sluice.serving.snapshot import NotBuilt, Snapshot
 from sluice.serving.status import TableStatus, status
 from sluice.specs.project import Project
 from sluice.specs.table import Table
-from sluice.storage.arrow import read_rows
+from sluice.storage.arrow import read_rows, tidy_rows
 from sluice.storage.lake import layout
 
 INTERVALS, QUARANTINE = "intervals", "quarantine"
@@ -37,6 +38,7 @@ def publish(project: Project) -> Path:
     for table in project.graph.tables.values():
         if whole_table(table):
             sweep(project, table, run="report")
+    tidy_rows(f"{lake.root}/{RESULTS}", MANY_FILES, newest)
     results = _by_table(read_rows(f"{lake.root}/{RESULTS}"))
     docs = data_docs.pages(results) if project.quality.data_docs else {}
     states = {s.table: s for s in status(project)}
@@ -80,13 +82,24 @@ def _facts(project: Project, table: Table, state: TableStatus, results: list[Row
         row_count=state.rows,
         updated_at=state.last.at if state.last else None,
         behind=tuple(lag.input for lag in state.lag),
-        columns=tuple(table.columns.items()),
+        columns=tuple(_columns(project, table)),
         expected=tuple(e.label for e in getattr(table.spec, "expect", ())),
         results=tuple(results),
         batches=tuple(facts.read(lake.uri(table.id, facts.SUFFIX))) if is_delivered else (),
         intervals=tuple(intervals),
         quarantine=tuple(_aside(project, table)) if is_delivered else (),
     )
+
+
+def _columns(project: Project, table: Table) -> Iterator[tuple[str, str]]:
+    """The declared columns, and those that the table took from files."""
+    yield from table.columns.items()
+    try:
+        stored = Snapshot.open(table.name, layout(project).uri(table.id))
+    except NotBuilt:
+        return
+    taken = (name for name in stored.visible if name not in table.columns)
+    yield from ((name, f"{stored.kind(name)}, taken from files") for name in taken)
 
 
 def _aside(project: Project, table: Table) -> list[Row]:

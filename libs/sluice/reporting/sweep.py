@@ -1,28 +1,35 @@
 """What is expected over whole tables (`over: table`), checked on the tables as they are.
 
-Numbers of rows come from the log, what is small and simple is read by Arrow. The rest is for a
-judge with Spark at hand; without one it is left for a sweep that has it. Nothing is ever stopped:
-the data are there already, so results are kept and told as warnings.
+Numbers of rows come from the log, what is small and simple is read by Arrow, what is large is
+told from statistics, or from the result before and what has changed since. The rest is for a judge
+with Spark at hand; without one it is left for a sweep that has it. Nothing is ever stopped: the
+data are there already, so results are kept and told as warnings.
 """
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from sluice.quality import arrow_pass, comparison, history, moments
+from sluice.quality.checks import is_whole
 from sluice.quality.measures import Measure
-from sluice.quality.results import WHOLE, Outcome, measure_outcome, uniqueness_outcome
+from sluice.quality.results import WHOLE, Json, Outcome, measure_outcome, uniqueness_outcome
 from sluice.quality.suite import COMPILERS
-from sluice.quality.uniqueness import Uniqueness
+from sluice.quality.uniqueness import Repeats, Uniqueness
 from sluice.quality.verdict import Verdict
+from sluice.reporting import incremental
+from sluice.reporting.incremental import MEAN, OTHER, STATE, SUM, Earlier, state
 from sluice.reporting.stored import Stored
 from sluice.specs.project import Project
 from sluice.specs.quality import Expectation
 from sluice.specs.table import Table
-from sluice.storage.arrow import append_rows
+from sluice.storage.arrow import append_rows, read_rows
 from sluice.storage.lake import layout
 from sluice.storage.position import head
 
+SUMS = (SUM, MEAN)
 # What some expectations over batches find of a table that lies at a URI, as of a version.
 Judge = Callable[[str, int, Sequence[Expectation]], Sequence[Outcome]]
 
@@ -48,7 +55,9 @@ def sweep(
     at = head(layout(project).uri(table.id)) if expected else None
     if at is None:
         return ()
-    checks = _Checks(project, table, Stored(table.name, at), now)
+    checks = _Checks(
+        project, table, Stored(table.name, at), now, _kept(project, table), bool(judge)
+    )
     outcomes = [checks.by_arrow(e) for e in expected]
     if judge and (left := [e for e, o in zip(expected, outcomes, strict=True) if o is None]):
         outcomes += checks.by_judge(left, judge)
@@ -61,12 +70,24 @@ def sweep(
     return verdict.warnings
 
 
+def _kept(project: Project, table: Table) -> dict[str, Json]:
+    """The last result of each expectation over the whole table, by its label."""
+    mine = [("pipeline", "=", table.pipeline), ("table", "=", table.name)]
+    rows = read_rows(f"{layout(project).root}/{history.TABLE}", mine)
+    whole = sorted(filter(is_whole, rows), key=lambda row: row["checked_at"])
+    return {row["expectation"]: json.loads(row["result"]) for row in whole}
+
+
 @dataclass(frozen=True)
 class _Checks:
+    """One look at one table; `is_full`: what is large is read as well."""
+
     project: Project
     table: Table
     stored: Stored
     now: dt.datetime
+    kept: Mapping[str, Json] = field(default_factory=dict)
+    is_full: bool = False
 
     def by_arrow(self, expectation: Expectation) -> Outcome | None:
         """The outcome, if it takes no Spark."""
@@ -83,23 +104,54 @@ class _Checks:
         asked = [e for e in expected if e.type not in comparison.COMPILED]
         batch = [moments.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
-        return [replace(o, expectation=e) for e, o in zip(asked, found, strict=True)]
+        answers = (replace(o, expectation=e) for e, o in zip(asked, found, strict=True))
+        return [_noted(o, {STATE: state(self.stored, None)}) for o in answers]
 
     def _answer(self, rule: Measure | Uniqueness) -> Outcome | None:
         stored, expectation = self.stored, rule.expectation
         if expectation.type in arrow_pass.ROW_COUNTS and "row_condition" not in expectation.kwargs:
             assert isinstance(rule, Measure)
             return measure_outcome(rule, stored.snapshot.count())
-        if not stored.is_small or not arrow_pass.is_simple(expectation, stored.kinds):
+        if not arrow_pass.is_simple(expectation, stored.kinds):
             return None
-        if isinstance(rule, Measure):
-            if expectation.type not in arrow_pass.NUMBERS:
-                return None
-            rows = stored.rows([expectation.kwargs["column"]])
-            return measure_outcome(rule, arrow_pass.number(rule, rows))
+        return self._measured(rule) if isinstance(rule, Measure) else self._grouped(rule)
+
+    def _measured(self, rule: Measure) -> Outcome | None:
+        type_, column = rule.expectation.type, str(rule.expectation.kwargs.get("column"))
+        if type_ not in arrow_pass.NUMBERS:
+            return None
+        if self.stored.is_small:
+            observed = arrow_pass.number(rule, self.stored.rows([column]))
+            return measure_outcome(rule, observed)
+        summed = self._total(self.stored, column, rule.expectation) if type_ in SUMS else None
+        observed = incremental.number(type_, column, self.stored, summed)
+        if observed is None:
+            return None
+        return _noted(measure_outcome(rule, observed), {STATE: state(self.stored, summed)})
+
+    def _grouped(self, rule: Uniqueness) -> Outcome | None:
+        stored = self.stored
         if not arrow_pass.is_a_simple_key(rule, stored.kinds):
             return None
-        return uniqueness_outcome(rule, arrow_pass.repeats(rule, stored.rows(rule.columns)))
+        if stored.is_small:
+            found = arrow_pass.repeats(rule, stored.rows(rule.columns))
+        elif self.is_full or not (since := self._since(rule, stored)):
+            return None
+        else:
+            found = since
+        return _noted(uniqueness_outcome(rule, found), {STATE: state(stored, None)})
+
+    def _since(self, rule: Uniqueness, stored: Stored) -> Repeats | None:
+        earlier = Earlier.of(self.kept.get(rule.expectation.label))
+        return incremental.repeats(rule, stored, earlier) if rule.is_about_rows else None
+
+    def _total(
+        self, of: Stored, column: str, expectation: Expectation, which: str = STATE
+    ) -> Decimal | None:
+        """A sum: of what is small anew, of what is large from the sum before, or in a full look."""
+        if of.is_small or self.is_full:
+            return Decimal(of.sum(column) or 0)
+        return incremental.total(of, column, Earlier.of(self.kept.get(expectation.label), which))
 
     def _compared(self, expectation: Expectation) -> Outcome | None:
         """Against the other table, at the version that this one reflects."""
@@ -109,8 +161,13 @@ class _Checks:
         if expectation.type == comparison.ROW_COUNT:
             counts = (stored.snapshot.count() for stored in (self.stored, other))
             return comparison.compared(expectation, *counts)
-        mine, others = expectation.kwargs["column"], comparison.other_column(expectation)
-        return comparison.compared(expectation, self.stored.sum(mine), other.sum(others))
+        columns = str(expectation.kwargs["column"]), comparison.other_column(expectation)
+        mine = self._total(self.stored, columns[0], expectation)
+        others = self._total(other, columns[1], expectation, OTHER)
+        if mine is None or others is None:
+            return None
+        states = {STATE: state(self.stored, mine), OTHER: state(other, others)}
+        return _noted(comparison.compared(expectation, mine, others), states)
 
     def _other(self, name: str) -> Stored | None:
         other = self.project.graph.table(self.table.reference(name))
@@ -125,3 +182,9 @@ class _Checks:
             return newest
         read = position.inputs.get(table_id)
         return read.version if read else position.frontier.get(table_id, newest)
+
+
+def _noted(outcome: Outcome, states: Json) -> Outcome:
+    """With what the next look goes on from."""
+    meta = {**outcome.result.get("meta", {}), **states}
+    return replace(outcome, result={**outcome.result, "meta": meta})

@@ -73,6 +73,9 @@ def _heads(
     """What each file says of its columns, and the files that can't be read."""
     heads, broken = [], []
     for file in files:
+        if file.size == 0:
+            broken.append((file, "it is empty"))
+            continue
         try:
             head = head_of(file, spec.format, spec.options)
         except Unreadable as error:

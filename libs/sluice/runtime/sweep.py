@@ -1,10 +1,12 @@
 """The full look at a whole table, with Spark for what is large: a part of its upkeep."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sluice.quality.gate import Gate
 from sluice.quality.results import Outcome
 from sluice.reporting.sweep import sweep as sweep_table
+from sluice.reporting.sweep import whole_table
 from sluice.runtime.session import Spark
 from sluice.specs.project import Project
 from sluice.specs.quality import Expectation
@@ -12,8 +14,17 @@ from sluice.specs.table import Table
 from sluice.storage.table import snapshot
 
 
-def sweep(spark: Spark, project: Project, table: Table, run: str = "") -> tuple[str, ...]:
-    """What of the whole table is not as expected, in words. Safe to repeat.
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep found of one table: what was expected of the whole of it, and what isn't met."""
+
+    table: str
+    expectations: int
+    unmet: tuple[str, ...]
+
+
+def sweep(spark: Spark, project: Project, table: Table, run: str = "") -> Swept:
+    """Look at everything that is expected of the whole table. Safe to repeat.
 
     Spark is started only if something is expected that takes it.
     """
@@ -23,4 +34,5 @@ def sweep(spark: Spark, project: Project, table: Table, run: str = "") -> tuple[
         gate = Gate(table.id, tuple(expected))
         return gate.check(gate.split(rows.select(*table.columns))).outcomes
 
-    return sweep_table(project, table, judge=judge, run=run)
+    unmet = sweep_table(project, table, judge=judge, run=run)
+    return Swept(table.id, len(whole_table(table)), unmet)

@@ -7,21 +7,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 
 from sluice.errors import LostRace
 from sluice.storage.conflicts import lost_race_of
 from sluice.storage.statistics import writer_properties
 
 ATTEMPTS = 10
+RETENTION_HOURS = 7 * 24
 PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
 
 
-def read_rows(uri: str) -> list[dict[str, Any]]:
-    """All rows of the table at `uri`; none if there is no table."""
+Filter = tuple[str, str, Any]
+
+
+def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[str, Any]]:
+    """The rows of the table at `uri` that meet all filters; none if there is no table."""
     if not DeltaTable.is_deltatable(uri):
         return []
-    rows: list[dict[str, Any]] = DeltaTable(uri).to_pyarrow_table().to_pylist()
+    found = DeltaTable(uri).to_pyarrow_table(filters=list(filters) if filters else None)
+    rows: list[dict[str, Any]] = found.to_pylist()
     return rows
 
 
@@ -61,6 +66,29 @@ def take_rows(uri: str, other: str) -> None:
 def delete_rows(uri: str, predicate: str) -> None:
     """Take away the rows that `predicate` selects; nothing is written if there are none."""
     _in_turn(uri, lambda: _delete(uri, predicate))
+
+
+def tidy_rows(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
+    """Put a table of `many` files or more together in one, of the rows that `keep` chooses."""
+    if DeltaTable.is_deltatable(uri):
+        _in_turn(uri, lambda: _tidy(uri, many, keep))
+
+
+def _tidy(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
+    table = DeltaTable(uri)
+    if len(table.file_uris()) < many:
+        return
+    rows = keep(table.to_pyarrow_table())
+    only_on_what_was_read = CommitProperties(max_commit_retries=0)
+    properties = writer_properties(rows.schema)
+    write_deltalake(
+        table,
+        rows,
+        mode="overwrite",
+        commit_properties=only_on_what_was_read,
+        writer_properties=properties,
+    )
+    DeltaTable(uri).vacuum(RETENTION_HOURS, dry_run=False)
 
 
 def _delete(uri: str, predicate: str) -> None:

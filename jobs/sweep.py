@@ -1,0 +1,17 @@
+"""Looks at what is expected of whole tables: `sweep.py TABLE...`."""
+
+import sys
+
+from sluice.cli.job import Job, run_job
+from sluice.runtime.session import Spark
+from sluice.runtime.sweep import Swept, sweep
+from sluice.specs.table import Table
+
+
+def step(job: Job, spark: Spark, table: Table) -> list[Swept]:
+    """A table as it is. What is not met is told, and ends nothing."""
+    return [sweep(spark, job.project, table, job.run.id)]
+
+
+if __name__ == "__main__":
+    sys.exit(run_job(step))

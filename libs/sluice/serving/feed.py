@@ -1,0 +1,37 @@
+"""What changed in a table between two versions, as Arrow and without Spark, if it is little."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from sluice.serving.snapshot import open_delta
+from sluice.storage.feed_size import feed_size
+
+CHANGE = "_change_type"
+SMALL_BYTES = 64_000_000
+
+
+def small_feed(
+    name: str, uri: str, after: int, upto: int, columns: Sequence[str]
+) -> tuple[pa.Table, pa.Table] | None:
+    """These columns of the rows that went and of those that came in versions (after, upto].
+
+    None if they are many, or can't be read any more.
+    """
+    fields = [pa.schema(open_delta(name, uri, upto).schema().to_arrow()).field(c) for c in columns]
+    if after == upto:
+        return pa.schema(fields).empty_table(), pa.schema(fields).empty_table()
+    try:
+        if feed_size(uri, after, upto).bytes > SMALL_BYTES:
+            return None
+        delta = open_delta(name, uri, upto)
+        found = delta.load_cdf(after + 1, upto, columns=[CHANGE, *columns], allow_out_of_range=True)
+        changes = pa.RecordBatchReader.from_stream(found).read_all()
+    except (DeltaError, pa.ArrowException, OSError, KeyError):
+        return None
+    kinds = changes[CHANGE].cast(pa.string())
+    went = pc.is_in(kinds, pa.array(["delete", "update_preimage"], pa.string()))
+    rows = changes.select(columns).cast(pa.schema(fields))
+    return rows.filter(went), rows.filter(pc.invert(went))
