@@ -39,7 +39,7 @@ def test_an_interval_is_half_open() -> None:
 
 
 def test_an_interval_that_ends_before_it_starts_is_refused() -> None:
-    with pytest.raises(IntervalError, match="2017-01-02 is not before 2017-01-02"):
+    with pytest.raises(IntervalError, match="2017-01-02 is not before its end 2017-01-02"):
         Interval.parse("2017-01-02", "2017-01-02")
 
 

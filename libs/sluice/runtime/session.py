@@ -13,7 +13,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.runtime.jars import classpath
-from sluice.runtime.java import environment
+from sluice.runtime.java import environment, java_home
+from sluice.runtime.starting import check_server, lasting, started
 from sluice.specs.project import SparkSettings
 
 if TYPE_CHECKING:
@@ -119,10 +120,11 @@ class Spark:
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
     """What `work` returns; the session, if one was needed, is stopped afterwards."""
     spark = Spark(settings)
-    try:
-        return work(spark)
-    finally:
-        spark.stop()
+    with lasting():
+        try:
+            return work(spark)
+        finally:
+            spark.stop()
 
 
 def open_session(settings: SparkSettings) -> "SparkSession":
@@ -130,15 +132,17 @@ def open_session(settings: SparkSettings) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     if remote := _remote(settings):
+        check_server(remote)
         return SparkSession.Builder().remote(remote).getOrCreate()
     if active := SparkSession.getActiveSession():
         return active
+    java = java_home()
     os.environ.update(environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.Builder().appName("sluice")
     for name, value in local_conf(settings).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return started(builder.getOrCreate, java)
 
 
 def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkSession":

@@ -1,0 +1,74 @@
+"""Spark that does not start or does not last, in words.
+
+A Java that ends at once or in the middle of the work, a server that isn't there.
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from sluice.errors import MissingDependency, Retryable
+
+T = TypeVar("T")
+PORT = 15002
+PATIENCE = 10.0  # seconds for a server to take the connection; its client would try for minutes
+
+
+def check_server(remote: str) -> None:
+    """Raises Retryable where nothing listens at `sc://host:port`."""
+    address = urlsplit(remote)
+    if address.scheme != "sc" or not address.hostname:
+        return
+    place = (address.hostname, address.port or PORT)
+    try:
+        socket.create_connection(place, timeout=PATIENCE).close()
+    except OSError as error:
+        raise Retryable(
+            f"no Spark Connect server answers at {place[0]}:{place[1]}: {error.strerror or error}",
+            hint="start it, or name another by SPARK_REMOTE or spark.remote in sluice.yaml; "
+            "`engine: submit` needs none",
+        ) from None
+
+
+def started(start: Callable[[], T], java: Path) -> T:
+    """What `start` returns; MissingDependency where Java ended before Spark was up."""
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return start()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise MissingDependency(
+            f"Spark did not start: the Java at {java} ended at once",
+            hint=f"what it said stands above; does `{java}/bin/java -version` run? is there the "
+            "memory that spark.driver.memory in sluice.yaml asks for?",
+        ) from None
+
+
+@contextmanager
+def lasting() -> Iterator[None]:
+    """Raises Retryable in place of any error that came after Spark's Java had ended."""
+    try:
+        yield
+    except Exception as error:
+        code = _java_ended()
+        if code is None:
+            raise
+        raise Retryable(
+            f"Spark's Java process ended in the middle of the work (exit code {code})",
+            hint="nothing is half-written; run it again to go on. Where the log tells of "
+            "OutOfMemoryError, raise spark.driver.memory under spark: conf: in sluice.yaml",
+        ) from error
+
+
+def _java_ended() -> int | None:
+    """The exit code of the Java that this process started, if it has ended."""
+    from pyspark import SparkContext
+
+    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 PySpark tells it nowhere else
+    code: int | None = java.poll() if java else None
+    return code

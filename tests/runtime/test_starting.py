@@ -1,0 +1,81 @@
+"""What is said where Spark does not start, and that it says nothing where it does."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluice.errors import MissingDependency, Retryable
+from sluice.runtime.session import open_session
+from sluice.runtime.starting import check_server
+from sluice.specs.project import SparkSettings
+
+START = """
+from sluice.runtime.session import Spark
+from sluice.specs.project import SparkSettings
+spark = Spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}))
+print(spark.session.sql("SELECT sum(id) FROM range(10)").collect()[0][0])
+spark.stop()
+"""
+
+KILLED = """
+import os, signal
+from sluice.runtime.session import with_spark
+from sluice.specs.project import SparkSettings
+def work(spark):
+    session = spark.session
+    java = session.sparkContext._gateway.proc
+    os.kill(java.pid, signal.SIGKILL)
+    java.wait()
+    session.range(3).count()
+with_spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}), work)
+"""
+
+
+def test_a_server_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        check_server(f"sc://127.0.0.1:{port}/;token=secret")
+    monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:{port}/;token=secret")
+    with pytest.raises(
+        Retryable, match=r"no Spark Connect server answers at 127\.0\.0\.1"
+    ) as raised:
+        open_session(SparkSettings())
+    assert "secret" not in str(raised.value)
+
+
+def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho no luck >&2\nexit 1\n")
+    java.chmod(0o755)
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.1"\n')
+    environ = {**os.environ, "JAVA_HOME": str(tmp_path / "jdk")}
+    environ.pop("SPARK_REMOTE", None)
+    done = subprocess.run(
+        [sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=False
+    )
+    assert "no luck" in done.stderr
+    assert (
+        f"{MissingDependency.__name__}: Spark did not start: the Java at {tmp_path}" in done.stderr
+    )
+
+
+def test_starting_spark_says_nothing() -> None:
+    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
+    done = subprocess.run(
+        [sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("45\n", "")
+
+
+def test_a_java_that_is_killed_at_work_is_named() -> None:
+    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], env=environ, capture_output=True, text=True, check=False
+    )
+    assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
+    assert done.stderr.rstrip().endswith("in sluice.yaml")
