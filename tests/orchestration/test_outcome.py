@@ -13,6 +13,7 @@ REPORT = {
     "table": "shop.sums",
     "outcome": "committed",
     "version": 3,
+    "inputs": {"shop.lines": [4, 6]},
     "rows_in": 7,
     "inserted": 2,
     "updated": 1,
@@ -60,7 +61,8 @@ def test_a_report_that_is_missing_or_cut_off_is_none(tmp_path: Path, text: str |
 
 def test_a_log_line_says_what_was_read_what_changed_and_where_time_went() -> None:
     assert sentence(REPORT) == (
-        "shop.sums: committed version 3, 7 rows in, +2 ~1 -0; seconds: compute 1.2"
+        "shop.sums: committed version 3, read shop.lines (4, 6], 7 rows in, +2 ~1 -0; "
+        "seconds: compute 1.2"
     )
 
 

@@ -77,7 +77,10 @@ def sentence(report: Mapping[str, Any]) -> str:
     if report["outcome"] in ("committed", "position"):
         counts = " ".join(f"{sign}{report.get(name, 0)}" for sign, name in SIGNS)
         parts[0] += f" version {report['version']}"
-        parts += [f"{report.get('rows_in') or 0} rows in", counts]
+        parts += [f"read {name} ({a}, {b}]" for name, (a, b) in report.get("inputs", {}).items()]
+        rows = report.get("rows_in")
+        parts += [f"{rows} rows in"] if rows is not None else []
+        parts.append(counts)
     if report.get("quarantined"):
         parts.append(f"{report['quarantined']} quarantined")
     phases = ", ".join(f"{name} {spent:.1f}" for name, spent in report.get("seconds", {}).items())

@@ -59,6 +59,8 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         outcome = self._do(pending.tables, run, context)
         for report in outcome.reports:
             self.log.info(sentence(report))
+            for warning in report.get("warnings", ()):
+                self.log.warning(warning)
         self._record(outcome, context)
         self._hand_on_versions(context, outcome.reports)
         return list(outcome.reports)

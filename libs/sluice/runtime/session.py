@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment, java_home
 from sluice.runtime.starting import check_server, lasting, started
+from sluice.runtime.progress import Progress
 from sluice.specs.project import SparkSettings
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class Spark:
         )
         for name, value in RUNTIME_CONF.items():
             session.conf.set(name, value)
+        if _remote(self.settings):
+            session.registerProgressHandler(Progress())
         return session
 
     def sibling(self) -> "Spark":
