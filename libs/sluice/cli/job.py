@@ -21,6 +21,7 @@ from sluice.runtime.batch import Run
 from sluice.runtime.maintain import Upkeep
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.runtime.starting import lasting
 from sluice.runtime.sweep import Swept
 from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval, parse_time
@@ -105,8 +106,9 @@ def _done(step: Step, arguments: argparse.Namespace) -> dict[str, Any]:
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
         job = _job(arguments, failed)
-        reports.extend(asdict(report) for report in job.reports(step))
-        job.spark.stop()
+        with lasting():
+            reports.extend(asdict(report) for report in job.reports(step))
+            job.spark.stop()
     except SluiceError as error:
         told = _failure(reports, error.message, error.hint, error.exit_code)
         return told | {"failed": list(failed)}

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment, java_home
-from sluice.runtime.starting import check_server, lasting, started
 from sluice.runtime.progress import Progress
+from sluice.runtime.starting import check_server, lasting, started
 from sluice.specs.project import SparkSettings
 
 if TYPE_CHECKING:
