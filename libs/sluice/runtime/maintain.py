@@ -25,8 +25,6 @@ from sluice.storage.position import head_as_found
 from sluice.storage.vacuum import vacuum
 
 OPEN_FILES = 12  # of a slice, before it is filed anew
-LATE_FILES = 3  # that came to a sealed slice, before it is sealed again
-LATE_SHARE = 16  # or one of so many of its rows
 MANY_FILES = 32  # of a table without slices, beside those that its rows fill
 
 
@@ -77,18 +75,14 @@ class Kept:
         return [s for s in filing.slices if len(s.paths) >= files_for(s.row_count) + MANY_FILES]
 
     def unsealed(self, filing: Filing) -> list[Slice]:
-        """The slices that no new rows are expected in, and that don't lie as they should."""
+        """The slices before the newest that are not one sorted file, or few: rows came late."""
         closed = filing.slices[:-1] if self.store else []
         return [s for s in closed if self._is_unsealed(s)]
 
     def _is_unsealed(self, slice_: Slice) -> bool:
-        late = len(slice_.paths) - slice_.sealed_files
-        beside = sum(sorted(slice_.rows)[:late])
-        if late > LATE_FILES or beside * LATE_SHARE > slice_.row_count:
+        if len(slice_.paths) > slice_.sealed_files:
             return True
-        if slice_.is_small:
-            return False
-        return not is_in_order(self.uri, slice_.largest, self.order[0].column)
+        return not (slice_.is_small or is_in_order(self.uri, slice_.paths, self.order[0].column))
 
 
 def kept_in(table: Table, project: Project) -> Iterator[Kept]:

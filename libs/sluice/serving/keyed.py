@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from sluice.errors import UsageError
 from sluice.serving import where as predicates
+from sluice.serving.cursor import Place, behind
+from sluice.serving.first import MOST, Search
 from sluice.serving.keys import Key, KeyColumns
 from sluice.serving.merge import ordered
 from sluice.serving.order import Order, Span
@@ -115,15 +117,26 @@ class KeyedTable:
         where: str | None = None,
         columns: Iterable[str] | None = None,
         limit: int | None = None,
+        after: str | None = None,
     ) -> Rows:
-        """The visible rows in these spans; without an order, as they are stored."""
+        """The visible rows in these spans, behind the cursor `after`.
+
+        Without an order, as they are stored.
+        """
         limit = check_limit(limit)
+        if after is not None and order:
+            spans = (*spans, behind(after, order, self.snapshot.schema))
         shown = self.snapshot.check_columns(columns or self.snapshot.visible)
         condition = predicates.parse(where, self.snapshot.schema) if where else None
         scan = Scan(self.snapshot, (*self.spans, *spans), condition)
-        if order and order.columns:
-            tables = ordered(scan, order, shown, limit)
-        else:
-            tables = scan.unordered(shown, limit)
         schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
-        return Rows(tables, schema, self.version, scan.touched)
+        if not order or not order.columns:
+            tables = scan.unordered(shown, limit)
+            return Rows(tables, schema, self.version, scan.touched)
+        if limit and limit <= MOST:
+            search = Search(scan, order, limit)
+            place = Place(order.columns, search.complete, after)
+            return Rows(search.tables(shown), schema, self.version, scan.touched, place)
+        place = Place(order.columns, after=after)
+        tables = ordered(scan, order, shown, limit)
+        return Rows(tables, schema, self.version, scan.touched, place)

@@ -37,26 +37,25 @@ class _Waiting:
 def ordered(
     scan: Scan, order: Order, columns: tuple[str, ...], limit: int | None = None
 ) -> Iterator[pa.Table]:
-    """The scan's rows in a total order, at most `limit`, table after table."""
+    """The scan's rows in a total order, at most `limit`, table after table.
+
+    With these columns, and those of the order.
+    """
     if limit == 0:
         return
     frontier = _Frontier(scan, order)
     needed = tuple(dict.fromkeys((*columns, *order.columns)))
     pool = _Pool(order, limit)
     while frontier.heap:
-        yield from _select(pool.release(frontier.heap[0].place), columns)
+        yield from pool.release(frontier.heap[0].place)
         if pool.is_done:
             return
         unit = heappop(frontier.heap).unit
         if isinstance(unit, DataFile):
             frontier.open(unit)
         else:
-            pool.add(scan.read(unit, needed).select(needed))
-    yield from _select(pool.release(None), columns)
-
-
-def _select(tables: Iterator[pa.Table], columns: tuple[str, ...]) -> Iterator[pa.Table]:
-    return (table.select(columns) for table in tables)
+            pool.add(scan.read(unit, needed))
+    yield from pool.release(None)
 
 
 class _Frontier:

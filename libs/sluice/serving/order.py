@@ -101,11 +101,15 @@ def _constant(values: pa.ChunkedArray, value: bool) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class Span:
-    """The rows whose `columns` lie in [low, high] of the key order; None leaves an end open."""
+    """The rows whose `columns` lie in [low, high] of the key order; None leaves an end open.
+
+    `is_open`: the bounds themselves are outside.
+    """
 
     columns: tuple[str, ...]
     low: Places | None = None
     high: Places | None = None
+    is_open: bool = False
 
     def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
         """False only if no row within the bounds can lie in the span."""
@@ -117,10 +121,15 @@ class Span:
     def rows(self, table: pa.Table) -> pa.Table:
         """The table's rows that lie in the span."""
         if self.low is not None:
-            table = table.filter(pc.invert(Order(self.columns).before(table, self.low)))
+            table = table.filter(self._beyond(table, self.low, descending=False))
         if self.high is not None:
-            table = table.filter(pc.invert(Order(self.columns, True).before(table, self.high)))
+            table = table.filter(self._beyond(table, self.high, descending=True))
         return table
+
+    def _beyond(self, table: pa.Table, bound: Places, descending: bool) -> pa.ChunkedArray:
+        if self.is_open:
+            return Order(self.columns, not descending).before(table, bound)
+        return pc.invert(Order(self.columns, descending).before(table, bound))
 
 
 def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> Span:

@@ -11,7 +11,12 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
-from sluice.serving.bounds import Bounds, from_parquet
+from sluice.serving.bounds import UNKNOWN, Bounds, from_parquet
+from sluice.serving.order import Place, highest, lowest
+
+FILES = 256  # whose footers are kept
+MANY = 24  # column chunks that are worth threads
+COLUMNS = 4_096  # of files, whose bounds are kept
 
 
 @lru_cache(maxsize=64)
@@ -22,28 +27,56 @@ def filesystem(uri: str) -> FileSystem:
     return SubTreeFileSystem(uri, LocalFileSystem(use_mmap=True))
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=FILES)
 def footer(uri: str, path: str) -> pq.FileMetaData:
     """The footer of one file."""
     with filesystem(uri).open_input_file(path) as source:
         return pq.read_metadata(source)
 
 
-def row_group(uri: str, path: str, index: int, columns: Sequence[str]) -> pa.Table:
-    """Those of the columns that the file has, of one row group."""
+@lru_cache(maxsize=FILES)
+def leaves(uri: str, path: str) -> Mapping[str, tuple[int, ...]]:
+    """The column chunks of each top-level column of one file; several of a nested one."""
+    schema = footer(uri, path).schema
+    found: dict[str, tuple[int, ...]] = {}
+    for i in range(len(schema)):
+        name = schema.column(i).path.partition(".")[0]
+        found[name] = (*found.get(name, ()), i)
+    return found
+
+
+def row_groups(uri: str, path: str, indexes: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Those of the columns that the file has, of some row groups one after the other."""
+    present = [c for c in columns if c in leaves(uri, path)]
+    is_far = "://" in uri  # to gather a local file's pieces takes longer than to read them
     with filesystem(uri).open_input_file(path) as source:
-        reader = pq.ParquetFile(source, metadata=footer(uri, path))
-        present = [c for c in columns if c in reader.schema_arrow.names]
-        return reader.read_row_group(index, columns=present, use_threads=False)
+        reader = pq.ParquetFile(source, metadata=footer(uri, path), pre_buffer=is_far)
+        many = len(indexes) * len(present) >= MANY
+        return reader.read_row_groups(list(indexes), columns=present, use_threads=many)
 
 
-def group_bounds(group: pq.RowGroupMetaData, kinds: Mapping[str, pa.DataType]) -> dict[str, Bounds]:
-    """The bounds of the columns named in `kinds`, which gives their types."""
-    chunks = [group.column(i) for i in range(group.num_columns)]
-    return {
-        chunk.path_in_schema: from_parquet(
-            kinds[chunk.path_in_schema], chunk.statistics, group.num_rows
-        )
-        for chunk in chunks
-        if chunk.path_in_schema in kinds
-    }
+def stored_bytes(uri: str, path: str, index: int, columns: Sequence[str]) -> int:
+    """What those columns of a row group take in the file."""
+    group, known = footer(uri, path).row_group(index), leaves(uri, path)
+    chunks = (group.column(i) for name in columns for i in known.get(name, ()))
+    return sum(chunk.total_compressed_size for chunk in chunks)
+
+
+@lru_cache(maxsize=COLUMNS)
+def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[Bounds, ...]:
+    """The bounds of a column in each row group of a file."""
+    meta, chunks = footer(uri, path), leaves(uri, path).get(column, ())
+    groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+    if len(chunks) != 1:
+        return (UNKNOWN,) * len(groups)
+    return tuple(
+        from_parquet(kind, group.column(chunks[0]).statistics, group.num_rows) for group in groups
+    )
+
+
+@lru_cache(maxsize=COLUMNS)
+def group_places(
+    uri: str, path: str, column: str, kind: pa.DataType
+) -> tuple[tuple[Place, Place], ...]:
+    """Where each row group's values of a column begin and end."""
+    return tuple((lowest(b), highest(b)) for b in group_bounds(uri, path, column, kind))

@@ -1,7 +1,7 @@
 """The rows of one read: an iterator over dicts that reads on only as it is asked.
 
 What is left of it can also be had as Arrow batches or as one Arrow table. It stays on the table
-version at which it was opened.
+version at which it was opened, and tells at which row it stands, for another read to go on there.
 """
 
 from collections import deque
@@ -11,54 +11,92 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.errors import UsageError
+from sluice.serving.cursor import Place
 from sluice.serving.scan import Touched
 
 Row = dict[str, Any]
 BATCH = 65_536  # rows of an Arrow batch at most
 PAGE = 1_024  # rows that are turned into dicts at a time
+NOWHERE = Place()
 
 
 class Rows(Iterator[Row]):
-    """Lazy, single pass, pinned to `version`; `touched` tells what it has read so far."""
+    """Lazy, single pass, pinned to `version`; `touched` tells what it has read so far.
+
+    `tables` may have more columns than `schema`: those that tell the rows' places.
+    """
 
     def __init__(
-        self, tables: Iterator[pa.Table], schema: pa.Schema, version: int, touched: Touched
+        self,
+        tables: Iterator[pa.Table],
+        schema: pa.Schema,
+        version: int,
+        touched: Touched,
+        place: Place = NOWHERE,
     ) -> None:
         self.schema = schema
         self.version = version
         self.touched = touched
-        self._source = _batches(tables, schema)
-        nothing = [pa.nulls(0, field.type) for field in schema]
-        self._batch = pa.RecordBatch.from_arrays(nothing, schema=schema)
+        self._place = place
+        self._left: pa.RecordBatch | None = None  # the last row of the batch before
+        self._source = _batches(tables)
+        self._batch: pa.RecordBatch | None = None
         self._seen = 0  # rows of the batch that are in the page or were taken
         self._page: deque[Row] = deque()
 
     def __next__(self) -> Row:
         while not self._page:
-            if self._seen == self._batch.num_rows:
-                self._batch, self._seen = next(self._source), 0
-            page = self._batch.slice(self._seen, PAGE)
-            self._page.extend(page.to_pylist(maps_as_pydicts="lossy"))
-            self._seen += page.num_rows
+            if self._batch is None or self._seen == self._batch.num_rows:
+                self._turn(next(self._source))
+            self._fill()
         return self._page.popleft()
+
+    @property
+    def cursor(self) -> str | None:
+        """Behind the last row that was taken: `after=` it, another read goes on.
+
+        None where nothing was taken, or the read has no order.
+        """
+        taken = self._seen - len(self._page)
+        last = self._batch.slice(taken - 1, 1) if self._batch is not None and taken else self._left
+        return self._place.after if last is None else self._place.behind(last)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows not yet taken, as Arrow record batches."""
-        begun = self._batch.slice(self._seen - len(self._page))
-        self._page.clear()
-        self._seen = self._batch.num_rows
-        if begun.num_rows:
-            yield begun
-        yield from self._source
+        if self._batch is not None:
+            begun = self._batch.slice(self._seen - len(self._page))
+            self._page.clear()
+            self._seen = self._batch.num_rows
+            if begun.num_rows:
+                yield self._shown(begun)
+        for batch in self._source:
+            self._turn(batch)
+            self._seen = batch.num_rows
+            yield self._shown(batch)
 
     def to_arrow(self) -> pa.Table:
         """The rows not yet taken, as one Arrow table."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
+    def _turn(self, batch: pa.RecordBatch) -> None:
+        """Go on to another batch."""
+        if self._batch is not None and self._batch.num_rows:
+            self._left = self._batch.slice(self._batch.num_rows - 1)
+        self._batch, self._seen = batch, 0
 
-def _batches(tables: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _fill(self) -> None:
+        assert self._batch is not None
+        page = self._batch.slice(self._seen, PAGE)
+        self._page.extend(self._shown(page).to_pylist(maps_as_pydicts="lossy"))
+        self._seen += page.num_rows
+
+    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select(self.schema.names).cast(self.schema)
+
+
+def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
-        yield from table.cast(schema).combine_chunks().to_batches(max_chunksize=BATCH)
+        yield from table.combine_chunks().to_batches(max_chunksize=BATCH)
 
 
 def check_limit(limit: int | None) -> int | None:

@@ -4,14 +4,17 @@ A unit is a file or a row group. A unit whose bounds can't hold a wanted row is 
 file is opened only when one of its row groups may be needed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
 from sluice.serving.order import Span
 from sluice.serving.snapshot import DataFile, RowGroup, Snapshot
 from sluice.serving.where import Where
+
+GROUP, ROW = "_group", "_row"
 
 
 @dataclass
@@ -21,6 +24,7 @@ class Touched:
     files: int = 0
     row_groups: int = 0
     rows: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,7 @@ class Scan:
     @property
     def bounded(self) -> frozenset[str]:
         """The columns whose bounds can exclude a unit."""
-        filters = self.where.spans if self.where else ()
-        return frozenset(c for span in (*self.spans, *filters) for c in span.columns)
+        return frozenset(c for span in self._spans for c in span.columns)
 
     def files(self, *, also: tuple[str, ...] = ()) -> list[DataFile]:
         """The files that may hold wanted rows, with the bounds of the columns in `also` too."""
@@ -46,19 +49,48 @@ class Scan:
     def row_groups(self, file: DataFile, *, also: tuple[str, ...] = ()) -> list[RowGroup]:
         """The file's row groups that may hold wanted rows; opens the file."""
         self.touched.files += 1
-        groups = self.snapshot.row_groups(file, {*self.bounded, *also})
+        groups = self.snapshot.row_groups(file, {*self.bounded, *also}, self._spans)
         return [group for group in groups if self._may_hold(group)]
 
     def read(self, group: RowGroup, columns: tuple[str, ...]) -> pa.Table:
-        """The wanted rows of a row group, with these columns and those that the filters need."""
-        needed = {c for span in self.spans for c in span.columns}
-        needed |= self.where.columns if self.where else set()
-        table = self.snapshot.read(group, dict.fromkeys((*columns, *sorted(needed))))
-        self.touched.row_groups += 1
-        self.touched.rows += table.num_rows
+        """The wanted rows of a row group, with these columns."""
+        self.note(group, columns)
+        if not self._tested:
+            return self.snapshot.read([group], columns)
+        found = self.find([group], ())
+        if not found.num_rows:
+            return self.snapshot.schema.empty_table().select(columns)
+        return self.fetch([group], found[ROW], columns)
+
+    def find(self, groups: Sequence[RowGroup], columns: tuple[str, ...]) -> pa.Table:
+        """Which rows of row groups of one file are wanted: GROUP and ROW, and these columns.
+
+        GROUP is the row group's place among those given, ROW the row's number in it.
+        """
+        table = self.snapshot.read(groups, dict.fromkeys((*columns, *self._tested)))
+        numbers = enumerate(group.rows for group in groups)
+        places = [pa.repeat(pa.scalar(i), rows) for i, rows in numbers]
+        rows = [pa.arange(0, group.rows) for group in groups]
+        table = table.append_column(GROUP, pa.chunked_array(places, pa.int64()))
+        table = table.append_column(ROW, pa.chunked_array(rows, pa.int64()))
         for span in self.spans:
             table = span.rows(table)
-        return self.where.rows(table) if self.where else table
+        table = self.where.rows(table) if self.where else table
+        return table.select([*columns, GROUP, ROW])
+
+    def fetch(
+        self, groups: Sequence[RowGroup], numbers: pa.ChunkedArray, columns: tuple[str, ...]
+    ) -> pa.Table:
+        """These columns of the rows with these numbers, counted through row groups of one file."""
+        table = self.snapshot.read(groups, columns)
+        return table if len(numbers) == table.num_rows else table.take(numbers)
+
+    def note(self, group: RowGroup, columns: tuple[str, ...]) -> None:
+        """Count a row group that is read."""
+        self.touched.row_groups += 1
+        self.touched.rows += group.rows
+        needed = dict.fromkeys((*columns, *self._tested))
+        self.touched.bytes += self.snapshot.bytes_of(group, needed)
 
     def unordered(self, columns: tuple[str, ...], limit: int | None = None) -> Iterator[pa.Table]:
         """The wanted rows as they are stored, at most `limit`."""
@@ -71,6 +103,16 @@ class Scan:
                 left = left if left is None else left - table.num_rows
                 yield table
 
+    @cached_property
+    def _spans(self) -> tuple[Span, ...]:
+        """Spans that each hold every wanted row."""
+        return (*self.spans, *(self.where.spans if self.where else ()))
+
+    @cached_property
+    def _tested(self) -> tuple[str, ...]:
+        """The columns that tell whether a row is wanted."""
+        tested = {c for span in self.spans for c in span.columns}
+        return tuple(sorted(tested | (self.where.columns if self.where else set())))
+
     def _may_hold(self, unit: DataFile | RowGroup) -> bool:
-        filters = self.where.spans if self.where else ()
-        return unit.rows != 0 and all(s.may_hold(unit.bounds) for s in (*self.spans, *filters))
+        return unit.rows != 0 and all(span.may_hold(unit.bounds) for span in self._spans)

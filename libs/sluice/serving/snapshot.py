@@ -5,8 +5,9 @@ this reader would read wrongly is refused by that feature's name. Columns starti
 are read where an order or an identity needs them, and never shown.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from sluice.errors import Retryable, UsageError
 from sluice.serving import parquet
 from sluice.serving.bounds import Bounds, from_log
+from sluice.serving.order import FIRST, LAST, Span
 from sluice.specs.names import RESERVED_PREFIX, unknown
 
 READABLE = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
@@ -103,41 +105,91 @@ class Snapshot:
 
     def files(self, columns: Iterable[str]) -> list[DataFile]:
         """Every data file, with the bounds of these columns."""
-        columns = tuple(columns)
-        wanted = {f"{kind}.{c}" for c in columns for kind in ("min", "max", "null_count")}
-        wanted |= {"path", "num_records", *(f"partition.{p}" for p in self.partitions)}
-        kept = [name for name in self.actions.column_names if name in wanted]
-        return [self._file(row, columns) for row in self.actions.select(kept).to_pylist()]
+        known = {c: self._bounds_of(c) for c in columns}
+        return [
+            DataFile(path, rows, {c: bounds[i] for c, bounds in known.items()}, partition)
+            for i, (path, rows, partition) in enumerate(self._files)
+        ]
 
-    def row_groups(self, file: DataFile, columns: Iterable[str]) -> list[RowGroup]:
-        """The file's row groups with the bounds of these columns; opens its footer."""
+    def row_groups(
+        self, file: DataFile, columns: Iterable[str], within: Iterable[Span] = ()
+    ) -> list[RowGroup]:
+        """The file's row groups with the bounds of these columns; opens its footer.
+
+        Those whose first column lies outside of a span are left out at once.
+        """
         try:
             footer = parquet.footer(self.uri, file.path)
         except FileNotFoundError:
             raise self._expired() from None
-        kinds = {c: self.kind(c) for c in columns if c not in file.partition}
+        chosen = list(range(footer.num_row_groups))
+        for span in within:
+            chosen = self._within(file, span, chosen)
+        stored = [c for c in columns if c not in file.partition]
+        known = {c: parquet.group_bounds(self.uri, file.path, c, self.kind(c)) for c in stored}
         fixed = {c: file.bounds[c] for c in columns if c in file.partition}
-        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         return [
-            RowGroup(file, i, group.num_rows, fixed | parquet.group_bounds(group, kinds))
-            for i, group in enumerate(groups)
+            RowGroup(
+                file, i, footer.row_group(i).num_rows, fixed | {c: known[c][i] for c in stored}
+            )
+            for i in chosen
         ]
 
-    def read(self, group: RowGroup, columns: Iterable[str]) -> pa.Table:
-        """The row group's rows, in the table's types; columns that the file lacks are null."""
-        fields = [self.schema.field(c) for c in columns]
-        stored = [f.name for f in fields if f.name not in group.file.partition]
+    def read(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
+        """The rows of row groups of one file, one after the other, in the table's types.
+
+        Columns that the file lacks are null.
+        """
+        file, fields = groups[0].file, [self.schema.field(c) for c in columns]
+        stored = [f.name for f in fields if f.name not in file.partition]
         try:
-            found = parquet.row_group(self.uri, group.file.path, group.index, stored)
+            found = parquet.row_groups(self.uri, file.path, [g.index for g in groups], stored)
         except FileNotFoundError:
             raise self._expired() from None
-        columns = [_column(found, group, field) for field in fields]
+        rows = sum(group.rows for group in groups)
+        columns = [_column(found, file, rows, field) for field in fields]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
-    def _file(self, stats: dict[str, Any], columns: tuple[str, ...]) -> DataFile:
-        bounds = {c: from_log(self.kind(c), stats, c) for c in columns}
-        partition = {p: stats[f"partition.{p}"] for p in self.partitions}
-        return DataFile(unquote(stats["path"]), stats.get("num_records"), bounds, partition)
+    def bytes_of(self, group: RowGroup, columns: Iterable[str]) -> int:
+        """What those columns of the row group take in its file."""
+        return parquet.stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
+
+    def _within(self, file: DataFile, span: Span, groups: list[int]) -> list[int]:
+        """Those of the row groups whose values of the span's first column may lie in it."""
+        first = span.columns[0]
+        if first in file.partition:
+            return groups
+        places = parquet.group_places(self.uri, file.path, first, self.kind(first))
+        low, high = span.low[0] if span.low else FIRST, span.high[0] if span.high else LAST
+        return [i for i in groups if places[i][0] <= high and places[i][1] >= low]
+
+    @cached_property
+    def _files(self) -> list[tuple[str, int | None, dict[str, Any]]]:
+        """Path, rows and partition of each file."""
+        names = {"path", "num_records", *(f"partition.{p}" for p in self.partitions)}
+        kept = [name for name in self.actions.column_names if name in names]
+        return [
+            (
+                unquote(stats["path"]),
+                stats.get("num_records"),
+                {p: stats[f"partition.{p}"] for p in self.partitions},
+            )
+            for stats in self.actions.select(kept).to_pylist()
+        ]
+
+    @cached_property
+    def _known(self) -> dict[str, list[Bounds]]:
+        return {}
+
+    def _bounds_of(self, column: str) -> list[Bounds]:
+        """The column's bounds in each file, looked up once."""
+        if column not in self._known:
+            kinds = ("min", "max", "null_count", "partition")
+            wanted = {"num_records", *(f"{kind}.{column}" for kind in kinds)}
+            kept = [name for name in self.actions.column_names if name in wanted]
+            rows = self.actions.select(kept).to_pylist()
+            self._known[column] = [from_log(self.kind(column), stats, column) for stats in rows]
+        return self._known[column]
 
     def _expired(self) -> SnapshotExpired:
         return SnapshotExpired(
@@ -147,11 +199,11 @@ class Snapshot:
         )
 
 
-def _column(found: pa.Table, group: RowGroup, field: pa.Field) -> Any:
+def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
     if field.name in found.column_names:
         values = found[field.name]
         return values if values.type == field.type else values.cast(field.type)
-    return pa.repeat(pa.scalar(group.file.partition.get(field.name), field.type), group.rows)
+    return pa.repeat(pa.scalar(file.partition.get(field.name), field.type), rows)
 
 
 def open_delta(name: str, uri: str, version: int | None = None, *, build: str = "") -> DeltaTable:

@@ -51,12 +51,6 @@ class Slice:
         """How many files it has when it was just filed."""
         return max(1, -(-self.row_count // PARTITION_FILE_ROWS))
 
-    @property
-    def largest(self) -> list[str]:
-        """Its largest files, as many as it has when it was just filed."""
-        by_size = sorted(zip(self.rows, self.paths, strict=True), reverse=True)
-        return [path for _, path in by_size[: self.sealed_files]]
-
 
 def slices_of(table: DeltaTable) -> list[Slice]:
     """The slices of a table, in the order of their numbers."""

@@ -1,0 +1,161 @@
+"""The first rows of an order: which they are is told by few columns, only they are read whole.
+
+Units are visited best first, by their bounds, until none that is unread can hold a row that comes
+before those found. At first one by one, so that the last rows of a busy key touch one row group;
+then more and more at a time, so that a long search pays little for each.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import accumulate, groupby, takewhile
+from operator import itemgetter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.serving.order import Order, Places, place
+from sluice.serving.scan import GROUP, ROW, Scan
+from sluice.serving.snapshot import DataFile, RowGroup
+from sluice.specs.names import RESERVED_PREFIX
+
+MOST = 10_000  # rows that are searched for so; more are streamed
+AT_ONCE = 64  # row groups that are searched at a time
+TOGETHER = 16  # row groups of a file whose rows are fetched at a time
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A unit on the heap; `number` keeps equal places in the order of the files."""
+
+    order: Order
+    place: Places
+    number: int
+    unit: DataFile | RowGroup
+
+    def __lt__(self, other: "_Waiting") -> bool:
+        if self.place == other.place:
+            return self.number < other.number
+        return self.order.precedes(self.place, other.place)
+
+
+class Search:
+    """What was found so far: the candidates' leading columns, and where their rows lie.
+
+    `limit`: how many rows are wanted, one at least.
+    """
+
+    def __init__(self, scan: Scan, order: Order, limit: int) -> None:
+        self.scan, self.order, self.limit = scan, order, limit
+        self.lead = Order(_leading(order), order.descending)
+        self.units: list[RowGroup] = []
+        self.found: list[pa.Table] = []
+        self.edge: Places | None = None  # no row that comes after this place is among the first
+        self._heap: list[_Waiting] = []
+        self._pushed = 0
+        for file in scan.files(also=self.lead.columns):
+            self._push(file)
+
+    def tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+        """The rows in order as one table: these columns and the order's, the hidden as needed."""
+        self._run()
+        if not self.found:
+            return
+        candidates = pa.concat_tables(self.found)
+        distinct = candidates.group_by(self.lead.columns).aggregate([]).num_rows
+        order = self.lead if distinct == candidates.num_rows else self.order
+        needed = tuple(dict.fromkeys((*columns, *order.columns)))
+        parts = [self._rows(chosen, needed) for chosen in self._by_file(candidates)]
+        yield order.sort(pa.concat_tables(parts)).slice(0, self.limit)
+
+    def complete(self, row: pa.RecordBatch) -> pa.Table:
+        """One of these rows with all columns of the order."""
+        if set(self.order.columns) <= set(row.schema.names):
+            return pa.Table.from_batches([row])
+        group, number = row.column(GROUP)[0].as_py(), row.column(ROW)
+        return self.scan.fetch([self.units[group]], number, self.order.columns)
+
+    def _run(self) -> None:
+        """Look until it is settled which rows come first."""
+        at_once = 1
+        while groups := self._next(at_once):
+            by_file: dict[str, list[RowGroup]] = {}
+            for group in groups:
+                by_file.setdefault(group.file.path, []).append(group)
+            for together in by_file.values():
+                self._look(together)
+            at_once = min(2 * at_once, AT_ONCE)
+
+    def _by_file(self, candidates: pa.Table) -> Iterator[pa.Table]:
+        """The candidates in parts that are fetched together: each of a few row groups of a file."""
+        numbers = sorted(pc.unique(candidates[GROUP]).to_pylist())
+        path = [self.units[number].file.path for number in numbers]
+        for _, together in groupby(zip(path, numbers, strict=True), key=itemgetter(0)):
+            chosen = [number for _, number in together]
+            for i in range(0, len(chosen), TOGETHER):
+                some = pa.array(chosen[i : i + TOGETHER])
+                yield candidates.filter(pc.is_in(candidates[GROUP], some))
+
+    def _rows(self, chosen: pa.Table, columns: tuple[str, ...]) -> pa.Table:
+        """Those rows, with where they lie."""
+        chosen = chosen.select([GROUP, ROW]).sort_by([(GROUP, "ascending"), (ROW, "ascending")])
+        numbers = pc.unique(chosen[GROUP]).to_pylist()
+        groups = [self.units[number] for number in numbers]
+        begins = accumulate((group.rows for group in groups), initial=0)
+        begin = dict(zip(numbers, begins, strict=False))
+        at = [begin[group] for group in chosen[GROUP].to_pylist()]
+        rows = self.scan.fetch(groups, pc.add(chosen[ROW], pa.array(at)), columns)
+        return rows.append_column(GROUP, chosen[GROUP]).append_column(ROW, chosen[ROW])
+
+    def _next(self, count: int) -> list[RowGroup]:
+        """The best row groups that are not read yet, unless it is settled; opens files."""
+        groups: list[RowGroup] = []
+        while self._heap and len(groups) < count and not self._is_settled(self._heap[0].place):
+            unit = heappop(self._heap).unit
+            if isinstance(unit, RowGroup):
+                groups.append(unit)
+                continue
+            for group in self.scan.row_groups(unit, also=self.lead.columns):
+                self._push(group)
+        return groups
+
+    def _is_settled(self, best: Places) -> bool:
+        return self.edge is not None and self.lead.precedes(self.edge, best)
+
+    def _look(self, groups: Sequence[RowGroup]) -> None:
+        """Find candidates in row groups of one file."""
+        for group in groups:
+            self.scan.note(group, self.lead.columns)
+        table = self.scan.find(groups, self.lead.columns)
+        if self.edge is not None:
+            table = self._before_edge(table)
+        if not table.num_rows:
+            return
+        numbers = pc.add(table[GROUP], len(self.units))
+        self.units += groups
+        self.found.append(table.set_column(table.column_names.index(GROUP), GROUP, numbers))
+        if sum(part.num_rows for part in self.found) >= self.limit:
+            self._move_edge()
+
+    def _move_edge(self) -> None:
+        every = self.lead.sort(pa.concat_tables(self.found))
+        last = every.slice(self.limit - 1, 1).select(self.lead.columns).to_pylist()[0]
+        self.edge = tuple(place(value) for value in last.values())
+        self.found = [self._before_edge(every)]
+
+    def _before_edge(self, table: pa.Table) -> pa.Table:
+        """Without the rows that come after the edge; those that stand at it may still be chosen."""
+        assert self.edge is not None
+        beyond = Order(self.lead.columns, not self.lead.descending).before(table, self.edge)
+        return table.filter(pc.invert(beyond))
+
+    def _push(self, unit: DataFile | RowGroup) -> None:
+        best = self.lead.best(unit.bounds)
+        heappush(self._heap, _Waiting(self.lead, best, self._pushed, unit))
+        self._pushed += 1
+
+
+def _leading(order: Order) -> tuple[str, ...]:
+    """The columns that tell nearly all rows apart: those before the hidden ones."""
+    shown = tuple(takewhile(lambda c: not c.startswith(RESERVED_PREFIX), order.columns))
+    return shown or order.columns
