@@ -63,6 +63,14 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
             "'reflect' is not allowed",
         ),
         (
+            expect("column_values_to_not_be_null", column="at", row_condition="quantity + 1"),
+            "row_condition: 'quantity + 1' is INT; a condition is true or false",
+        ),
+        (
+            expect("column_values_to_not_be_null", column="at", row_condition="price > at"),
+            "row_condition: 'price > at': DECIMAL(12,2) can't be compared with TIMESTAMP",
+        ),
+        (
             expect("column_values_to_match_regex", column="department", regex="[A-Z"),
             "regex: '[A-Z' is no regular expression: a character class [ is not closed",
         ),

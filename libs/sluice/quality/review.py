@@ -13,8 +13,10 @@ from typing import Any
 from sluice.quality import comparison, engine, java_regex, moments
 from sluice.quality.suite import COMPILERS, refusals
 from sluice.specs.expression import Expression
+from sluice.specs.inference import infer
 from sluice.specs.names import unknown
 from sluice.specs.quality import Expectation
+from sluice.specs.type_rules import problems
 
 # Arguments whose values are compared with the column's, where the expectation is about one column.
 COMPARED = ("min_value", "max_value", "value_set")
@@ -64,12 +66,17 @@ def _patterns(kwargs: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _condition(condition: Any, columns: Mapping[str, str]) -> Iterator[str]:
-    """Columns of a row condition that the table lacks."""
+    """Columns of a row condition that the table lacks, and types that don't fit."""
     if condition is None or not columns:
         return
-    read = Expression.parse(str(condition)).reads(columns)
-    for column in sorted(read - set(columns)):
+    expression = Expression.parse(str(condition))
+    for column in sorted(expression.reads(columns) - set(columns)):
         yield f"row_condition: {unknown('column', column, columns)}"
+    for problem in problems(expression, columns, {}):
+        yield f"row_condition: {problem}"
+    type_ = infer(expression, columns, {})
+    if type_ not in ("", "BOOLEAN"):
+        yield f"row_condition: {condition!r} is {type_}; a condition is true or false"
 
 
 def _values(expectation: Expectation, columns: Mapping[str, str]) -> Iterator[str]:
