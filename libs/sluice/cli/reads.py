@@ -13,6 +13,11 @@ from sluice.serving.rows import Rows
 limit_option = click.option("--limit", type=int, help="At most so many rows.")
 reverse_option = click.option("--reverse", is_flag=True, help="Last first.")
 where_option = click.option("--where", metavar="E", help="Only rows for which this holds.")
+after_option = click.option(
+    "--after",
+    metavar="CURSOR",
+    help="Go on behind the last row of a page, by what it said.",
+)
 columns_option = click.option("--columns", metavar="A,B", help="Only these columns.")
 key_from_option = click.option(
     "--key-from", multiple=True, metavar="K", help="First key; once for each key column."
@@ -70,6 +75,7 @@ def get(
 @where_option
 @columns_option
 @limit_option
+@after_option
 @version_option
 @format_option
 @config_option
@@ -86,7 +92,8 @@ def range_(
     """Show the rows of TABLE between two keys, both included, in key order."""
     opened = open_lake(config).table(table, version=version)
     low, high = opened.key.parse(key_from), opened.key.parse(key_to)
-    _write(opened.range(key_from=low, key_to=high, columns=_names(columns), **how), format_)
+    rows = opened.range(key_from=low, key_to=high, columns=_names(columns), **how)
+    _write_page(rows, how["limit"], format_)
 
 
 @click.command()
@@ -96,10 +103,12 @@ def range_(
 @key_to_option
 @click.option("--time-from", metavar="T", help="First window start, UTC where no zone is given.")
 @click.option("--time-to", metavar="T", help="Last window start, included.")
+@click.option("--overlapping", is_flag=True, help="Windows that overlap the times, by their end.")
 @reverse_option
 @where_option
 @columns_option
 @limit_option
+@after_option
 @version_option
 @format_option
 @config_option
@@ -118,11 +127,19 @@ def fetch(
     store = open_lake(config).window(view, version=version)
     one, low, high = (store.key.parse(texts) for texts in (key, key_from, key_to))
     how["columns"] = _names(columns)
-    _write(store.fetch(key=one, key_from=low, key_to=high, **how), format_)
+    _write_page(store.fetch(key=one, key_from=low, key_to=high, **how), how["limit"], format_)
 
 
 def _write(rows: Rows, format_: Format) -> None:
     write_rows(rows, rows.schema.names, format_)
+
+
+def _write_page(rows: Rows, limit: int | None, format_: Format) -> None:
+    """The rows, and where the next page begins if there may be one; for people and for programs."""
+    page = rows if limit is None else list(rows)
+    write_rows(page, rows.schema.names, format_)
+    if limit and isinstance(page, list) and len(page) == limit and rows.cursor:
+        click.echo(f"next page: --after {rows.cursor}", err=True)
 
 
 def _names(columns: str | None) -> list[str] | None:

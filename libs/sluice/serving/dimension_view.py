@@ -15,9 +15,10 @@ from deltalake import DeltaTable, QueryBuilder
 
 from sluice.errors import UsageError
 from sluice.serving import where as predicates
+from sluice.serving.cursor import Place, behind
 from sluice.serving.engine_sql import translated, where_sql
 from sluice.serving.keys import Key, KeyColumns
-from sluice.serving.order import Span
+from sluice.serving.order import Order, Span
 from sluice.serving.rows import Row, Rows, check_limit
 from sluice.serving.scan import Touched
 from sluice.specs.dimension import DimensionView
@@ -76,10 +77,13 @@ class JoinedTable:
         limit: int | None = None,
         where: str | None = None,
         columns: Iterable[str] | None = None,
+        after: str | None = None,
     ) -> Rows:
-        """The rows from `key_from` to `key_to`, both included, in key order."""
+        """The rows from `key_from` to `key_to`, both included, in key order; behind a cursor."""
         spans = self.key.between(key_from, key_to)
-        return self._select(spans, reverse=reverse, limit=limit, where=where, columns=columns)
+        return self._select(
+            spans, reverse=reverse, limit=limit, where=where, columns=columns, after=after
+        )
 
     def all(
         self, *, reverse: bool = False, limit: int | None = None, where: str | None = None
@@ -109,8 +113,11 @@ class JoinedTable:
         limit: int | None,
         where: str | None = None,
         columns: Iterable[str] | None = None,
+        after: str | None = None,
     ) -> Rows:
-        limit = check_limit(limit)
+        limit, keys = check_limit(limit), tuple(self.key_names)
+        if after is not None:
+            spans = (*spans, behind(after, Order(keys, reverse), self.schema))
         shown = self._columns(columns)
         condition = predicates.parse(where, self.schema) if where else None
         way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
@@ -118,7 +125,7 @@ class JoinedTable:
         reader = self._query(f"{where_sql(spans)} ORDER BY {order}")
         found = _filtered(reader, self.schema, spans, condition, limit)
         schema = pa.schema([self.schema.field(column) for column in shown])
-        return Rows((t.select(shown) for t in found), schema, self.version, Touched())
+        return Rows(found, schema, self.version, Touched(), Place(keys, after=after))
 
     def _columns(self, columns: Iterable[str] | None) -> list[str]:
         shown = list(columns or self.schema.names)

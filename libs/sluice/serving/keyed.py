@@ -5,8 +5,8 @@ the first columns of the key. Null is a key like any other and comes before all 
 lower bound includes it, and two adjoining ranges split a table without a gap.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +36,11 @@ class KeyedTable:
     identity: tuple[str, ...]
     spans: tuple[Span, ...] = ()
     current: str | None = None
+    newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
+
+    def refresh(self) -> "KeyedTable":
+        """The table at its newest version; this one, and what it gave, stay where they are."""
+        return self.newest() if self.newest else self
 
     @property
     def name(self) -> str:
@@ -85,10 +90,14 @@ class KeyedTable:
         limit: int | None = None,
         where: str | None = None,
         columns: Iterable[str] | None = None,
+        after: str | None = None,
     ) -> Rows:
-        """The rows from `key_from` to `key_to`, both included, in key order."""
+        """The rows from `key_from` to `key_to`, both included, in key order.
+
+        `after`: behind the last row of a page that another read gave, by its `cursor`.
+        """
         spans = self.key.between(key_from, key_to)
-        return self.select(spans, Order(self.identity, reverse), where, columns, limit)
+        return self.select(spans, Order(self.identity, reverse), where, columns, limit, after)
 
     def all(
         self, *, reverse: bool = False, limit: int | None = None, where: str | None = None

@@ -4,6 +4,7 @@ Every handle is pinned to the table version that it was opened at; open it again
 """
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ class Lake:
         if not isinstance(table.spec, window_store.WindowStore):
             raise _wrong_kind(table, "window_store", "fetch")
         stored = self._stored(table, version)
-        return WindowStore(stored, table.spec.key, table.spec.backward_iteration)
+        newest = partial(self.window, name)
+        return WindowStore(stored, table.spec.key, table.spec.backward_iteration, newest)
 
     def uri(self, table: Table) -> str:
         """Where the table lies."""
@@ -84,7 +86,8 @@ class Lake:
         snapshot = Snapshot.open(table.name, uri, version, build=build_command(table))
         has_history = isinstance(table.spec, dimension.Dimension) and table.spec.history
         current = "is_current" if has_history else None
-        return KeyedTable(snapshot, table.key, self._alive(table, snapshot), current)
+        alive, newest = self._alive(table, snapshot), partial(self._stored, table, None)
+        return KeyedTable(snapshot, table.key, alive, current, newest)
 
     def _alive(self, table: Table, snapshot: Snapshot) -> tuple[Span, ...]:
         """What a retention leaves visible at that version."""

@@ -5,9 +5,10 @@ are inclusive. A store with a retention shows a row only while its window start 
 horizon less the retention, also before its file is dropped.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -19,8 +20,33 @@ from sluice.serving.rows import Row, Rows, check_limit
 from sluice.serving.values import check
 from sluice.specs.interval import Duration
 
-TIME = "window_start"
+TIME, END = "window_start", "window_end"
 Time = datetime | str
+
+
+class How(TypedDict, total=False):
+    """What every read takes: in which direction, how many, which rows and columns, from where on.
+
+    `after` is the cursor of the page before: the read goes on behind the last row that was taken.
+    """
+
+    reverse: bool
+    limit: int | None
+    where: str | None
+    columns: Iterable[str] | None
+    after: str | None
+
+
+class Times(How, total=False):
+    """As `How`, between two times, both included.
+
+    `overlapping` takes the windows that overlap them: those that begin by `time_to` and end after
+    `time_from`, instead of those that begin between them.
+    """
+
+    time_from: Time | None
+    time_to: Time | None
+    overlapping: bool
 
 
 def visible_span(horizon: datetime | None, retention: Duration | None) -> tuple[Span, ...]:
@@ -41,6 +67,11 @@ class WindowStore:
     table: KeyedTable
     key_names: tuple[str, ...]
     backward_iteration: bool = False
+    newest: Callable[[], "WindowStore"] | None = field(default=None, compare=False)
+
+    def refresh(self) -> "WindowStore":
+        """The store at its newest version; this one, and what it gave, stay where they are."""
+        return self.newest() if self.newest else self
 
     @property
     def version(self) -> int:
@@ -61,62 +92,42 @@ class WindowStore:
         """Window start, key, then what tells duplicates apart."""
         return tuple(dict.fromkeys((TIME, *self.key_names, *self.table.identity)))
 
-    def fetch(  # noqa: PLR0913 - each is one independent part of the question
+    def fetch(
         self,
         *,
         key: Key = None,
         key_from: Key = None,
         key_to: Key = None,
-        time_from: Time | None = None,
-        time_to: Time | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        where: str | None = None,
-        columns: Iterable[str] | None = None,
+        **times: Unpack[Times],
     ) -> Rows:
         """The rows of one key, or of the keys from `key_from` to `key_to`, by window start."""
-        limit, keys = check_limit(limit), self._keys(key, key_from, key_to)
-        start, end = self._time(time_from), self._time(time_to)
+        keys, limit = self._keys(key, key_from, key_to), check_limit(times.get("limit"))
+        start, end = self._time(times.get("time_from")), self._time(times.get("time_to"))
+        reverse = times.get("reverse", False)
         if start and end and start > end:
             start, end, reverse = end, start, True
             limit = limit if self.backward_iteration else 0
-        times = (Span((TIME,), start, end),) if start or end else ()
-        return self.table.select((*keys, *times), Order(self.order, reverse), where, columns, limit)
+        between = self._between(start, end, overlapping=times.get("overlapping", False))
+        return self.table.select(
+            (*keys, *between),
+            Order(self.order, reverse),
+            times.get("where"),
+            times.get("columns"),
+            limit,
+            times.get("after"),
+        )
 
     def fetch_one(self, key: Key, time: Time) -> Row | None:
         """The row of that key and window start; of duplicates, the last."""
         return next(self.fetch(key=key, time_from=time, time_to=time, reverse=True, limit=1), None)
 
-    def fetch_all(
-        self,
-        *,
-        time_from: Time | None = None,
-        time_to: Time | None = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        where: str | None = None,
-        columns: Iterable[str] | None = None,
-    ) -> Rows:
+    def fetch_all(self, **times: Unpack[Times]) -> Rows:
         """The rows of every key between two times."""
-        return self.fetch(
-            time_from=time_from,
-            time_to=time_to,
-            reverse=reverse,
-            limit=limit,
-            where=where,
-            columns=columns,
-        )
+        return self.fetch(**times)
 
-    def all(
-        self,
-        *,
-        reverse: bool = False,
-        limit: int | None = None,
-        where: str | None = None,
-        columns: Iterable[str] | None = None,
-    ) -> Rows:
+    def all(self, **how: Unpack[How]) -> Rows:
         """Every row, by window start."""
-        return self.fetch(reverse=reverse, limit=limit, where=where, columns=columns)
+        return self.fetch(**how)
 
     def to_arrow(self) -> pa.Table:
         """Every row, oldest first, as an Arrow table."""
@@ -128,6 +139,20 @@ class WindowStore:
         if key_from is not None or key_to is not None:
             raise UsageError("fetch takes either key, or key_from and key_to")
         return (self.key.exactly(key),)
+
+    def _between(
+        self, start: Places | None, end: Places | None, *, overlapping: bool
+    ) -> tuple[Span, ...]:
+        """The spans of the windows that begin between two times, or overlap them."""
+        if not overlapping:
+            return (Span((TIME,), start, end),) if start or end else ()
+        if END not in self.schema.names:
+            raise UsageError(
+                f"the windows of {self.table.name!r} have no end: they can't overlap a time",
+                hint="declare `window`, or select window_end from an input that has it",
+            )
+        ends = (Span((END,), low=start, is_open=True),) if start else ()
+        return (*ends, *((Span((TIME,), high=end),) if end else ()))
 
     def _time(self, time: Time | None) -> Places | None:
         if time is None:
