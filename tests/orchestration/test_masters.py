@@ -25,7 +25,7 @@ def told(config: Path, folder: Path, master: str) -> list[str]:
     program.chmod(0o755)
     work = Task("advance.sums", TaskKind.ADVANCE, "shop", ("shop.sums",))
     task = SubmittedJob(task_id=work.id, work=work, config=config, master=master)
-    task._spark_binary = str(program)
+    task.binary = str(program)
     # Of a driver in client mode the provider hears no exit code from Kubernetes, and says that it
     # failed. A task goes by the job's report.
     with suppress(AirflowException):

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
@@ -134,28 +133,39 @@ class ConnectedJob(ScriptJob):
         super().launch(command, context)
 
 
-class SubmittedJob(JobTask, SparkSubmitOperator):  # type: ignore[misc]
+class SubmittedJob(JobTask):
     """The job as an application of its own, by spark-submit to `master`."""
 
-    template_fields = ()
-
     def __init__(self, *, master: str, **settings: Any) -> None:
-        binary = str(Path(sys.executable).with_name("spark-submit"))
-        super().__init__(spark_binary=binary, conn_id=CONNECTION, **settings)
+        super().__init__(**settings)
         self.master = master
+        self.binary = str(Path(sys.executable).with_name("spark-submit"))
+        self._submitted: Any = None
 
-    def launch(self, command: Command, context: Context) -> None:
+    def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
         """Submits it under the task's name, and waits."""
+        # It imports a client of Kubernetes where there is one; a DAG file does without.
+        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
         start = launch_settings(self.config)
-        self.application = str(command.script)
-        self.application_args = list(command.arguments)
-        self.name = f"{self.work.pipeline}.{self.work.id}"
-        self.conf, self.env_vars = start.conf, start.environ
-        # The operator takes a master from a connection only.
+        # The hook takes a master from a connection only.
         os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(
             {"conn_type": "spark", "host": self.master}
         )
-        SparkSubmitOperator.execute(self, context)
+        self._submitted = SparkSubmitHook(
+            conf=start.conf,
+            conn_id=CONNECTION,
+            name=f"{self.work.pipeline}.{self.work.id}",
+            application_args=list(command.arguments),
+            env_vars=start.environ,
+            spark_binary=self.binary,
+        )
+        self._submitted.submit(str(command.script))
+
+    def on_kill(self) -> None:
+        """Ends the application with the task."""
+        if self._submitted:
+            self._submitted.on_kill()
 
 
 def _asked(context: Context) -> Run:
