@@ -102,7 +102,8 @@ def test_a_run_that_loses_a_worker_ends_with_the_same_tables(
     await_executors(cluster, client, run)
     cluster.kill_worker(0)
     ended = await_run(client, "corner", run, patience=240)
-    assert ended == "success", log_of(client, "corner", run, "ingest")
+    failed = [task for task, state in states(client, "corner", run).items() if state == "failed"]
+    assert ended == "success", log_of(client, "corner", run, failed[0])
     assert "spark-worker-0" not in cluster.daemons.running()
     paid: Counter[str] = Counter()
     for _, item, price, _ in latest().values():
