@@ -20,6 +20,7 @@ from sluice.serving.snapshot import DataFile, RowGroup
 from sluice.specs.names import RESERVED_PREFIX
 
 MOST = 10_000  # rows that are searched for so; more are streamed
+ONE_BY_ONE = 4  # row groups; then as many at a time as were searched before
 AT_ONCE = 64  # row groups that are searched at a time
 TOGETHER = 16  # row groups of a file whose rows are fetched at a time
 
@@ -77,14 +78,14 @@ class Search:
 
     def _run(self) -> None:
         """Look until it is settled which rows come first."""
-        at_once = 1
-        while groups := self._next(at_once):
+        read = 0
+        while groups := self._next(max(1, min(read - ONE_BY_ONE, AT_ONCE))):
+            read += len(groups)
             by_file: dict[str, list[RowGroup]] = {}
             for group in groups:
                 by_file.setdefault(group.file.path, []).append(group)
             for together in by_file.values():
                 self._look(together)
-            at_once = min(2 * at_once, AT_ONCE)
 
     def _by_file(self, candidates: pa.Table) -> Iterator[pa.Table]:
         """The candidates in parts that are fetched together: each of a few row groups of a file."""
