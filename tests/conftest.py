@@ -9,6 +9,7 @@ import pytest
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
+from sluice.specs.settings import Driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,8 @@ CONF = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 
+DRIVERS: tuple[Driver, ...] = ("postgresql",)
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
@@ -38,7 +41,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     for name, value in CONF.items():
         builder = builder.config(name, value)
     session = (
-        builder.config("spark.driver.extraClassPath", os.pathsep.join(map(str, classpath())))
+        builder.config(
+            "spark.driver.extraClassPath", os.pathsep.join(map(str, classpath(drivers=DRIVERS)))
+        )
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
         .getOrCreate()

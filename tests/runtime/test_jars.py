@@ -86,7 +86,7 @@ def test_fetching_leaves_nothing_but_the_jars(environ: Environ, tmp_path: Path):
 
 def test_a_jar_of_half_its_size_is_fetched_again(environ: Environ, tmp_path: Path):
     folder = put(tmp_path / "cache" / "jars", CONTENT | {"delta": b"delta's"})
-    assert not has_jars(folder)
+    assert not has_jars(folder, jars.JARS)
     resolver(environ, serving(CONTENT))
     assert classpath(environ)[0].read_bytes() == CONTENT["delta"]
 
@@ -110,3 +110,14 @@ def test_a_settings_file_sends_ivy_elsewhere(environ: Environ, tmp_path: Path):
     resolver(environ, f'echo "$@" > {tmp_path}/said\n{serving(CONTENT)}')
     classpath(environ | {"SLUICE_IVY_SETTINGS": "/etc/ivysettings.xml"})
     assert "-settings /etc/ivysettings.xml" in (tmp_path / "said").read_text()
+
+
+def test_a_driver_is_fetched_for_those_who_declare_it(
+    environ: Environ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    driver = Jar("driver", "1.0", 3, hashlib.sha256(b"jar").hexdigest(), "org.example")
+    monkeypatch.setitem(jars.DRIVERS, "postgresql", driver)  # type: ignore[arg-type]
+    put(tmp_path / "cache" / "jars", CONTENT)
+    resolver(environ, serving({"driver": b"jar"}))
+    assert len(classpath(environ)) == 2
+    assert classpath(environ, ["postgresql"])[2].read_bytes() == b"jar"

@@ -47,7 +47,9 @@ def test_a_snapshot_writes_only_what_differs(spark: "SparkSession", tmp_path: Pa
     )
     assert folded(lake.feed("things")) == counted(lake.stored("things"))
     lake.land("things", b_json=[{"id": 3}], c_json=[{"id": 4, "v": 4}, {"id": 2, "v": 9}])
-    assert lake.load().outcome == "position"
+    before = lake.versions("things")
+    assert lake.load().outcome == "unchanged", "other files, the same rows: no commit"
+    assert lake.versions("things") == before
 
 
 def test_unchanged_files_are_not_read_again(spark: "SparkSession", tmp_path: Path) -> None:
@@ -195,7 +197,7 @@ def test_history_by_column_takes_versions_in_any_order(
         date(2024, 1, 2),
         date(2024, 1, 3),
     )
-    assert landed(piecewise, *reversed(versions)).outcome == "position"
+    assert landed(piecewise, *reversed(versions)).outcome == "unchanged"
 
 
 def test_two_rows_of_a_key_from_one_day_are_one_too_many(

@@ -23,6 +23,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from sluice.errors import SluiceError
 from sluice.orchestration.assets import asset, facts, has_changed
 from sluice.orchestration.commands import Command, Run, job
+from sluice.orchestration.connections import export
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.launch import launch_settings
 from sluice.orchestration.outcome import Outcome, Report, check, sentence
@@ -70,6 +71,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 
     def _do(self, tables: Iterable[str], run: Run, context: Context) -> Outcome:
         failure = None
+        export(project(self.config), tables)
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             file = Path(folder) / "report.json"
             try:

@@ -1,33 +1,36 @@
-"""Delta's two jars: where they are, and fetching them once.
+"""Delta's two jars and the drivers of databases: where they are, and fetching them once.
 
 `classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package, and fetches them
 into the cache if they are nowhere. A jar gets its place only after its SHA-256 was checked, so
-finding one costs a look at its size. `python -m sluice.runtime.jars` fetches and prints them.
+finding one costs a look at its size. `python -m sluice.runtime.jars` fetches and prints Delta's.
 
-Only these two are fetched: what they depend on is in Spark already, in the versions that it runs.
+Only the jars themselves are fetched: what they depend on is in Spark already, in the versions that
+it runs.
 """
 
 import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.errors import MissingDependency
 from sluice.runtime import ivy
 from sluice.runtime.cache import cache_folder
+from sluice.specs.settings import Driver
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One artifact of io.delta, as published."""
+    """One artifact, as published."""
 
     name: str
     version: str
     size: int
     sha256: str
+    organisation: str = "io.delta"
 
     @property
     def file(self) -> str:
@@ -50,17 +53,34 @@ JARS = (
 )
 
 
-def classpath(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """Both jars, for `spark.driver.extraClassPath`; fetched first where they are missing."""
+DRIVERS: Mapping[Driver, Jar] = {
+    "postgresql": Jar(
+        "postgresql",
+        "42.7.8",
+        1_116_727,
+        "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+        "org.postgresql",
+    ),
+}
+
+
+def classpath(
+    environ: Mapping[str, str] = os.environ, drivers: Iterable[Driver] = ()
+) -> list[Path]:
+    """All of them, for `spark.driver.extraClassPath`; fetched first where they are missing."""
+    return [*_found(JARS, environ), *(p for d in drivers for p in _found([DRIVERS[d]], environ))]
+
+
+def _found(jars: Sequence[Jar], environ: Mapping[str, str]) -> list[Path]:
     for folder in folders(environ):
-        if has_jars(folder):
-            return [folder / jar.file for jar in JARS]
+        if has_jars(folder, jars):
+            return [folder / jar.file for jar in jars]
     if chosen := environ.get("SLUICE_JARS"):
         raise MissingDependency(
-            f"SLUICE_JARS ({chosen}) lacks {' or '.join(jar.file for jar in JARS)}, whole",
+            f"SLUICE_JARS ({chosen}) lacks {' or '.join(jar.file for jar in jars)}, whole",
             hint="put them there, or unset SLUICE_JARS to have them fetched",
         )
-    return fetch(cache_folder(environ) / "jars", environ)
+    return fetch(cache_folder(environ) / "jars", jars, environ)
 
 
 def folders(environ: Mapping[str, str] = os.environ) -> Iterator[Path]:
@@ -72,22 +92,22 @@ def folders(environ: Mapping[str, str] = os.environ) -> Iterator[Path]:
     yield Path(__file__).resolve().parents[1] / "jars"
 
 
-def has_jars(folder: Path) -> bool:
-    """Whether both are there at full size."""
+def has_jars(folder: Path, jars: Sequence[Jar]) -> bool:
+    """Whether all are there at full size."""
     try:
-        return all((folder / jar.file).stat().st_size == jar.size for jar in JARS)
+        return all((folder / jar.file).stat().st_size == jar.size for jar in jars)
     except OSError:
         return False
 
 
-def fetch(folder: Path, environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """Both jars in `folder`, downloaded and checked. Safe to run twice, also at the same time."""
+def fetch(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> list[Path]:
+    """Those jars in `folder`, downloaded and checked. Safe to run twice, also at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as draft:
-        _download(Path(draft), environ)
-        for jar in JARS:
+        _download(Path(draft), jars, environ)
+        for jar in jars:
             check(Path(draft) / jar.file, jar)
-        return [(Path(draft) / jar.file).replace(folder / jar.file) for jar in JARS]
+        return [(Path(draft) / jar.file).replace(folder / jar.file) for jar in jars]
 
 
 def check(file: Path, jar: Jar) -> None:
@@ -100,14 +120,15 @@ def check(file: Path, jar: Jar) -> None:
         )
 
 
-def _download(folder: Path, environ: Mapping[str, str]) -> None:
+def _download(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> None:
+    names = " and ".join(jar.file for jar in jars)
     try:
-        ivy.fetch([("io.delta", jar.name, jar.version) for jar in JARS], folder, environ)
+        ivy.fetch([(jar.organisation, jar.name, jar.version) for jar in jars], folder, environ)
     except ivy.FetchFailed as failure:
         raise MissingDependency(
-            f"Delta's jars are missing and can't be fetched: {failure}",
+            f"jars are missing ({names}) and can't be fetched: {failure}",
             hint='with network, run "python -m sluice.runtime.jars"; without, copy '
-            f"{' and '.join(jar.file for jar in JARS)} to a folder and set SLUICE_JARS to it",
+            f"{names} to a folder and set SLUICE_JARS to it",
         ) from failure
 
 

@@ -17,6 +17,7 @@ from sluice.changelog.diff import CHANGE, diff
 from sluice.errors import UsageError
 from sluice.runtime.aside import NO_INTERVAL, Delivered
 from sluice.runtime.batch import Run
+from sluice.runtime.connections import jdbc_options
 from sluice.runtime.dimension_rows import judged, table_rows
 from sluice.runtime.gating import Passed, gated
 from sluice.runtime.reading import Reading, read
@@ -122,9 +123,8 @@ def load_as(
     with clock.phase("session"):
         session = spark.tune(small=found.bytes < LARGE_BYTES)
     warnings, position = tuple(found.warnings(before)), _position(found, before, run)
-    path = project.resolve(spec.path) if spec.path else ""
     with clock.phase("read"):
-        rows = read(session, spec.model_copy(update={"path": path}), found.files)
+        rows = read(session, _resolved(project, found), found.files)
         reading = judged(Reading(rows.rows, (*warnings, *rows.warnings)), spec)
     identity = Delivered(run.id, position.batch, None, None, found.bytes)
     with clock.timed("check", gated(project, found.table, reading.rows, identity)) as passed:
@@ -170,6 +170,14 @@ def _put(
         diff(old, rows, table.key) if old is not None else rows.withColumn(CHANGE, F.lit("insert"))
     )
     return write(session, settings, target, changelog, position, clock)
+
+
+def _resolved(project: Project, found: Snapshot) -> Dimension:
+    """The declaration with its path and its connection as they are here and now."""
+    spec = found.spec
+    path = project.resolve(spec.path) if spec.path else ""
+    secret = jdbc_options(spec.connection, found.table.id) if spec.connection else {}
+    return spec.model_copy(update={"path": path, "options": {**spec.options, **secret}})
 
 
 def _position(found: Snapshot, before: Head | None, run: Run) -> Position:

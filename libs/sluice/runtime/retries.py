@@ -9,17 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from sluice.errors import LostRace, QualityStop, Retryable
+from sluice.errors import LostRace, MissingDependency, QualityStop, Retryable, UsageError
 from sluice.runtime.report import BatchReport
 
 PAUSES = (1.0, 4.0, 16.0)  # seconds
 _TRANSIENT = re.compile(
     r"SQLTransient|SQLRecoverable|SQLNonTransientConnection|Communications ?link|"
-    r"UnknownHostException|Connection ?(refused|reset|timed out)|SocketTimeout|"
+    r"UnknownHostException|Connection (to \S+ )?(refused|reset|timed out)|SocketTimeout|"
+    r"I/O error occurred|connection attempt failed|terminating connection|too many (clients|conn)|"
+    r"database system is (starting up|shutting down|in recovery)|deadlock|lock timeout|"
     r"SlowDown|503 Service Unavailable|FAILED_READ_FILE.FILE_NOT_EXIST",
     re.IGNORECASE,
 )
 _BROKEN = "[FAILED_READ_FILE"
+_REFUSED = re.compile(
+    r"(?:SQL\w*Exception: (?:FATAL: |ERROR: )?|JDBC_EXTERNAL_ENGINE.*ERROR: )([^\n]*)"
+)
+_AWAY = "[FAILED_JDBC.CONNECTION]"
+_NO_DRIVER = re.compile(r"No suitable driver|ClassNotFoundException: \S*[dD]river")
 
 
 def tried(work: Callable[[], BatchReport]) -> BatchReport:
@@ -43,15 +50,30 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
 
 @contextmanager
 def naming_faults(table: str) -> Iterator[None]:
-    """Retryable in place of Spark's error where a store is down, QualityStop for a broken file."""
+    """Retryable in place of Spark's error where a store is down, and lasting faults by name."""
     try:
         yield
     except Exception as error:
-        told = str(error)
+        told = "\n".join(_words(error))
         line = told[max(told.find(_BROKEN), 0) :].partition("\n")[0]
         if fault := _TRANSIENT.search(told):
             raise Retryable(f"{table}: {line} ({fault[0]})") from error
+        if _NO_DRIVER.search(told):
+            hint = "name it in config/sluice.yaml, as `spark: {drivers: [postgresql]}`"
+            raise MissingDependency(f"{table}: Spark has no driver for it", hint=hint) from None
+        if refused := _REFUSED.search(told):
+            hint = "nothing was committed; a later attempt will meet the same"
+            raise UsageError(f"{table}: the database says: {refused[1]}", hint=hint) from None
+        if _AWAY in told:
+            raise Retryable(f"{table}: {line}") from error
         if _BROKEN in told:
             hint = "nothing of this delivery was committed; mend the file, or take it away"
             raise QualityStop(f"{table}: {line}", hint=hint) from error
         raise
+
+
+def _words(error: BaseException | None) -> Iterator[str]:
+    """What an error says, and what caused it: Spark names a database's fault only there."""
+    while error is not None:
+        yield str(error)
+        error = getattr(error, "_cause", None) or error.__cause__

@@ -18,7 +18,7 @@ from sluice.specs.table import Table
 SILENT = frozenset(
     {
         *("name", "pipeline", "kind", "description", "expect", "sql"),
-        *("path", "format", "options", "missing", "evolve", "max_ahead"),
+        *("path", "format", "options", "connection", "missing", "evolve", "max_ahead"),
         *("strategy", "headroom", "backward_iteration"),
     }
 )

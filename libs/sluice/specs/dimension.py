@@ -17,6 +17,7 @@ class Dimension(Declared):
     """A table that facts are looked up in."""
 
     format: Literal["json", "csv", "parquet", "delta", "kafka", "jdbc"] = "parquet"
+    connection: str | None = None
     key: tuple[str, ...] = Field(min_length=1)
     history: bool = False
     valid_from: str | None = None
@@ -26,6 +27,8 @@ class Dimension(Declared):
     def _keys_fit_the_kind(self) -> Self:
         if self.format not in ("kafka", "jdbc") and not self.path:
             raise ValueError(f"`path` is missing: a {self.format} dimension is read from one")
+        if self.connection and self.format != "jdbc":
+            raise ValueError(f"`connection` is for format: jdbc, not for {self.format}")
         if self.valid_from and not self.history:
             raise ValueError("`valid_from` says since when a version holds: it needs history: true")
         if self.change and self.delivery == "snapshot":

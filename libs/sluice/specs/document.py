@@ -49,12 +49,13 @@ class BrokenDocument(ValueError):
 
 @dataclass
 class Document:
-    """The data of one file, the line of each place in it, and what was wrong with its variables."""
+    """The data of one file, the line of each place in it, and of its variables; what is wrong."""
 
     path: str
     data: dict[str, Any] = field(default_factory=dict)
     lines: dict[Where, int] = field(default_factory=dict)
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
+    variables: set[Where] = field(default_factory=set)
 
     def at(self, where: Where) -> Any:
         """The data at that place, which exists."""
@@ -143,6 +144,7 @@ class _Reader:
 
     def _variable(self, match: re.Match[str], where: Where) -> str:
         name, default = match[1], match[2]
+        self.document.variables.add(where)
         if name in self.environ or default is not None:
             return self.environ.get(name) or default or ""
         guess = near(name, self.environ)

@@ -15,8 +15,11 @@ Options = Annotated[
 ]
 
 
+Driver = Literal["postgresql"]
+
+
 class SparkSettings(Model):
-    """Where Spark runs, and who commits small changes."""
+    """Where Spark runs, who commits small changes, and the databases that it can read."""
 
     engine: Literal["submit", "connect"] = "submit"
     master: str = "local[*]"
@@ -24,6 +27,7 @@ class SparkSettings(Model):
     conf: Options = Field(default_factory=dict)
     commit: Literal["auto", "spark", "delta-rs"] = "auto"
     small_changelog: int = Field(default=200_000, ge=0)
+    drivers: tuple[Driver, ...] = ()
 
     @field_validator("conf", mode="before")
     @classmethod

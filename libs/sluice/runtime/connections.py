@@ -1,0 +1,62 @@
+"""Where a database is and who may read it, told by the environment alone.
+
+A dimension names a connection; `AIRFLOW_CONN_<ID>` holds it, as a URI or as JSON, in the form that
+Airflow reads as well. A DAG's task puts Airflow's own connection there for its job.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from sluice.errors import UsageError
+
+VARIABLE = "AIRFLOW_CONN_{}"
+KINDS = {"postgres": "postgresql"}  # Airflow's words that JDBC spells otherwise
+PORTS = {"postgresql": 5432}
+
+
+def jdbc_options(
+    connection: str, table: str, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Spark's options `url`, `user` and `password`. Raises UsageError, never with what it holds."""
+    name = VARIABLE.format(connection.upper())
+    told = environ.get(name, "")
+    if not told:
+        raise UsageError(
+            f"{table}: there is no connection {connection!r}",
+            hint=f"set {name} to postgresql://user:password@host:port/database, or make the "
+            "connection in Airflow",
+        )
+    try:
+        parts = _of_json(json.loads(told)) if told.lstrip().startswith("{") else _of_uri(told)
+    except (ValueError, TypeError, AttributeError):
+        raise UsageError(
+            f"{table}: {name} is no connection", hint="it is a URI or JSON, as Airflow has it"
+        ) from None
+    kind = KINDS.get(parts["kind"], parts["kind"])
+    host = f"{parts['host']}:{parts['port'] or PORTS.get(kind, '')}".rstrip(":")
+    url = f"jdbc:{kind}://{host}/{parts['database']}"
+    known = {"url": url, "user": parts["user"], "password": parts["password"]}
+    return {key: value for key, value in known.items() if value}
+
+
+def _of_uri(uri: str) -> dict[str, str]:
+    told = urlsplit(uri)
+    if not told.scheme or not told.hostname:
+        raise ValueError
+    return {
+        "kind": told.scheme,
+        "host": unquote(told.hostname),
+        "port": str(told.port or ""),
+        "database": unquote(told.path.lstrip("/")),
+        "user": unquote(told.username or ""),
+        "password": unquote(told.password or ""),
+    }
+
+
+def _of_json(told: Mapping[str, Any]) -> dict[str, str]:
+    names = {"kind": "conn_type", "database": "schema", "user": "login"}
+    keys = ("kind", "host", "port", "database", "user", "password")
+    return {key: str(told.get(names.get(key, key)) or "") for key in keys}
