@@ -96,6 +96,10 @@ def test_airflow_can_store_every_dag(configured: Configured, settings: str) -> N
         assert set(DagSerialization.from_dict(stored).task_dict) == set(dag.task_dict)
 
 
+def test_each_dag_links_to_the_quality_report(shop: DAG) -> None:
+    assert "[quality report](/sluice/report/index.html)" in (shop.doc_md or "")
+
+
 def test_upkeep_looks_at_whole_tables_where_something_is_expected_of_them(
     configured: Configured,
 ) -> None:

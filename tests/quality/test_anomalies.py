@@ -66,6 +66,16 @@ def test_nulls_where_there_were_none_are_told() -> None:
     ]
 
 
+def test_a_column_that_vanished_is_told_at_once() -> None:
+    past = [Facts(30, None, {"item": 2, "rare": 30})]
+    assert unusual(Facts(20, None, {"item": 20, "rare": 20}), past) == [
+        "item is null in all of 20 rows, and had values in every batch before"
+    ]
+    assert unusual(Facts(19, None, {"item": 19}), past) == []
+    assert unusual(Facts(20, None, {"item": 19}), past) == []
+    assert unusual(Facts(20, None, {"item": 20}), []) == []
+
+
 def test_a_null_in_a_batch_of_a_few_rows_is_not_told() -> None:
     past = [Facts(1000, None, {"item": 0})] * 9
     assert unusual(Facts(4, None, {"item": 1}), [*past, *days(4, 4, 4, 4, 4, 4, 4, 4, 4, 4)]) == []

@@ -204,8 +204,8 @@ def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str])
     text = " ".join(Page(pages["retail.sales.html"]).text.split())
     assert "2017-03-02 3 rows came, usually 9" in text
     assert "unusual batch" in text
-    assert f"does not parse 2017-03-02 · part.json {EVIL}" in text
-    assert "price is at least 0 2017-03-02 id 7 price null" in text
+    assert f"does not parse Text Interval File {EVIL} 2017-03-02 part.json" in text
+    assert "price is at least 0 id price Interval File 7 null 2017-03-02" in text
     assert "sluice replay sales" in text
 
 
@@ -238,3 +238,26 @@ def test_writing_replaces_the_pages_and_leaves_no_draft(
 )
 def test_freshness_is_told_in_the_largest_unit(seconds: int, told: str) -> None:
     assert report.ago(NOW - dt.timedelta(seconds=seconds), NOW) == told
+
+
+def test_a_dimension_tells_the_rows_of_its_load() -> None:
+    loaded = TableFacts("retail", "items", "dimension", intervals=(interval(1, 41, 1),))
+    assert (digest(loaded).intervals, digest(loaded).quarantined) == ((), 1)
+    text = " ".join(Page(report.render("lake", [loaded], NOW)["retail.items.html"]).text.split())
+    assert "41 rows read = 40 accepted + 1 quarantined" in text
+
+
+def test_rows_in_quarantine_are_listed_by_their_reason() -> None:
+    rows = (aside("a", '{"id": 1}', None), aside("b", "{", None), aside("a", '{"no": 2}', None))
+    reasons = digest(TableFacts("retail", "sales", quarantine=rows)).reasons
+    assert [(r.says, len(r.rows), r.columns, r.has_texts) for r in reasons] == [
+        ("a", 2, ["id", "no"], False),
+        ("b", 1, [], True),
+    ]
+
+
+def test_what_is_not_met_stands_first_on_the_overview(pages: dict[str, str]) -> None:
+    text = " ".join(Page(pages["index.html"]).text.split())
+    assert "Not met sales retail quantity is at least 0 1 of 100 · 2017-03-02 warned" in text
+    met = report.render("lake", [TableFacts("retail", "sales", results=(result(1),))], NOW)
+    assert "Not met" not in Page(met["index.html"]).text

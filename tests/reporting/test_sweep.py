@@ -142,7 +142,7 @@ def test_freshness_is_held_against_the_clock(tmp_path: Path) -> None:
     table = project.graph.table("sales")
     assert sweep(project, table, now=NOW + dt.timedelta(hours=36)) == ()
     (told,) = sweep(project, table, now=NOW + dt.timedelta(hours=37))
-    assert "max of at is at least 2017-03-09T13:00:00+00:00" in told
+    assert "max of at is at least now - 36 hours, over the whole table: 2017-03-09T12" in told
 
 
 def test_a_view_is_held_against_the_version_of_the_source_that_it_reflects(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_view_is_held_against_the_version_of_the_source_that_it_reflects(tmp_p
     assert sweep(project, view) == ()
     lake.put(project, "totals", totals, frontier={"shop.sales": 0})
     (told,) = sweep(project, view)
-    assert told.endswith("over the whole table: {'self': 5.0, 'other': 2.5}")
+    assert told.endswith("over the whole table: 5, the other has 2.5")
 
 
 def test_as_many_rows_as_another_table(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_statistics_answer_for_what_is_large(tmp_path: Path) -> None:
     lake.put(project, "sales", lake.sales(sale(3, at=exact), {"id": 4}))
     found = told(project)
     assert found == {
-        "max of at is at least 2017-03-08T00:00:00+00:00": exact.isoformat(),
+        "max of at is at least now - 36 hours": exact.isoformat(),
         "min of price is at least 0": "-1.5",
         "proportion of non null values of item is at least 0.5": "0.75",
     }
@@ -258,7 +258,7 @@ def test_a_sum_and_unique_values_go_on_from_the_last_full_look(tmp_path: Path) -
     DeltaTable(uri).delete("id = 1")
     lake.put(project, "sales", lake.sales(sale(4, "4.00"), sale(3, "0.50")))
     assert told(project) == {
-        "sum of price is at most 100": "10.0",
+        "sum of price is at most 100": "10",
         "mean of price is at most 100": "2.5",
         "id is unique": "2 of 4 rows unexpected (50 %)",
         "item is unique": "4 of 4 rows unexpected (100 %)",

@@ -28,7 +28,13 @@ def has_changed(report: Mapping[str, Any]) -> bool:
     return any(report.get(count) for count in ("inserted", "updated", "deleted"))
 
 
-def facts(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What the event of a change carries."""
+def facts(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the event of a change carries; `others`: of tables kept behind this one, too.
+
+    Rows are set aside where they are delivered, which may be such a table.
+    """
     changed = sum(int(report.get(count) or 0) for count in ("inserted", "updated", "deleted"))
-    return {name: report[name] for name in FACTS if name in report} | {"rows_out": changed}
+    behind = (r for r in others if r["table"].partition("__")[0] == report["table"])
+    aside = sum(int(r.get("quarantined") or 0) for r in behind)
+    known = {name: report[name] for name in FACTS if name in report}
+    return known | {"quarantined": aside, "rows_out": changed}

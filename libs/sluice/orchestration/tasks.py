@@ -104,7 +104,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         changed = [report for report in mine if has_changed(report)]
         self.outlets = [asset(report["table"]) for report in changed]
         for outlet, report in zip(self.outlets, changed, strict=True):
-            context["outlet_events"][outlet].extra = facts(report)
+            context["outlet_events"][outlet].extra = facts(report, outcome.reports)
 
 
 class ScriptJob(JobTask):

@@ -5,7 +5,8 @@ time, and clearly farther (by a quarter) than two of them did: weekends are no n
 the median distance from the median (MAD), scaled so that it equals a standard deviation where
 numbers are normal: one wild day moves none of this. It is never less than what chance does to a
 count that small, nor than a twentieth of a count or one percent of the rows, so that a source which
-never varied may vary a little. Fewer than eight batches say nothing.
+never varied may vary a little. Fewer than eight batches say nothing, but for a column without a
+single value that always had some.
 """
 
 import datetime as dt
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 LEAST_HISTORY, LONGEST_HISTORY = 8, 28
 FAR = 6.0  # spreads
 NORMAL = 1.4826  # MAD to standard deviation
+LEAST_ROWS = 20  # of which a column has no value
 BEYOND = 1.25  # times as far from the median as two batches were
 LEAST_VARIATION, LEAST_SHARE = 0.05, 0.01
 
@@ -77,7 +79,8 @@ def unusual(new: Facts, past: Sequence[Facts]) -> list[str]:
     keys = [f.keys for f in past if f.keys is not None]
     if not rows and new.keys is not None:
         rows = list(_count("different keys", new.keys, keys))
-    return [*rows, *(what for column in new.nulls for what in _nulls(column, new, past))]
+    nulls = _nulls if len(past) >= LEAST_HISTORY else _vanished
+    return [*rows, *(what for column in new.nulls for what in nulls(column, new, past))]
 
 
 def usual_count(past: Sequence[int]) -> Usual | None:
@@ -123,6 +126,13 @@ def _nulls(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
             f" {_percent(usual.median)} (median of {usual.batches} batches; from"
             f" {_percent(usual.low)} to {_percent(min(usual.high, 1.0))} is not unusual)"
         )
+
+
+def _vanished(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
+    """A column that none of many rows has any more."""
+    had = all(f.nulls.get(column, f.rows) < f.rows for f in past)
+    if past and had and new.nulls[column] == new.rows >= LEAST_ROWS:
+        yield f"{column} is null in all of {new.rows:,} rows, and had values in every batch before"
 
 
 def _percent(share: float) -> str:

@@ -6,7 +6,7 @@ output are frozen values that a page can be written from without a further quest
 
 import datetime as dt
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -48,7 +48,7 @@ class TableFacts:
     expected: tuple[str, ...] | None = None  # labels of today's expectations; None: not known
     results: tuple[Row, ...] = ()  # rows of history.SCHEMA
     batches: tuple[Kept, ...] = ()
-    intervals: tuple[Row, ...] = ()  # interval_start, rows_read, rows_accepted, rows_quarantined
+    intervals: tuple[Row, ...] = ()  # with rows_read, rows_accepted, rows_quarantined; or the load
     quarantine: tuple[Row, ...] = ()  # a few rows of quarantine.SCHEMA
     data_docs: str = ""  # the file of Great Expectations' own page
 
@@ -79,7 +79,24 @@ class Aside:
     reason: str
     file: str
     text: str
-    fields: tuple[tuple[str, Any], ...] = ()
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Rows that are in quarantine for the same reason."""
+
+    says: str
+    rows: tuple[Aside, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """The fields of those that parsed."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.fields))
+
+    @property
+    def has_texts(self) -> bool:
+        return any(row.text and not row.fields for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -92,6 +109,20 @@ class TableDigest:
     intervals: tuple[Interval, ...]
     unusual: tuple[Unusual, ...] = ()
     aside: tuple[Aside, ...] = ()
+
+    @property
+    def reasons(self) -> list[Reason]:
+        """The rows in quarantine by reason, the newest first."""
+        by_reason: dict[str, list[Aside]] = {}
+        for row in self.aside:
+            by_reason.setdefault(row.reason, []).append(row)
+        return [Reason(says, tuple(rows)) for says, rows in by_reason.items()]
+
+    @property
+    def failing(self) -> list[ExpectationDigest]:
+        """What its newest check found not met, the worst first."""
+        unmet = (e for e in self.expectations if e.latest.state is not State.PASSED)
+        return sorted(unmet, key=lambda e: -e.latest.state.weight)
 
     @property
     def name(self) -> str:
@@ -133,10 +164,15 @@ def digest(facts: TableFacts) -> TableDigest:
         facts,
         tuple(expectation(rows) for rows in _by_expectation(results, current)),
         tuple(worst(list(rows)) for _, rows in groupby(of_batches, key=moment))[-SHOWN:],
-        tuple(_interval(row) for row in sorted(facts.intervals, key=_start))[-SHOWN:],
+        tuple(_interval(row) for row in _by_interval(facts))[-SHOWN:],
         tuple(_unusual(facts.batches))[:UNUSUAL_SHOWN],
         tuple(_aside(row) for row in facts.quarantine),
     )
+
+
+def _by_interval(facts: TableFacts) -> list[Row]:
+    """In order; a dimension's one load is of no interval."""
+    return sorted(facts.intervals, key=_start) if facts.kind == "source" else []
 
 
 def _start(row: Row) -> dt.datetime:
@@ -186,6 +222,6 @@ def _aside(row: Row) -> Aside:
         fields = json.loads(row["raw"] or "")
     except ValueError:
         fields = None
-    named = tuple(fields.items()) if isinstance(fields, dict) else ()
+    named = fields if isinstance(fields, dict) else {}
     when, file = moment_text(row["_sluice_interval"]), str(row["file"] or "")
     return Aside(when, row["reason"] or "", file.rpartition("/")[2], row["raw"] or "", named)

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from sluice.quality.measures import words
 from sluice.quality.results import Json, Outcome, config
 from sluice.specs.expression import Expression
 from sluice.specs.quality import Expectation
@@ -78,7 +79,12 @@ def _outcome(expectation: Expectation, result: Json) -> Outcome:
     """GX's result, with the configuration as the user wrote it."""
     told = {**result, "expectation_config": config(expectation)}
     told["exception_info"] = _only_exception(result.get("exception_info") or {})
-    return Outcome(expectation, expectation.label, bool(result["success"]), told)
+    return Outcome(expectation, _says(expectation), bool(result["success"]), told)
+
+
+def _says(expectation: Expectation) -> str:
+    is_bounded = expectation.type.endswith("_to_be_between") and "column" in expectation.kwargs
+    return words(expectation) if is_bounded else expectation.label
 
 
 def _only_exception(info: Mapping[str, Any]) -> Json:

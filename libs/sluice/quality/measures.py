@@ -39,12 +39,17 @@ class Measure:
 
 def compile_measure(expectation: Expectation) -> Measure:
     """The measure of an expectation whose type is in `AGGREGATES`."""
+    return Measure(expectation, words(expectation), domain(expectation.kwargs))
+
+
+def words(expectation: Expectation) -> str:
+    """`mean of price is at least 3`: an expectation about one number, in words."""
     kwargs = expectation.kwargs
     wanted = f"is {kwargs['value']}" if "value" in kwargs else f"is {bounds_text(kwargs)}"
     noun = expectation.type.removeprefix("expect_column_").removeprefix("expect_table_")
     noun = noun.removesuffix("_to_be_between").removesuffix("_to_equal").replace("_", " ")
     subject = f"{noun} of {kwargs['column']}" if "column" in kwargs else noun
-    return Measure(expectation, f"{subject} {wanted}", domain(kwargs))
+    return f"{subject} {wanted}"
 
 
 def within(observed: Any, kwargs: Kwargs) -> bool:

@@ -55,10 +55,23 @@ class Outcome:
         if error := self.result.get("exception_info", {}).get("exception_message"):
             return f"could not be answered: {error}"
         if self.unexpected_count is None:
-            return str(self.details.get("observed_value"))
+            return _shown(self.details.get("observed_value"))
         percent = self.details.get("unexpected_percent") or 0.0
         counts = f"{self.unexpected_count:,} of {self.element_count:,}"
         return f"{counts} rows unexpected ({percent:.3g} %)"
+
+
+def _shown(observed: Any) -> str:
+    match observed:
+        case {"self": mine, "other": others}:
+            return f"{_shown(mine)}, the other has {_shown(others)}"
+        case bool():
+            return str(observed)
+        case int():
+            return f"{observed:,}"
+        case float():
+            return f"{observed:,.10g}"
+    return str(observed)
 
 
 def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:

@@ -12,6 +12,7 @@ from sluice.quality.row_tests import SINGLE, Kwargs, RowTest
 from sluice.specs.expression import Expression
 from sluice.specs.quality import Expectation
 
+EVERY_ROW = "true"
 COMPILED: Mapping[str, Callable[[Kwargs], RowTest]] = {**SINGLE, **RELATIONS}
 
 
@@ -43,4 +44,4 @@ def compile_row_rule(expectation: Expectation) -> RowRule:
 def domain(kwargs: Kwargs) -> str:
     """The rows that an expectation speaks about."""
     condition = kwargs.get("row_condition")
-    return f"({Expression.parse(str(condition)).sql})" if condition else "true"
+    return f"({Expression.parse(str(condition)).sql})" if condition else EVERY_ROW

@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType
 
 from sluice.quality.counts import SAMPLES, RowCounts, Tally
 from sluice.quality.facts import Facts
-from sluice.quality.row_rules import RowRule
+from sluice.quality.row_rules import EVERY_ROW, RowRule
 from sluice.quality.sql import as_json, name
 from sluice.quality.suite import Suite
 
@@ -37,7 +37,8 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
     aggregates = [
         "count(*) AS read",
         "count_if(_sluice_accepted) AS accepted",
-        *(a for i in range(len(suite.rows)) for a in _counts(i, row)),
+        f"count_if({READABLE}) AS readable",
+        *(a for i, rule in enumerate(suite.rows) for a in _counts(i, rule, row)),
         *(
             f"{m.aggregate('_sluice_accepted')} AS observed_{i}"
             for i, m in enumerate(suite.measures)
@@ -48,7 +49,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
     return Tally(
         found["read"],
         found["accepted"],
-        tuple(_row_counts(found, i) for i in range(len(suite.rows))),
+        tuple(_row_counts(found, i, rule) for i, rule in enumerate(suite.rows)),
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
         None if key is None else _facts(found, visible(split)),
     )
@@ -82,7 +83,7 @@ def _shown(split: DataFrame) -> Iterator[str]:
 
 def _flags(i: int, rule: RowRule) -> tuple[str, ...]:
     """Computed once for each row, so that counting them is cheap."""
-    population = READABLE if rule.expectation.on_failure == "quarantine" else ACCEPTED
+    population = READABLE if _is_first(rule) else ACCEPTED
     return (
         f"{population} AND {rule.domain} AS _sluice_in_{i}",
         f"{population} AND {rule.considered} AS _sluice_of_{i}",
@@ -90,18 +91,23 @@ def _flags(i: int, rule: RowRule) -> tuple[str, ...]:
     )
 
 
-def _counts(i: int, row: str) -> tuple[str, ...]:
+def _is_first(rule: RowRule) -> bool:
+    """Whether it is held against all readable rows, before the others."""
+    return rule.expectation.on_failure == "quarantine"
+
+
+def _counts(i: int, rule: RowRule, row: str) -> Iterator[str]:
+    """What is not known from the counts of all rows."""
     first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE _sluice_not_{i})"
-    return (
-        f"count_if(_sluice_in_{i}) AS elements_{i}",
-        f"count_if(_sluice_of_{i}) AS considered_{i}",
-        f"count_if(_sluice_not_{i}) AS unexpected_{i}",
-        f"transform({first}, r -> {as_json('r')}) AS samples_{i}",
-    )
+    if rule.domain != EVERY_ROW:
+        yield f"count_if(_sluice_in_{i}) AS elements_{i}"
+    if rule.test.ignored is not None:
+        yield f"count_if(_sluice_of_{i}) AS considered_{i}"
+    yield f"count_if(_sluice_not_{i}) AS unexpected_{i}"
+    yield f"transform({first}, r -> {as_json('r')}) AS samples_{i}"
 
 
-def _row_counts(row: dict[str, Any], i: int) -> RowCounts:
-    elements, considered, unexpected = (
-        row[f"{kind}_{i}"] for kind in ("elements", "considered", "unexpected")
-    )
-    return RowCounts(elements, considered, unexpected, tuple(row[f"samples_{i}"] or ()))
+def _row_counts(row: dict[str, Any], i: int, rule: RowRule) -> RowCounts:
+    elements = row.get(f"elements_{i}", row["readable" if _is_first(rule) else "accepted"])
+    considered = row.get(f"considered_{i}", elements)
+    return RowCounts(elements, considered, row[f"unexpected_{i}"], tuple(row[f"samples_{i}"] or ()))

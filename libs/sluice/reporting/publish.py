@@ -72,7 +72,7 @@ def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:
 def _facts(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableFacts:
     lake = layout(project)
     is_delivered = table.kind in ("source", "dimension")
-    intervals = read_rows(lake.uri(table.id, INTERVALS)) if table.kind == "source" else []
+    intervals = read_rows(lake.uri(table.id, INTERVALS)) if is_delivered else []
     return TableFacts(
         pipeline=table.pipeline,
         table=table.name,

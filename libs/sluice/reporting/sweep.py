@@ -97,14 +97,14 @@ class _Checks:
         compiler = COMPILERS.get(fixed.type)
         rule = compiler(fixed) if compiler else None
         outcome = self._answer(rule) if isinstance(rule, Measure | Uniqueness) else None
-        return replace(outcome, expectation=expectation) if outcome else None
+        return _as_written(outcome, expectation) if outcome else None
 
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[Outcome]:
         """The outcomes of what Arrow has no answer to: the table is judged like a batch."""
         asked = [e for e in expected if e.type not in comparison.COMPILED]
         batch = [moments.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
-        answers = (replace(o, expectation=e) for e, o in zip(asked, found, strict=True))
+        answers = (_as_written(o, e) for e, o in zip(asked, found, strict=True))
         return [_noted(o, {STATE: state(self.stored, None)}) for o in answers]
 
     def _answer(self, rule: Measure | Uniqueness) -> Outcome | None:
@@ -182,6 +182,14 @@ class _Checks:
             return newest
         read = position.inputs.get(table_id)
         return read.version if read else position.frontier.get(table_id, newest)
+
+
+def _as_written(outcome: Outcome, expectation: Expectation) -> Outcome:
+    """An outcome in the words of its expectation, in which `now` is no moment."""
+    compiler = COMPILERS.get(expectation.type)
+    rule = compiler(expectation) if compiler else None
+    says = rule.says if isinstance(rule, Measure | Uniqueness) else outcome.says
+    return replace(outcome, expectation=expectation, says=says)
 
 
 def _noted(outcome: Outcome, states: Json) -> Outcome:

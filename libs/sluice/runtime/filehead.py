@@ -68,7 +68,8 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
     if len(separator) != 1 or len(quote) != 1:
         return FileHead(file, tuple(text.splitlines()[0].split(separator)) if text else ())
     try:
-        header = next(csv.reader(io.StringIO(text), delimiter=separator, quotechar=quote), [])
+        rows = csv.reader(io.StringIO(text), delimiter=separator, quotechar=quote)
+        header = next(filter(None, rows), [])  # Spark, too, passes over empty lines
     except csv.Error as error:
         raise Unreadable(str(error)) from error
     return FileHead(file, tuple(header))

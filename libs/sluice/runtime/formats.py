@@ -73,7 +73,7 @@ def _behind_first_objects(session: SparkSession, heads: Heads) -> DataFrame:
     found = lines.where(f"value {goes_on}").where(f"{without_texts} {goes_on}")
     return found.selectExpr(
         f"'only the first object of this line was read' AS {REASON}",
-        f"value AS {RAW}",
+        f"make_valid_utf8(value) AS {RAW}",
         f"_metadata.file_path AS {FILE}",
         f"_metadata.file_block_start AS {BLOCK}",
         f"monotonically_increasing_id() AS {ROW}",

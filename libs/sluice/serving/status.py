@@ -182,8 +182,8 @@ def _last_batch(at: Head) -> LastBatch | None:
 
 
 def _quarantined(lake: LakeLayout, table: Table) -> int:
-    """How many rows of a source lie in quarantine, by its deliveries."""
-    if table.kind != "source":
+    """How many rows of a source or dimension lie in quarantine, by its deliveries."""
+    if table.kind not in ("source", "dimension"):
         return 0
     column = ("rows_quarantined",)
     try:
