@@ -46,7 +46,7 @@ spark:
   commit: {commit}
   conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}}
 """
-POSITIONED = ("sales", "totals__state", "totals", "best")
+POSITIONED = ("sales", "totals__state", "totals", "best__state", "best")
 NOTES = ("sales__quarantine", "sales__intervals")
 PASSING = {"batch", "run", "quarantined_at", "delivered_at", "file", "files"}
 

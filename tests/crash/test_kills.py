@@ -24,6 +24,7 @@ EDGES = [  # (place, committer)
     ("committed:totals__state", "auto"),  # the state is ahead of the view that it is behind
     ("committing:totals", "spark"),
     ("committed:totals", "auto"),  # between chained views
+    ("committed:best__state", "auto"),  # a ranking's state is ahead of the ranking
     ("committed:best", "spark"),  # all is written, the run does not know
 ]
 

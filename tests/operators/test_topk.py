@@ -107,44 +107,46 @@ CASES = [
     case(
         "the two best of each group",
         by_number,
-        "best: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2}",
+        "best: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2, "
+        "headroom: 1}",
     ),
     case(
         "rank lets ties share a place",
         by_rank,
         "best: {kind: topk, from: sales, partition_by: [g], order_by: [v], limit: 2, "
-        "function: rank}",
+        "function: rank, headroom: 0}",
     ),
     case(
         "dense_rank, an offset, two keys with their nulls placed",
         by_dense_rank,
         "best: {kind: topk, from: sales, partition_by: [g], limit: 2, offset: 1, "
-        "order_by: [v desc nulls first, w asc nulls last], function: dense_rank}",
+        "order_by: [v desc nulls first, w asc nulls last], function: dense_rank, headroom: 0}",
     ),
     case(
         "each row says how many there may be",
         by_own_limit,
         "best: {kind: topk, from: sales, partition_by: [w], order_by: [w, v desc], limit: most, "
-        "offset: 1}",
+        "offset: 1, headroom: 0}",
     ),
     case(
         "one ranking of rows without a key, no rank column, expressions",
         global_without_rank,
         "best: {kind: topk, from: lines, order_by: [abs(v) desc, v], limit: 3, rank: false, "
-        "select: {g: g, twice: 2 * v}}",
+        "headroom: 0, select: {g: g, twice: 2 * v}}",
         "lines",
     ),
     case(
         "k = 1 keeps the last row of a key",
         last_of_key,
         "best: {kind: topk, from: sales, partition_by: [g], order_by: [at desc nulls last], "
-        "limit: 1, rank: false, select: {g: g, v: v}}",
+        "limit: 1, rank: false, headroom: 2, select: {g: g, v: v}}",
     ),
     case(
         "a top-k of a top-k",
         best_of_the_best,
-        "some: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2}\n"
-        "  best: {kind: topk, from: some, order_by: [v desc], limit: 2}",
+        "some: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2, "
+        "strategy: full}\n"
+        "  best: {kind: topk, from: some, order_by: [v desc], limit: 2, headroom: 0}",
     ),
     case(
         "one ranking per tumbling window and group",
@@ -155,7 +157,8 @@ CASES = [
     case(
         "a row competes in each hopping window that it is in",
         per_hopping_window,
-        "best: {kind: topk, from: lines, order_by: [v desc], limit: 1, select: {v: v}, "
+        "best: {kind: topk, from: lines, order_by: [v desc], limit: 1, headroom: 0, "
+        "select: {v: v}, "
         "window: {type: hopping, time: at, size: 50 minutes, advance: 20 minutes}}",
         "lines",
     ),

@@ -138,7 +138,7 @@ class ViewMachine(RuleBasedStateMachine):
             return
         other = self.lake.afresh(self.path / "other")
         other.advance()
-        for name in (self.case.view, *self.lake.stored_names(self.case.view)):
+        for name in (self.case.view, *self.lake.exact_names(self.case.view)):
             assert counted(other.stored(name)) == counted(self.lake.stored(name)), name
 
     def deleting_all_empties_it(self) -> None:

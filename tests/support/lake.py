@@ -122,6 +122,11 @@ class Lake:
             for node in nodes_of(table, self.project.graph)
         ]
 
+    def exact_names(self, *views: str) -> list[str]:
+        """Those of them whose rows don't depend on how they came about."""
+        nodes = [n for t in self._views(views) for n in nodes_of(t, self.project.graph)]
+        return [n.id.removeprefix("shop.") for n in nodes if not n.operator.has_slack]
+
     def verdicts(self, *views: str) -> list[Verdict]:
         return [v for t in self._views(views) for v in verify(self.spark, self.project, t)]
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 CHANGE = "_sluice_change"
+_SIDES = ("old", "new")
 
 
 def diff(
@@ -29,14 +30,11 @@ def diff(
     change = (
         F.when(F.col("old").isNull(), "insert")
         .when(F.col("new").isNull(), "delete")
-        .when(~_same(new, compared), "update")
+        .when(~unchanged(new.schema, compared), "update")
     )
     changed = pairs.withColumn(CHANGE, change).where(F.col(CHANGE).isNotNull())
     row = F.coalesce(F.col("new"), F.col("old"))
     return changed.select(*[row.getField(c).alias(c) for c in columns], CHANGE)
-
-
-_SIDES = ("old", "new")
 
 
 def _side(rows: DataFrame, side: str) -> DataFrame:
@@ -48,12 +46,18 @@ def _named(columns: Sequence[str]) -> list[Column]:
     return [F.col(f"`{c}`") for c in columns]
 
 
-def _same(rows: DataFrame, columns: Sequence[str]) -> Column:
-    types = {f.name: f.dataType for f in rows.schema.fields}
-    same = F.lit(True)
-    for name in columns:
-        old, new = (_ordered(F.col(side).getField(name), types[name]) for side in _SIDES)
-        same = same & old.eqNullSafe(new)
+def unchanged(
+    schema: StructType, columns: Sequence[str], sides: tuple[str, str] = _SIDES
+) -> Column:
+    """Whether two struct columns, rows of that schema, agree in `columns`. Never null."""
+    old, new = sides
+    plain = [c for c in columns if not _has_map(schema[c].dataType)]
+    pairs = [f"{old}.`{c}` <=> {new}.`{c}`" for c in plain]
+    same = F.expr(" AND ".join(["true", *pairs]))
+    for name in set(columns).difference(plain):
+        type_ = schema[name].dataType
+        before, after = (_ordered(F.col(side).getField(name), type_) for side in sides)
+        same = same & before.eqNullSafe(after)
     return same
 
 

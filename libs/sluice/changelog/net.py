@@ -20,15 +20,19 @@ def net(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
     `feed` is Delta's change feed of the versions to consume; a row's old image has negative
     weight, its new image positive weight.
     """
+    return summed(weighted(feed, columns), columns)
+
+
+def weighted(feed: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """`columns` and WEIGHT (1 or -1) of each row of a feed, as they came."""
     comes = F.col(CHANGE_TYPE).isin("insert", "update_postimage")
-    weighted = feed.select(*_quoted(columns), F.when(comes, 1).otherwise(-1).alias(WEIGHT))
-    return _summed(weighted, columns)
+    return feed.select(*_quoted(columns), F.when(comes, 1).otherwise(-1).alias(WEIGHT))
 
 
 def between(old: DataFrame, new: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The net change from one state of a table to another. One shuffle of both."""
     gone = as_inserts(old, columns).withColumn(WEIGHT, -F.col(WEIGHT))
-    return _summed(as_inserts(new, columns).unionByName(gone), columns)
+    return summed(as_inserts(new, columns).unionByName(gone), columns)
 
 
 def as_inserts(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
@@ -41,9 +45,10 @@ def arrivals(changes: DataFrame) -> DataFrame:
     return changes.where(F.col(WEIGHT) > 0).drop(WEIGHT)
 
 
-def _summed(weighted: DataFrame, columns: Sequence[str]) -> DataFrame:
-    summed = weighted.groupBy(*_quoted(columns)).agg(F.sum(WEIGHT).alias(WEIGHT))
-    return summed.where(F.col(WEIGHT) != 0)
+def summed(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Weighted rows, equal ones put together; what cancels out is gone. One shuffle."""
+    sums = rows.groupBy(*_quoted(columns)).agg(F.sum(WEIGHT).alias(WEIGHT))
+    return sums.where(F.col(WEIGHT) != 0)
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:

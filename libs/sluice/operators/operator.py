@@ -39,7 +39,8 @@ class Operator(ABC):
     looks up. `group`: columns that name a touched group, present in prepared and in output rows.
     `key`: columns that identify an output row. `row_wise`: each group is one input row, whose new
     image in the change feed suffices to compute the output. `mirror`: and its old image gives the
-    old output too, because the row alone decides.
+    old output too, because the row alone decides. `has_slack`: the table may hold more
+    than it must, depending on its past.
     """
 
     inputs: tuple[str, ...]
@@ -48,6 +49,7 @@ class Operator(ABC):
     key: tuple[str, ...]
     row_wise: bool = False
     mirror: bool = False
+    has_slack: bool = False
     retention: Retention | None = None
 
     @property
@@ -95,8 +97,13 @@ def within(rows: DataFrame, groups: DataFrame, columns: tuple[str, ...]) -> Data
     if not columns:
         return rows
     left, right = rows.alias("_rows"), groups.alias("_groups")
-    same = [F.col(f"_rows.`{c}`").eqNullSafe(F.col(f"_groups.`{c}`")) for c in columns]
-    return left.join(right, reduce(Column.__and__, same), "left_semi")
+    return left.join(right, same("_rows", "_groups", columns), "left_semi")
+
+
+def same(left: str, right: str, columns: tuple[str, ...]) -> Column:
+    """Whether two aliased sides of a join agree in `columns`, null being a value like any other."""
+    pairs = [F.col(f"{left}.`{c}`").eqNullSafe(F.col(f"{right}.`{c}`")) for c in columns]
+    return reduce(Column.__and__, pairs, F.lit(True))
 
 
 def union(rows: list[DataFrame]) -> DataFrame:

@@ -1,12 +1,10 @@
 """Total orders: sort keys with their null order, ended by a unique key."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-
-Side = Callable[[str], Column]
 
 
 @dataclass(frozen=True)
@@ -17,9 +15,11 @@ class Direction:
     descending: bool = False
     nulls_first: bool = True
 
-    def by(self, row: Side) -> Column:
-        """That column of `row` as a sort order."""
-        return by(row(self.column), self.descending, self.nulls_first)
+    def sql(self, row: str = "") -> str:
+        """As an item of ORDER BY; `row`: the struct column or alias that has the column."""
+        direction = "DESC" if self.descending else "ASC"
+        nulls = "FIRST" if self.nulls_first else "LAST"
+        return f"{field(row, self.column)} {direction} NULLS {nulls}"
 
     @property
     def reversed(self) -> "Direction":
@@ -39,26 +39,21 @@ def last_first(columns: Sequence[str]) -> list[Column]:
     return [by(F.col(f"`{c}`"), descending=True, nulls_first=False) for c in columns]
 
 
-def at_or_before(order: Sequence[Direction], left: Side, right: Side) -> Column:
-    """Whether the row of `left` comes no later in the order than that of `right`. Never null."""
-    found = F.lit(True)
+def at_or_before(order: Sequence[Direction], left: str, right: str) -> str:
+    """SQL: whether the row `left` comes no later in the order than the row `right`. Never null."""
+    found = "true"
     for direction in reversed(order):
-        a, b = left(direction.column), right(direction.column)
-        found = _before(direction, a, b) | (a.eqNullSafe(b) & found)
+        a, b = field(left, direction.column), field(right, direction.column)
+        found = f"({_before(direction, a, b)} OR ({a} <=> {b} AND {found}))"
     return found
 
 
-def _before(direction: Direction, a: Column, b: Column) -> Column:
-    by_value = F.coalesce(a > b if direction.descending else a < b, F.lit(False))
+def field(row: str, column: str) -> str:
+    """SQL: a column of a struct column or alias; of the row itself without one."""
+    return f"{row}.`{column}`" if row else f"`{column}`"
+
+
+def _before(direction: Direction, a: str, b: str) -> str:
+    by_value = f"coalesce({a} {'>' if direction.descending else '<'} {b}, false)"
     first, second = (a, b) if direction.nulls_first else (b, a)
-    return by_value | (first.isNull() & second.isNotNull())
-
-
-def own(column: str) -> Column:
-    """The column of the row itself, as a side."""
-    return F.col(f"`{column}`")
-
-
-def within_struct(name: str) -> Side:
-    """The columns of a row that is held in a struct column, as a side."""
-    return F.col(name).getField
+    return f"{by_value} OR ({first} IS NULL AND {second} IS NOT NULL)"

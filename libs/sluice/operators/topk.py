@@ -2,112 +2,136 @@
 
 What Flink SQL calls Top-N and Kafka Streams proposes as `KTable.top`: the SQL pattern
 `ROW_NUMBER() OVER (PARTITION BY p ORDER BY s, key) <= k`, kept up to date. Ties are broken by the
-input's key, so the order is total. Spark keeps only the first k rows of every partition before it
-shuffles (its window group limit), so a global ranking does not pull all rows into one task.
+input's key, so the order is total.
+
+It is kept in two tables. The state holds the beginning of each group's order: at least as much as
+the view needs, up to `headroom` ranks more, so that a row that leaves is made good from it (Yi et
+al., "Efficient maintenance of materialized top-k views", ICDE 2003). The view is a function of it.
 """
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from sluice.operators import windows
-from sluice.operators.identity import carried
-from sluice.operators.operator import Operator, Retention, Rows, names, passed_on
-from sluice.operators.order import by
+from sluice.operators.operator import Operator, Retention, Rows, names, same
+from sluice.operators.order import at_or_before
+from sluice.operators.ranking import LIMIT, Ranking, listed
 from sluice.specs.graph import Table
-from sluice.specs.topk import TopK
 
-_RANK = "_sluice_rank"
+RANK = "_rank"
+COMPLETE, NEEDED = "_complete", "_needed"
+LAST = "_last"
 
 
-class TopKRanking(Operator):
-    """The rows of each partition from rank offset + 1 to offset + limit."""
+class TopKState(Operator):
+    """Each group's rows up to some rank; COMPLETE where it surely has no others.
+
+    NEEDED, where limits are a column, is the greatest limit that a row of the group was seen with.
+    Rows past those kept are never looked at, so how many are kept depends on how it came about, and
+    COMPLETE may be false of a group whose other rows have gone since.
+    """
+
+    has_slack = True
 
     def __init__(self, view: Table, source: Table):
-        assert isinstance(view.spec, TopK)
-        self.view, self.source, self.spec = view, source, view.spec
+        self.ranking = Ranking(view, source)
         self.inputs = (source.id,)
-        self._window = (windows.START, windows.END) if self.spec.window else ()
-        self.group = (*self._window, *(p.name for p in self.spec.partition_by))
-        self.key = view.key
-        if self.spec.retention and self.spec.window:
-            times = {source.id: (self.spec.window.time,)}
-            self.retention = Retention(self.spec.retention, times)
+        self.group = self.ranking.group
+        self.key = (*self.group, *self.ranking.keys)
+        self.flags = (COMPLETE, NEEDED) if self.ranking.limit_is_column else (COMPLETE,)
+        self.stored = (*self.ranking.prepared, *self.flags)
+        spec = self.ranking.spec
+        if spec.retention and spec.window:
+            self.retention = Retention(spec.retention, {source.id: (spec.window.time,)})
 
     def columns(self, name: str) -> tuple[str, ...]:
-        used = {*self.source.key}
-        for named in self.spec.partition_by:
-            used |= named.expression.reads(self.source.columns)
-        for order in self.spec.order_by:
-            used |= order.expression.reads(self.source.columns)
-        if isinstance(self.spec.limit, str):
-            used.add(self.spec.limit)
-        if self.spec.window:
-            used.add(self.spec.window.time)
-        return tuple(sorted(used | self._selected_from()))
+        return self.ranking.columns()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        windowed = rows
-        if self.spec.window:
-            windowed = windows.assign(rows, self.spec.window, self.spec.window.time)
-        partition = [F.expr(p.expression.sql).alias(p.name) for p in self.spec.partition_by]
-        order = [F.expr(k.expression.sql).alias(f"_o{i}") for i, k in enumerate(self.spec.order_by)]
-        selected = [c.alias(f"_v_{n}") for n, c in self._selected().items()]
-        limit = [F.col(f"`{self.spec.limit}`").alias("_limit")] if self._limit_is_column else []
-        keys = [F.col(f"`{c}`").alias(f"_k{i}") for i, c in enumerate(self.source.key)]
-        extra = passed_on(rows, self.columns(name))
-        return windowed.select(*self._window, *partition, *order, *keys, *limit, *selected, *extra)
+        return self.ranking.prepare(rows)
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
-        rows = prepared[self.source.id]
-        keys = enumerate(self.spec.order_by)
-        order = [by(F.col(f"_o{i}"), k.descending, k.nulls_first) for i, k in keys]
-        if self.spec.function == "row_number":
-            order += [F.col(f"_k{i}") for i in range(len(self.source.key))]
-        over = Window.partitionBy(*names(self.group)).orderBy(*order)
-        rank = {"row_number": F.row_number, "rank": F.rank, "dense_rank": F.dense_rank}
-        ranked = rows.withColumn(_RANK, rank[self.spec.function]().over(over))
-        return ranked.where(self._within_limit()).select(*self._output())
+        ranked = self.ranked(prepared[self.inputs[0]])
+        if not self.ranking.limit_is_column:  # what is further down stays out of the shuffle
+            ranked = ranked.where(f"{RANK} <= {self.last_kept()} + 1")
+        marked = ranked.selectExpr("*", f"{self.is_whole()} AS {COMPLETE}")
+        return marked.where(f"{RANK} <= {self.last_kept()}").select(*names(self.stored))
 
-    def _within_limit(self) -> Column:
-        rank, offset = F.col(_RANK), self.spec.offset
-        last = F.col("_limit") + offset if self._limit_is_column else F.lit(self._limit + offset)
-        return (rank > offset) & (rank <= last) if offset else rank <= last
+    def ranked(self, rows: DataFrame) -> DataFrame:
+        """Whole groups' prepared rows with RANK and, where limits are a column, NEEDED."""
+        greatest = f"coalesce(max({LIMIT}) {self.ranking.over()}, 0)"
+        needed = [f"CAST({greatest} AS BIGINT) AS {NEEDED}"] * self.ranking.limit_is_column
+        return rows.selectExpr("*", *needed, f"{self.ranking.rank()} AS {RANK}")
 
-    def _output(self) -> list[Column]:
-        shown = [self._shown(c) for c in self.view.columns]
-        pairs = carried(self.view, self.source)
-        hidden = [
-            F.col(f"_k{self.source.key.index(source)}").alias(out)
-            for out, source in pairs.items()
-            if out not in self.view.columns
-        ]
-        return [*shown, *hidden]
+    def last_needed(self) -> str:
+        """SQL: the last rank that the view needs of a group."""
+        return self.ranking.last_wanted(NEEDED)
 
-    def _shown(self, name: str) -> Column:
-        if name == self.spec.rank:
-            return F.col(_RANK).cast("int").alias(name)
-        if name in self.group:
-            return F.col(f"`{name}`")
-        return F.col(f"`_v_{name}`").alias(name)
+    def last_kept(self) -> str:
+        """SQL: the last rank that is kept of a group when it is trimmed."""
+        if isinstance(self.ranking.spec.limit, int):
+            return str(int(self.last_needed()) + self.ranking.headroom)
+        return f"({self.last_needed()} + {self.ranking.headroom})"
 
-    def _selected(self) -> dict[str, Column]:
-        """The visible columns that are neither the group's nor the rank."""
-        taken = {*self.group, self.spec.rank}
-        if self.spec.select is not None:
-            return {n: F.expr(e.sql) for n, e in self.spec.select.items() if n not in taken}
-        return {n: F.col(f"`{n}`") for n in self.view.columns if n not in taken}
+    def is_whole(self) -> str:
+        """SQL: whether a group's ranked rows all find a place; no where ties leave it open.
 
-    def _selected_from(self) -> set[str]:
-        if self.spec.select is not None:
-            return set().union(*(e.reads(self.source.columns) for e in self.spec.select.values()))
-        taken = {*self.group, self.spec.rank}
-        return {n for n in self.view.columns if n not in taken}
+        The rows may have been cut one rank past the last kept. With `rank`, the row behind many
+        that tie has a rank far past it, and may be missing.
+        """
+        over, last = self.ranking.over(), self.last_kept()
+        fits = f"max({RANK}) {over} <= {last}"
+        is_open = self.ranking.spec.function == "rank"
+        return f"({fits} AND count({RANK}) {over} <= {last})" if is_open else f"({fits})"
+
+    def last_rows(self, state: DataFrame) -> DataFrame:
+        """One row for each group of `state`: the group, its flags, its last row in LAST."""
+        backwards = (direction.reversed.sql() for direction in self.ranking.order)
+        numbered = state.selectExpr("*", f"row_number() {self.ranking.over(*backwards)} AS _n")
+        order = listed(direction.column for direction in self.ranking.order)
+        kept = (f"`{c}`" for c in (*self.group, *self.flags))
+        return numbered.where("_n = 1").selectExpr(*kept, f"struct({order}) AS {LAST}")
+
+    def acceptable(self, snapshots: Rows, current: DataFrame) -> DataFrame:
+        """What the state has to be: of each group all that is needed, and no less than it has."""
+        ranked = self.ranked(self.prepare("", snapshots[self.inputs[0]])).alias("_all")
+        had = self.last_rows(current).alias("_had")
+        joined = ranked.join(had, same("_all", "_had", self.group), "left")
+        columns = [f"_all.`{c}`" for c in (*self.ranking.prepared, RANK)]
+        if self.ranking.limit_is_column:
+            columns.append(f"greatest(_all.{NEEDED}, _had.{NEEDED}) AS {NEEDED}")
+        seen = f"{LAST} IS NOT NULL AND {at_or_before(self.ranking.order, '_all', LAST)} AS _seen"
+        had_all = f"coalesce(_had.{COMPLETE}, true) AS _had_all"
+        rows = joined.selectExpr(*columns, seen, had_all)
+        held = rows.selectExpr("*", f"({RANK} <= {self.last_needed()} OR _seen) AS _held")
+        is_whole = f"min(_held) {self.ranking.over()} AND _had_all AS {COMPLETE}"
+        return held.selectExpr("*", is_whole).where("_held").select(*names(self.stored))
+
+
+class TopKView(Operator):
+    """The visible rows, from a state."""
+
+    def __init__(self, state: TopKState, state_id: str):
+        self.ranking = state.ranking
+        self.inputs = (state_id,)
+        self.group = state.group
+        self.key = state.ranking.view.key
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        return self.ranking.prepared
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        return rows
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        ranked = prepared[self.inputs[0]].selectExpr("*", f"{self.ranking.rank()} AS {RANK}")
+        shown = ranked.where(self.ranking.is_shown(RANK))
+        places = self.places.items()
+        return shown.selectExpr(*[f"`{place}` AS `{name}`" for name, place in places])
 
     @property
-    def _limit_is_column(self) -> bool:
-        return isinstance(self.spec.limit, str)
-
-    @property
-    def _limit(self) -> int:
-        assert isinstance(self.spec.limit, int)
-        return self.spec.limit
+    def places(self) -> dict[str, str]:
+        """The view's stored columns -> columns of ranked state rows."""
+        places = dict(self.ranking.shown)
+        if self.ranking.spec.rank:
+            places[self.ranking.spec.rank] = RANK
+        visible = {name: places.pop(name) for name in self.ranking.view.columns}
+        return visible | places

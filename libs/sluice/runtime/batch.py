@@ -6,18 +6,20 @@ lost race throws the diff away: the next attempt plans again from the new head.
 """
 
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 
 from sluice.errors import LostRace
 from sluice.operators.retention import Horizon
 from sluice.runtime.aside import Delivered
-from sluice.runtime.computation import Computation
+from sluice.runtime.computed import Carried, Computed
+from sluice.runtime.computing import computing
 from sluice.runtime.gating import checked
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.maintain import tidy
 from sluice.runtime.nodes import Node, nodes_of
-from sluice.runtime.plan import BatchPlan, plan_batch
+from sluice.runtime.plan import BatchPlan, Strategy, plan_batch
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
@@ -28,6 +30,7 @@ from sluice.storage.failpoint import passing
 from sluice.storage.lake import layout
 from sluice.storage.position import Position
 
+Advanced = tuple[BatchReport, Carried | None]
 ATTEMPTS = 3
 LARGE_BYTES = 64_000_000
 
@@ -46,48 +49,81 @@ class Run:
 
 def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
     """Bring a view (and the internal tables behind it) up to its inputs. Safe to repeat."""
-    return tuple(advance_node(spark, project, node, run) for node in nodes_of(table, project.graph))
+    return advance_nodes(spark, project, nodes_of(table, project.graph), run)
 
 
-def advance_node(spark: Spark, project: Project, node: Node, run: Run) -> BatchReport:
+def advance_nodes(
+    spark: Spark, project: Project, nodes: Iterable[Node], run: Run
+) -> tuple[BatchReport, ...]:
+    """One batch of each node; what one has computed for the next is handed on."""
+    reports, carried = [], None
+    with ExitStack() as held:
+        for node in nodes:
+            report, carried = _advance(spark, project, node, run, carried, held)
+            reports.append(report)
+    return tuple(reports)
+
+
+def _advance(
+    spark: Spark,
+    project: Project,
+    node: Node,
+    run: Run,
+    carried: Carried | None,
+    held: ExitStack,
+) -> Advanced:
     """One batch of one node; starts again from the new head when another writer was first."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            report = _attempt(spark, project, node, run)
+            report, carried = _attempt(spark, project, node, run, carried, held)
         except LostRace:
             if attempt == ATTEMPTS:
                 raise
         else:
             if report.outcome == "committed":
                 tidy(spark, project, node)
-            return report
+            return report, carried
     raise AssertionError
 
 
-def _attempt(spark: Spark, project: Project, node: Node, run: Run) -> BatchReport:
+def _attempt(
+    spark: Spark,
+    project: Project,
+    node: Node,
+    run: Run,
+    carried: Carried | None,
+    held: ExitStack,
+) -> Advanced:
     clock = Clock()
     with clock.phase("plan"):
         plan = plan_batch(node, layout(project), project.graph, run.pins)
     if not plan.is_pending:
-        return _nothing(plan, clock)
+        return _nothing(plan, clock), None
     passing("pinned", node.id)
     with clock.phase("session"):
         session = spark.tune(small=plan.size.bytes < LARGE_BYTES)
     with clock.phase("compute"):
         horizon = horizon_of(session, project, plan)
         position = next_position(plan, run, horizon)
-        changelog = Computation(session, project, plan, position.batch, horizon).changelog()
+        if carried and carried.is_of(plan.ranges):
+            computed = Computed(carried.changelog, Strategy.WITH_STATE.value)
+        else:
+            found = computing(session, project, plan, position.batch, horizon)
+            computed = held.enter_context(found)
+        position = replace(position, refills=position.refills + computed.refills)
     target = Target(
         plan.uri, node.operator.key, plan.before, plan.size, partition_by=node.partition_by
     )
     batch = Delivered(run.id, position.batch, None, None)
-    with clock.timed("check", checked(project, node, changelog, batch)) as passed:
+    with clock.timed("check", checked(session, project, node, computed.changelog, batch)) as passed:
         done = write(session, project.spark, target, passed.changelog, position, clock)
-    return _report(plan, position, done, clock, passed.warnings)
+    report = _report(plan, position, computed, done, clock, passed.warnings)
+    return report, Carried.after(plan, computed, done)
 
 
 def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:
     """The position that the batch's commit will carry."""
+    last = plan.before.position if plan.before else None
     return Position(
         batch=plan.before.next_batch if plan.before else 1,
         attempt=uuid.uuid4().hex,
@@ -99,6 +135,7 @@ def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Positio
         run=run.id,
         horizon=horizon.now if horizon else None,
         stored_from=horizon.stored_from_now if horizon else None,
+        refills=last.refills if last else 0,
     )
 
 
@@ -119,6 +156,7 @@ def _nothing(plan: BatchPlan, clock: Clock) -> BatchReport:
 def _report(
     plan: BatchPlan,
     position: Position,
+    computed: Computed,
     done: Committed,
     clock: Clock,
     warnings: tuple[str, ...],
@@ -129,12 +167,13 @@ def _report(
         outcome="committed" if done.changed else "position",
         version=done.version,
         batch=position.batch,
-        strategy=plan.strategy.value,
+        strategy=computed.strategy or plan.strategy.value,
         rows_in=plan.size.rows,
         inserted=done.inserted,
         updated=done.updated,
         deleted=done.deleted,
+        refills=computed.refills,
         seconds=clock.seconds,
         inputs=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
-        warnings=warnings,
+        warnings=(*computed.warnings, *warnings),
     )

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE
@@ -18,6 +19,7 @@ from sluice.quality.gate import Gate, accepted
 from sluice.quality.misfits import check_misfits
 from sluice.quality.verdict import Verdict
 from sluice.runtime.aside import Delivered, set_aside
+from sluice.runtime.computed import Changelog
 from sluice.runtime.nodes import Node
 from sluice.specs.project import Project
 from sluice.specs.table import Table
@@ -37,7 +39,7 @@ class Passed:
 class Checked:
     """A view's changelog, and what its expectations warn of."""
 
-    changelog: DataFrame
+    changelog: Changelog
     warnings: tuple[str, ...]
 
 
@@ -66,7 +68,11 @@ def gated(
 
 @contextmanager
 def checked(
-    project: Project, node: Node, changelog: DataFrame, delivered: Delivered
+    session: SparkSession,
+    project: Project,
+    node: Node,
+    changelog: Changelog,
+    delivered: Delivered,
 ) -> Iterator[Checked]:
     """A view's changelog whose new rows met the expectations, for as long as the context is open.
 
@@ -76,13 +82,14 @@ def checked(
         yield Checked(changelog, ())
         return
     gate = Gate(node.id, node.expectations)
-    cached = changelog.persist()
+    rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
+    cached = rows.persist()
     try:
         new = cached.where(F.col(CHANGE) != "delete").drop(CHANGE)
         verdict = gate.check(gate.split(new))
         _keep_results(project, verdict, delivered)
         verdict.enforce()
-        yield Checked(cached, verdict.warnings)
+        yield Checked(changelog if rows is not changelog else cached, verdict.warnings)
     finally:
         cached.unpersist()
 

@@ -1,7 +1,7 @@
 """The tables that a declared table is kept in, each with the operator that maintains it.
 
-A cogroup is kept in its state and its visible view; a source with a key in its deliveries and its
-latest rows. Each is a Delta table with a position of its own, advanced by the same step.
+A cogroup and a top-k are kept in a state and a visible view; a source with a key in its deliveries
+and its latest rows. Each is a Delta table with a position of its own, advanced by the same step.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from sluice.operators.cogroup import CogroupState, CogroupView
 from sluice.operators.lookup import LookupJoin
 from sluice.operators.operator import Operator
 from sluice.operators.source import LatestOfKey, Multiset
-from sluice.operators.topk import TopKRanking
+from sluice.operators.topk import TopKState, TopKView
 from sluice.operators.window_store import PART, WindowStoreRows
 from sluice.specs.cogroup import Cogroup
 from sluice.specs.definition import definition
@@ -51,7 +51,7 @@ def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
     made = definition(table)
     match table.spec:
         case TopK():
-            return (Node(table.id, table, TopKRanking(table, tables[table.inputs[0]]), made),)
+            return _topk(table, tables[table.inputs[0]], made)
         case Cogroup() as spec:
             return _cogroup(table, spec, tables, made)
         case Lookup() as spec:
@@ -70,6 +70,15 @@ def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
 def internal(table_id: str, suffix: str) -> str:
     """The id of a table that Sluice keeps for itself."""
     return f"{table_id}__{suffix}"
+
+
+def _topk(table: Table, source: Table, made: str) -> tuple[Node, ...]:
+    state = TopKState(table, source)
+    state_id = internal(table.id, STATE)
+    return (
+        Node(state_id, table, state, made),
+        Node(table.id, table, TopKView(state, state_id), made),
+    )
 
 
 def _cogroup(

@@ -11,12 +11,14 @@ from enum import StrEnum
 from sluice.errors import HistoryLost
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import LookupJoin
+from sluice.operators.topk import TopKState
 from sluice.runtime.frontier import Frontier, consistent, merge
 from sluice.runtime.nodes import Node
 from sluice.runtime.redefinition import check_definition
+from sluice.runtime.topk_strategy import chosen as chosen_for_topk
 from sluice.specs.dimension import DimensionView
 from sluice.specs.graph import Graph
-from sluice.storage.feed_size import FeedSize, feed_size, table_size
+from sluice.storage.feed_size import FeedSize, feed_size, only_inserts, table_size
 from sluice.storage.lake import LakeLayout
 from sluice.storage.position import Head, Pin, head, head_as_found
 from sluice.storage.table import check_feed
@@ -29,6 +31,11 @@ class Strategy(StrEnum):
     ADDITIVE = "additive"  # feed and touched state only
     ROW_WISE = "row-wise"  # the changed rows themselves
     RECOMPUTE = "recompute"  # touched groups from every input
+    APPEND = "append"  # a top-k's kept rows and rows that only come
+    UPDATE = "update"  # the same, with rows that change and don't fall
+    RETRACT = "retract"  # the same, with any: groups that run short are filled from the input
+    WITH_STATE = "with its state"  # a view, from what its state's batch has seen
+    FULL = "full"  # the whole query, compared with all rows
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,8 @@ def _plan(
         for input_id, (after, upto) in ranges.items():
             check_feed(lake.uri(input_id), input_id, node.id, after, upto)
         size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
+        if isinstance(node.operator, TopKState):
+            strategy, reason = _ranking(node.operator, lake, ranges, size)
     uri = lake.uri(node.id)
     return BatchPlan(node, uri, before, strategy, reason, pins, ranges, references, frontier, size)
 
@@ -205,3 +214,12 @@ def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
         else:
             stored.append(table_id)
     return tuple(dict.fromkeys(stored))
+
+
+def _ranking(
+    operator: TopKState, lake: LakeLayout, ranges: Mapping[str, tuple[int, int]], size: FeedSize
+) -> tuple[Strategy, str]:
+    whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges.items()), FeedSize())
+    inserts = all(only_inserts(lake.uri(i), *range_) for i, range_ in ranges.items())
+    name, reason = chosen_for_topk(operator, size, whole, only_inserts=inserts)
+    return Strategy(name), reason

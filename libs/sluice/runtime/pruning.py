@@ -1,7 +1,8 @@
 """Literal bounds of the touched groups, so that a scan of a large table skips files.
 
 Where a table's rows lie close to each other by group (keys that grow with time, clustered tables),
-file statistics then leave out most of it. One small Spark job, only worth it before a large scan.
+file statistics then leave out most of it. A small Spark job or two, only worth it before a large
+scan.
 """
 
 from functools import reduce
@@ -10,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType
 
+FEW = 64  # groups that are named one by one, so that each prunes files by itself
 _ORDERED = (IntegralType, DecimalType, DateType, StringType)
 
 
@@ -18,6 +20,9 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...]) -> Column | None:
     columns = [c for c in group if is_bounded(touched.schema[c].dataType)]
     if not columns:
         return None
+    few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(FEW + 1).collect()
+    if len(few) <= FEW:
+        return reduce(Column.__or__, map(_exactly, few), F.lit(False))
     extremes = [
         F.struct(
             F.min(f"`{c}`").alias("least"),
@@ -33,6 +38,12 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...]) -> Column | None:
 def is_bounded(type_: DataType) -> bool:
     """Whether Delta keeps statistics of the type whose bounds are exact in any time zone."""
     return isinstance(type_, _ORDERED)
+
+
+def _exactly(group: Row) -> Column:
+    values = group.asDict().items()
+    same = [F.col(f"`{c}`").isNull() if v is None else F.col(f"`{c}`") == v for c, v in values]
+    return reduce(Column.__and__, same)
 
 
 def _within(name: str, bounds: Row) -> Column:

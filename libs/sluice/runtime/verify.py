@@ -17,6 +17,7 @@ from sluice.errors import UsageError
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import within
 from sluice.runtime.computation import Computation
+from sluice.runtime.computing import expected
 from sluice.runtime.evolution import grown
 from sluice.runtime.horizon import recorded_horizon
 from sluice.runtime.nodes import Node, nodes_of
@@ -104,7 +105,7 @@ def _expected(
     operator = node.operator
     if isinstance(operator, LookupJoin) and not operator.follows_dimensions:
         return _batch_by_batch(session, project, plan, operator, rows)
-    return Computation(session, project, plan, 0, recorded_horizon(plan)).query()
+    return expected(Computation(session, project, plan, 0, recorded_horizon(plan)), rows)
 
 
 def _batch_by_batch(

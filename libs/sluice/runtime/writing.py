@@ -4,16 +4,27 @@ A small changelog is brought to this process once and committed by delta-rs; a l
 Spark. Which it will be is known beforehand from the size of what there is to read, or by counting.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changelog.diff import CHANGE
+from sluice.runtime.computed import Changelog
 from sluice.runtime.report import Clock
 from sluice.specs.settings import SparkSettings
 from sluice.storage import commit
 from sluice.storage.commit import Committed
 from sluice.storage.feed_size import FeedSize
+<<<<<<< /tmp/topk/tree/libs/sluice/runtime/writing.py
+<<<<<<< /tmp/topk/tree/libs/sluice/runtime/writing.py
+from sluice.storage.local import plain
+=======
+from sluice.storage.local import to_arrow
+>>>>>>> /work/main/libs/sluice/runtime/writing.py
+=======
+>>>>>>> /tmp/topk/headtree/libs/sluice/runtime/writing.py
 from sluice.storage.position import Head, Position
 from sluice.storage.table import create
 
@@ -45,28 +56,44 @@ def write(
     session: SparkSession,
     settings: SparkSettings,
     target: Target,
-    changelog: DataFrame,
+    changelog: Changelog,
     position: Position,
     clock: Clock,
 ) -> Committed:
     """Commit the changelog; if it is empty only the position, or nothing. Raises LostRace."""
+    if isinstance(changelog, pa.Table):
+        with clock.phase("commit"):
+            return _local(session, settings, target, changelog, position)
     before = target.before or _create(target, changelog, position)
     if target.is_small(settings):
         with clock.phase("compute"):
             rows = changelog.toArrow()
         with clock.phase("commit"):
-            if rows.num_rows == 0:
-                return _unchanged(target, before, position)
-            if settings.commit != "spark":
-                return commit.commit_arrow(before, rows, target.key, position)
-            frame = session.createDataFrame(rows, changelog.schema)
-            return _counted(session, settings, target, before, frame, position)
+            return _local(session, settings, replace(target, before=before), rows, position)
     cached = changelog.persist()
     try:
         with clock.phase("commit"):
             return _counted(session, settings, target, before, cached, position)
     finally:
         cached.unpersist()
+
+
+def _local(
+    session: SparkSession,
+    settings: SparkSettings,
+    target: Target,
+    rows: pa.Table,
+    position: Position,
+) -> Committed:
+    """Commit what this process holds, of a table that is there."""
+    assert target.before is not None
+    if rows.num_rows == 0:
+        return _unchanged(target, target.before, position)
+    if settings.commit != "spark":
+        return commit.commit_arrow(target.before, rows, target.key, position)
+    counts = dict(Counter(rows[CHANGE].to_pylist()))
+    frame = session.createDataFrame(plain(rows))
+    return commit.commit_spark(session, target.before, frame, counts, target.key, position)
 
 
 def _counted(

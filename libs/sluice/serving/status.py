@@ -56,6 +56,7 @@ class TableStatus:
     lag: tuple[Lag, ...] = ()
     last: LastBatch | None = None
     quarantined: int = 0
+    refills: int = 0
     problem: str = ""
 
     @property
@@ -110,6 +111,7 @@ def _status(project: Project, heads: _Heads, table: Table) -> TableStatus:
         lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
         last=_last_batch(at),
         quarantined=_quarantined(heads.lake, table),
+        refills=_refills(heads, table),
         problem=REDEFINED.format(table.id) if _is_redefined(table, at) else "",
     )
 
@@ -179,6 +181,12 @@ def _last_batch(at: Head) -> LastBatch | None:
         if position and position.kind not in UPKEEP:
             return LastBatch(position.batch, position.kind, position.run, found.at)
     return None
+
+
+def _refills(heads: _Heads, table: Table) -> int:
+    """How many groups of a top-k were filled again from its input, since it was built."""
+    state = heads.of(f"{table.id}__state") if table.kind == "topk" else None
+    return state.position.refills if state and state.position else 0
 
 
 def _quarantined(lake: LakeLayout, table: Table) -> int:

@@ -33,6 +33,15 @@ def feed_size(uri: str, after: int, upto: int) -> FeedSize:
     return sum(sizes, FeedSize())
 
 
+def only_inserts(uri: str, after: int, upto: int) -> bool:
+    """Whether the change feed of versions (after, upto] surely holds nothing but new rows."""
+    if upto - after > MANY_COMMITS:
+        return False
+    log = Log(uri)
+    commits = (log.actions(version) for version in range(after + 1, upto + 1))
+    return not any("cdc" in a or "remove" in a for actions in commits for a in actions)
+
+
 def table_size(uri: str, version: int) -> FeedSize:
     """The table as of a version."""
     actions = DeltaTable(uri, version=version).get_add_actions(flatten=True)

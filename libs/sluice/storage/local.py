@@ -5,9 +5,11 @@ them here takes a few. Spark still computes: it gets them as a local relation.
 """
 
 import json
+from collections.abc import Sequence
 from threading import Lock
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from cachetools import LRUCache
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -51,14 +53,39 @@ def has_local_feed(uri: str, version: int) -> bool:
 
 def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
     """The change feed of versions (after, upto]."""
-    table = DeltaTable(uri, version=upto)
-    reader = table.load_cdf(
+    return handed_over(session, uri, upto, read_feed(uri, after, upto))
+
+
+def read_feed(uri: str, after: int, upto: int) -> pa.Table:
+    """The change feed of versions (after, upto], not yet Spark's."""
+    reader = DeltaTable(uri, version=upto).load_cdf(
         starting_version=after + 1, ending_version=upto, allow_out_of_range=True
     )
-    schema = spark_schema(table)
-    for name, type_ in _ADDED.items():
-        schema.add(name, type_)
-    return _rows(session, pa.table(reader.read_all()), schema)
+    return plain(pa.table(reader.read_all()))
+
+
+def read_rows(
+    uri: str, version: int, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+) -> pa.Table:
+    """The rows of the table as of `version` that meet a condition, not yet Spark's.
+
+    No more of the others is held at a time than a page of each file that is read.
+    """
+    dataset = DeltaTable(uri, version=version).to_pyarrow_dataset()
+    chosen = list(columns) if columns else dataset.schema.names
+    pages = (plain(pa.Table.from_batches([b])) for b in dataset.to_batches(columns=chosen))
+    found = [page if where is None else page.filter(where) for page in pages]
+    nothing = plain(dataset.schema.empty_table().select(chosen))
+    return pa.concat_tables([nothing, *found])
+
+
+def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
+    """Rows that were read of a table or of its feed, as Spark's, in the types of the table."""
+    schema = spark_schema(DeltaTable(uri, version=version))
+    if "_change_type" in rows.column_names:
+        for name, type_ in _ADDED.items():
+            schema.add(name, type_)
+    return _rows(session, rows, schema)
 
 
 def spark_schema(table: DeltaTable) -> StructType:

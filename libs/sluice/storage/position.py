@@ -35,7 +35,8 @@ class Position:
 
     `inputs` drive the table; `references` were only looked up. `after` is the version of the table
     that the commit was computed from, `unchanged_since` is set on commits that change no data.
-    `stored_from`: windows that begin before it have expired and were dropped.
+    `stored_from`: windows that begin before it have expired and were dropped. `refills`: how many
+    groups were filled anew from the input since the table was built.
     """
 
     batch: int
@@ -50,6 +51,7 @@ class Position:
     stored_from: datetime | None = None
     after: int | None = None
     unchanged_since: int | None = None
+    refills: int = 0
 
     def to_json(self) -> str:
         """The text for `userMetadata`."""
@@ -67,6 +69,8 @@ class Position:
         later = {"after": self.after, "unchanged_since": self.unchanged_since}
         if self.stored_from:
             body["stored_from"] = self.stored_from.isoformat()
+        if self.refills:
+            body["refills"] = self.refills
         body |= {name: version for name, version in later.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 

@@ -1,0 +1,60 @@
+"""What a small batch of a top-k's state reads, read in this process and handed to Spark.
+
+Only what can matter is handed on: the short list of the feed, and the kept rows of its groups.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.operators.topk import TopKState
+from sluice.runtime.plan import BatchPlan
+from sluice.runtime.shortlist import Shortlist
+from sluice.specs.project import Project
+from sluice.storage.feed_size import table_size
+from sluice.storage.lake import layout
+from sluice.storage.local import (
+    SMALL_BYTES,
+    handed_over,
+    has_local_feed,
+    read_feed,
+    read_rows,
+)
+
+LARGEST_FEED = 64_000_000  # bytes of files that are looked through for the rows that matter
+LARGEST_STATE = 128_000_000
+MOST_ROWS = 50_000  # that are handed to Spark
+
+
+@dataclass(frozen=True)
+class LocalReads:
+    """Rows of the input's feed, and the kept rows of at least their groups."""
+
+    feed: DataFrame
+    state: DataFrame
+
+    @classmethod
+    def of(
+        cls, session: SparkSession, project: Project, plan: BatchPlan, state: TopKState
+    ) -> "LocalReads | None":
+        """None where there is too much to read."""
+        assert plan.before is not None
+        ((input_id, (after, upto)),) = plan.ranges.items()
+        uri = layout(project).uri(input_id)
+        kept = table_size(plan.uri, plan.before.version).bytes
+        if plan.size.bytes > LARGEST_FEED or kept > LARGEST_STATE or not has_local_feed(uri, upto):
+            return None
+        is_small = max(plan.size.bytes, kept) <= SMALL_BYTES
+        feed = read_feed(uri, after, upto)
+        short = Shortlist.of(state.ranking, feed.schema)
+        where = None
+        if short:
+            feed = short.competing(feed, read_rows(plan.uri, plan.before.version, short.of_state))
+            where = short.groups(feed)
+        if not is_small and (short is None or feed.num_rows > MOST_ROWS):
+            return None
+        rows = read_rows(plan.uri, plan.before.version, where=where)
+        return cls(
+            handed_over(session, uri, upto, feed).coalesce(1),
+            handed_over(session, plan.uri, plan.before.version, rows).coalesce(1),
+        )

@@ -1,0 +1,231 @@
+"""A top-k's batches: which way they go, what they read and write, what they say."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+from tests.support.lake import Lake, Row, counted
+
+from sluice.runtime.batch import Run, advance_nodes
+from sluice.runtime.explain import explain
+from sluice.runtime.nodes import nodes_of
+from sluice.runtime.report import BatchReport
+from sluice.serving.status import status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SALES = """
+sources:
+  sales:
+    path: "sales/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, v INT, most INT"
+views:
+  best: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2, headroom: 1,
+    MORE}
+"""
+UNRANKED = "rank: false, select: {g: g}"
+
+
+def sale(id_: int, v: int, g: str = "a", most: int | None = 1) -> Row:
+    return {"id": id_, "g": g, "v": v, "most": most}
+
+
+@pytest.fixture(scope="module")
+def lakes(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "Lakes":
+    return Lakes(spark, tmp_path_factory.mktemp("lakes"))
+
+
+class Lakes:
+    """Lakes that are filled and built: each group of ten rows has three of them in the state."""
+
+    def __init__(self, spark: "SparkSession", folder: Path):
+        self.spark, self.folder, self.made = spark, folder, 0
+
+    def built(self, more: str = "rank: rank", groups: str = "ab") -> Lake:
+        self.made += 1
+        declared = SALES.replace("MORE", more)
+        lake = Lake(self.folder / str(self.made), declared, self.spark)
+        for n, g in enumerate(groups):
+            lake.put("sales", *(sale(100 * n + v, v, g) for v in range(10)))
+        lake.advance()
+        return lake
+
+
+def advanced(lake: Lake) -> tuple[BatchReport, BatchReport]:
+    state, view = lake.advance()
+    return state, view
+
+
+def top(lake: Lake, g: str = "a") -> list[int]:
+    rows = sorted(lake.rows("best"), key=lambda row: row["rank"])
+    return [row["v"] for row in rows if row["g"] == g]
+
+
+def files_of(lake: Lake, name: str) -> set[Path]:
+    return {Path(uri) for uri in DeltaTable(lake.uri(name)).file_uris()}
+
+
+def jobs(lake: Lake) -> int:
+    context: Any = lake.session.sparkContext
+    return int(context._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def test_the_state_keeps_a_few_rows_past_the_last_rank(lakes: Lakes) -> None:
+    lake = lakes.built()
+    assert len(lake.stored("best__state")) == 2 * 3
+    assert not any(row["_complete"] for row in lake.stored("best__state"))
+    assert top(lake) == [9, 8]
+
+
+def test_the_strategy_follows_the_net_change(lakes: Lakes) -> None:
+    lake = lakes.built()
+    lake.put("sales", sale(10, 7), sale(11, 20))
+    assert advanced(lake)[0].strategy == "append"
+    lake.put("sales", sale(11, 21), sale(10, 30))
+    assert advanced(lake)[0].strategy == "update"
+    lake.put("sales", sale(11, 0))
+    assert advanced(lake)[0].strategy == "retract"
+    assert top(lake) == [30, 9]
+
+
+def test_a_plan_says_how_and_why(lakes: Lakes) -> None:
+    lake = lakes.built()
+    lake.put("sales", sale(10, 7))
+    state, view = explain(lake.project, lake.table("best"))
+    assert (state.next, state.reason) == (
+        "append",
+        "rows were only added: the best of them meet the kept ones",
+    )
+    assert view.next == "nothing"
+    lake.put("sales", sale(10, 8))
+    assert explain(lake.project, lake.table("best"))[0].next == "retract"
+
+
+def test_a_declared_strategy_that_does_not_hold_is_told_and_not_followed(lakes: Lakes) -> None:
+    lake = lakes.built("strategy: append")
+    lake.put("sales", gone=[sale(9, 9)])
+    state, _ = advanced(lake)
+    assert state.strategy == "retract"
+    assert "strategy 'append' is declared, but kept rows went or fell" in state.warnings[0]
+    assert top(lake) == [8, 7]
+
+
+def test_full_computes_everything_and_commits_the_difference(lakes: Lakes) -> None:
+    lake = lakes.built("strategy: full")
+    lake.put("sales", sale(9, 3))
+    state, view = advanced(lake)
+    assert state.strategy == "full"
+    assert (view.inserted, view.updated, view.deleted) == (1, 1, 1)
+
+
+def test_only_the_change_and_the_kept_rows_are_read(lakes: Lakes) -> None:
+    lake = lakes.built()
+    before = files_of(lake, "sales")
+    lake.put("sales", sale(10, 50))
+    lake.put("sales", sale(10, 60))
+    for file in before:
+        file.unlink()
+    state, view = advanced(lake)
+    assert (state.refills, view.updated + view.inserted) == (0, 2)
+    assert top(lake) == [60, 9]
+
+
+def test_a_group_that_runs_short_is_filled_from_its_files_alone(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = lakes.built(groups="abc")
+    files = DeltaTable(lake.uri("sales")).get_add_actions(flatten=True)
+    rows = dict(zip(*(files.column(c).to_pylist() for c in ("path", "min.g")), strict=True))
+    lake.put("sales", gone=[sale(108, 8, "b"), sale(109, 9, "b")])
+    for path, g in rows.items():
+        if g != "b":
+            (Path(lake.uri("sales")) / path).unlink(missing_ok=True)
+    for module in ("storage.table", "runtime.topk"):
+        monkeypatch.setattr(f"sluice.{module}.SMALL_BYTES", -1)
+    state, view = advanced(lake)
+    assert state.refills == 1
+    assert (view.inserted, view.deleted) == (2, 2)
+    assert top(lake, "b") == [7, 6]
+    assert top(lake, "c") == [9, 8]
+
+
+def test_refills_are_counted_by_status_too(lakes: Lakes) -> None:
+    lake = lakes.built()
+    for best in (9, 7, 5):
+        lake.put("sales", gone=[sale(best, best), sale(best - 1, best - 1)])
+        lake.advance()
+    (found,) = status(lake.project, [lake.table("best")])
+    assert found.refills == 3
+    assert top(lake) == [3, 2]
+
+
+def test_a_small_batch_takes_one_spark_job(lakes: Lakes) -> None:
+    lake = lakes.built()
+    lake.put("sales", sale(10, 50), sale(5, 4), gone=[sale(9, 9)])
+    before = jobs(lake)
+    state, view = advanced(lake)
+    assert (state.outcome, view.outcome, state.refills) == ("committed", "committed", 0)
+    assert jobs(lake) - before == 1
+
+
+def test_nothing_new_takes_no_job_and_no_commit(lakes: Lakes) -> None:
+    lake = lakes.built()
+    before, version = jobs(lake), lake.head("best").version
+    assert {report.outcome for report in lake.advance()} == {"unchanged"}
+    assert (jobs(lake), lake.head("best").version) == (before, version)
+
+
+def test_a_change_behind_the_kept_rows_touches_no_file(lakes: Lakes) -> None:
+    lake = lakes.built()
+    files = files_of(lake, "best__state"), files_of(lake, "best")
+    lake.put("sales", sale(3, 5), sale(4, 1), gone=[sale(0, 0)])
+    assert [report.outcome for report in lake.advance()] == ["position", "unchanged"]
+    assert files == (files_of(lake, "best__state"), files_of(lake, "best"))
+
+
+def test_without_ranks_a_move_inside_the_top_writes_nothing(lakes: Lakes) -> None:
+    lake = lakes.built(UNRANKED)
+    lake.put("sales", sale(8, 50))
+    state, view = advanced(lake)
+    assert (state.updated, view.outcome) == (1, "position")
+
+
+def test_with_ranks_only_rows_that_move_are_written(lakes: Lakes) -> None:
+    lake = lakes.built()
+    lake.put("sales", sale(10, 9), sale(11, 1))
+    _, view = advanced(lake)
+    assert (view.inserted, view.updated, view.deleted) == (1, 0, 1)
+
+
+def test_a_view_behind_its_state_catches_up_by_itself(lakes: Lakes) -> None:
+    """As after a crash between the two commits."""
+    lake, other = lakes.built(), lakes.built()
+    for one in (lake, other):
+        one.put("sales", sale(10, 50), gone=[sale(109, 9, "b")])
+    lake.advance()
+    state_alone(other)
+    (view,) = (report for report in other.advance() if report.table == "shop.best")
+    assert view.strategy == "recompute"
+    assert counted(other.rows("best")) == counted(lake.rows("best"))
+    assert all(verdict.is_equal for verdict in other.verdicts())
+
+
+def state_alone(lake: Lake) -> None:
+    """Advance the state, and not the view."""
+    state, _ = nodes_of(lake.table("best"), lake.project.graph)
+    advance_nodes(lake.spark, lake.project, (state,), Run("test"))
+
+
+def test_groups_with_a_limit_of_null_are_named(lakes: Lakes) -> None:
+    declared = SALES.replace("limit: 2", "limit: most").replace("MORE", "rank: rank")
+    lake = Lake(lakes.folder / "limits", declared, lakes.spark)
+    lake.put("sales", sale(1, 1, most=None), sale(2, 2, "b", most=1))
+    state, _ = lake.advance()
+    told = "shop.best: most is null in rows of a: they are ranked and not shown"
+    assert state.warnings == (told,)
+    lake.put("sales", sale(3, 3, "c", most=None))
+    state, _ = lake.advance()
+    assert state.warnings == (told.replace("of a", "of c"),)
