@@ -1,6 +1,7 @@
-"""The upkeep of all tables, as a DAG for Airflow."""
+"""The upkeep of all tables, and the proof that they hold, as DAGs for Airflow."""
 
-from sluice.orchestration.dag_factory import maintenance
+from sluice.orchestration.dag_factory import maintenance, verification
 from sluice.orchestration.projects import config_folder
 
-dag = maintenance(config_folder(__file__))
+daily = maintenance(config_folder(__file__))
+weekly = verification(config_folder(__file__))

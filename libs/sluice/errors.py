@@ -4,6 +4,7 @@ Each error says what was found and where; its hint says what to do next; its exi
 scheduler whether a retry can help.
 
     SluiceError
+    ├── Differs              1  a table is not what its query gives
     ├── ConfigError          2  the configuration can't be used as it is
     ├── UsageError           2  a command or a call was given something it can't take
     │   ├── IntervalError    2  bounds that the schedule's grid does not have
@@ -70,6 +71,12 @@ class Retryable(SluiceError):
 
 class LostRace(Retryable):
     """Another writer committed first; this attempt's work was thrown away."""
+
+
+class Differs(SluiceError):
+    """A table that is not equal to its recompute."""
+
+    exit_code = ExitCode.DIFFERENCES
 
 
 class QualityStop(SluiceError):

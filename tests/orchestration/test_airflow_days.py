@@ -196,3 +196,11 @@ def test_a_pipeline_on_assets_follows_with_what_changed_in_the_event(
     events = [event for event in client.asset_events() if event["name"] == "corner.items"]
     assert events[-1]["extra"]["version"] <= lake.table("corner.items").version
     assert events[0]["extra"]["rows_out"] == events[0]["extra"]["inserted"] > 0
+
+
+def test_the_weekly_proof_finds_every_view_equal_to_its_recompute(client: AirflowClient) -> None:
+    client.await_dag("sluice_verify")
+    client.unpause("sluice_verify")
+    run = client.trigger("sluice_verify")
+    assert await_run(client, "sluice_verify", run) == "success"
+    assert states(client, "sluice_verify", run)["verify.corner"] == "success"

@@ -8,7 +8,7 @@ from airflow.sdk import DAG, TriggerRule
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.interval import CronDataIntervalTimetable
 
-from sluice.orchestration.dag_factory import dags, maintenance
+from sluice.orchestration.dag_factory import dags, maintenance, verification
 
 from .conftest import SHOP, Configured
 
@@ -87,6 +87,13 @@ def test_one_setting_chooses_the_engine(configured: Configured) -> None:
     submit = "{spark: {engine: submit, master: yarn}, airflow: {tasks: table}}"
     task = dags_of(configured(submit))["shop"].get_task("advance.sums")
     assert (type(task).__name__, task.master) == ("SubmittedJob", "yarn")
+
+
+def test_every_view_is_compared_with_a_recompute_each_week(configured: Configured) -> None:
+    weekly = verification(configured(CONNECT))
+    (shop,) = (task for task in weekly.tasks if task.task_id == "verify.shop")
+    assert shop.work.tables == ("shop.lines", "shop.sums", "shop.best")
+    assert not shop.outlets
 
 
 @pytest.mark.parametrize("settings", [CONNECT, "spark: {engine: submit}"])

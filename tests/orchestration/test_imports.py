@@ -54,7 +54,7 @@ def test_a_second_reading_finds_what_the_first_has_kept_until_something_changes(
 
 def test_dag_files_import_nothing_heavy(configured: Configured) -> None:
     read = read_dags(configured())
-    assert read["dags"] == ["news", "shop", "sluice_maintenance"]
+    assert read["dags"] == ["news", "shop", "sluice_maintenance", "sluice_verify"]
     assert (read["heavy"], read["errors"]) == ([], [])
 
 
@@ -62,7 +62,7 @@ def test_a_mistake_is_one_import_error_with_file_and_line(configured: Configured
     shop = (configured() / "pipelines" / "shop.yaml").read_text("utf-8")
     bad = shop.replace("pipeline: shop", "pipeline: bad").replace("kind: topk", "kind: top")
     read = read_dags(configured(shop=shop, bad=bad))
-    assert read["dags"] == ["news", "shop", "sluice_maintenance"]
+    assert read["dags"] == ["news", "shop", "sluice_maintenance", "sluice_verify"]
     (error,) = read["errors"]
     assert "Traceback" not in error
     assert "pipelines/bad.yaml:" in error

@@ -23,13 +23,14 @@ from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.starting import lasting
 from sluice.runtime.sweep import Swept
+from sluice.runtime.verify import Verdict
 from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Project
 from sluice.specs.sound import load_sound
 from sluice.specs.table import Table
 
-Report = BatchReport | Upkeep | Swept
+Report = BatchReport | Upkeep | Swept | Verdict
 
 
 @dataclass(frozen=True)

@@ -104,5 +104,4 @@ def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
         bounds = (run.data_interval_start, run.data_interval_end)
         start, end = (moment.isoformat() for moment in bounds)
         return f"sluice run {task.pipeline} --start {start} --end {end}"
-    verbs = {TaskKind.LOAD: "load", TaskKind.ADVANCE: "advance", TaskKind.MAINTAIN: "maintain"}
-    return f"sluice {verbs.get(task.kind, 'ingest')} {' '.join(tables)}"
+    return f"sluice {task.kind.value} {' '.join(tables)}"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from sluice.errors import ConfigError
-from sluice.orchestration.graph import Task, TaskGraph, sweep, task_graph, upkeep
+from sluice.orchestration.graph import Task, TaskGraph, proof, sweep, task_graph, upkeep
 from sluice.orchestration.projects import loaded, stamps
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Blueprint:
     graph: TaskGraph
     upkeep: Task
     sweep: Task | None
+    proof: Task
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def _blueprint(project: "Project", pipeline: "Pipeline") -> Blueprint:
         task_graph(project, pipeline),
         upkeep(project, pipeline),
         sweep(project, pipeline),
+        proof(project, pipeline),
     )
 
 

@@ -38,15 +38,8 @@ def dags(config: Path) -> Iterator[DAG]:
 def maintenance(config: Path) -> DAG:
     """One DAG for the upkeep of all tables, daily; it competes with batches at the fence alone."""
     whole = site(config)
-    made = DAG(
-        "sluice_maintenance",
-        description="Puts many small files together, looks at whole tables. Changes no row.",
-        schedule=CronTriggerTimetable("30 3 * * *", timezone="UTC"),
-        start_date=EPOCH,
-        catchup=False,
-        default_args=_defaults(whole.policy),
-        tags=["sluice"],
-    )
+    told = "Puts many small files together, looks at whole tables. Changes no row."
+    made = _of_all(whole, "sluice_maintenance", "30 3 * * *", told)
     with made:
         for pipeline in whole.pipelines:
             ScriptJob(
@@ -59,6 +52,30 @@ def maintenance(config: Path) -> DAG:
             if pipeline.sweep:
                 _operator(pipeline.sweep, whole, config)
     return made
+
+
+def verification(config: Path) -> DAG:
+    """One DAG that compares every view with a recompute, weekly."""
+    whole = site(config)
+    told = "Compares every view with a recompute. Changes nothing."
+    made = _of_all(whole, "sluice_verify", "30 4 * * 0", told)
+    with made:
+        for pipeline in whole.pipelines:
+            if pipeline.proof.tables:
+                _operator(pipeline.proof, whole, config)
+    return made
+
+
+def _of_all(whole: Site, name: str, schedule: str, description: str) -> DAG:
+    return DAG(
+        name,
+        description=description,
+        schedule=CronTriggerTimetable(schedule, timezone="UTC"),
+        start_date=EPOCH,
+        catchup=False,
+        default_args=_defaults(whole.policy),
+        tags=["sluice"],
+    )
 
 
 def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
@@ -91,11 +108,11 @@ def _operator(task: Task, whole: Site, config: Path) -> Any:
     common: dict[str, Any] = {"task_id": task.id, "work": task, "config": config}
     if task.kind is TaskKind.QUALITY:
         return QualityTask(trigger_rule=TriggerRule.ALL_DONE, **common)
-    is_sweep = task.kind is TaskKind.SWEEP
+    only_looks = task.kind in (TaskKind.SWEEP, TaskKind.VERIFY)
     settings = {
         **common,
-        "inlets": [asset(table) for table in (task.tables if is_sweep else task.reads)],
-        "outlets": [] if is_sweep else [asset(table) for table in task.tables],
+        "inlets": [asset(table) for table in (task.tables if only_looks else task.reads)],
+        "outlets": [] if only_looks else [asset(table) for table in task.tables],
         "trigger_rule": TriggerRule.NONE_FAILED,
         "max_active_tis_per_dag": 1,
         "on_failure_callback": failed,

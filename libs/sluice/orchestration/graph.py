@@ -27,6 +27,7 @@ class TaskKind(StrEnum):
     QUALITY = "quality"
     MAINTAIN = "maintain"
     SWEEP = "sweep"
+    VERIFY = "verify"
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,12 @@ def sweep(project: "Project", pipeline: "Pipeline") -> Task | None:
     expected = {t.id: getattr(t.spec, "expect", ()) for t in tables}
     judged = tuple(name for name, of in expected.items() if any(e.over == "table" for e in of))
     return Task(f"sweep.{pipeline.name}", TaskKind.SWEEP, pipeline.name, judged) if judged else None
+
+
+def proof(project: "Project", pipeline: "Pipeline") -> Task:
+    """The task that compares a pipeline's views with a recompute; it writes nothing."""
+    views = tuple(t.id for t in project.graph.pipeline(pipeline.name) if t.is_view)
+    return Task(f"verify.{pipeline.name}", TaskKind.VERIFY, pipeline.name, views)
 
 
 def _is_by_table(project: "Project", pipeline: "Pipeline") -> bool:

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from sluice.errors import ExitCode
 
-FINAL = (ExitCode.CONFIGURATION, ExitCode.QUALITY, ExitCode.HISTORY)
+FINAL = (ExitCode.DIFFERENCES, ExitCode.CONFIGURATION, ExitCode.QUALITY, ExitCode.HISTORY)
 Report = dict[str, Any]
 
 

@@ -39,6 +39,9 @@ def pending_of(project: Project, task: Task, run: Run) -> Pending:
     """
     if task.kind in (TaskKind.MAINTAIN, TaskKind.SWEEP):
         return Pending(task.tables, "")
+    if task.kind is TaskKind.VERIFY:
+        built = tuple(name for name in task.tables if exists(layout(project).uri(name)))
+        return Pending(built, "none of its views has been built yet")
     chosen = tuple(filter(run.is_about, task.tables))
     if not chosen:
         return Pending((), f"this run is about {', '.join(run.only)} alone")

@@ -3,10 +3,12 @@
 import time
 from typing import Any
 
+from pyspark.sql.connect.shell.progress import ProgressHandler
+
 EVERY = 30.0
 
 
-class Progress:
+class Progress(ProgressHandler):
     """Hears from a Spark Connect server how the operations of a session go on."""
 
     def __init__(self) -> None:
@@ -14,11 +16,11 @@ class Progress:
         self._told = 0.0
 
     def __call__(
-        self, stages: Any, inflight_tasks: int, operation_id: str, done: bool, **_: Any
+        self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool, **_: Any
     ) -> None:
         """Says how far the operation is, if it has not done so for a while."""
         now = time.monotonic()
-        if operation_id != self._operation:
+        if operation_id and operation_id != self._operation:
             self._operation, self._told = operation_id, now
         if stages and not done and now - self._told >= EVERY:
             self._told = now

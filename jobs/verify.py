@@ -1,0 +1,27 @@
+"""Compares tables with a recompute at the versions that they reflect: `verify.py VIEW...`."""
+
+import sys
+from collections.abc import Iterator
+
+from sluice.cli.job import Job, run_job
+from sluice.errors import Differs
+from sluice.runtime.session import Spark
+from sluice.runtime.verify import Verdict, verify
+from sluice.specs.table import Table
+
+
+def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
+    """A view, and the internal tables behind it. Raises Differs at the first that is not equal."""
+    for verdict in verify(spark, job.project, table):
+        if not verdict.is_equal:
+            raise Differs(
+                f"{verdict.table} is not what its query gives at version {verdict.version}: "
+                f"{verdict.missing} rows missing, {verdict.extra} extra, {verdict.different} wrong",
+                hint=f"`sluice verify {table.id}` shows them; keep that, then `sluice rebuild "
+                f"{table.id}`",
+            )
+        yield verdict
+
+
+if __name__ == "__main__":
+    sys.exit(run_job(step))
