@@ -41,14 +41,9 @@ def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
     last = one.last
     behind = "not built" if one.version is None and not behind else behind
     batch = (last.number, _second(last.at), last.run) if last else (None, None, None)
-<<<<<<< /tmp/topk/tree/libs/sluice/cli/status.py
-    quarantined = one.quarantined if one.kind == "source" else None
+    quarantined = one.quarantined if one.kind in ("source", "dimension") else None
     counts = quarantined, one.refills if one.kind == "topk" else None
     return one.table, one.kind, one.version, one.rows, behind, *batch, *counts, str(quality)
-=======
-    quarantined = one.quarantined if one.kind in ("source", "dimension") else None
-    return one.table, one.kind, one.version, one.rows, behind, *batch, quarantined, str(quality)
->>>>>>> /work/main/libs/sluice/cli/status.py
 
 
 def _second(moment: datetime) -> str:

@@ -17,14 +17,7 @@ from sluice.specs.settings import SparkSettings
 from sluice.storage import commit
 from sluice.storage.commit import Committed
 from sluice.storage.feed_size import FeedSize
-<<<<<<< /tmp/topk/tree/libs/sluice/runtime/writing.py
-<<<<<<< /tmp/topk/tree/libs/sluice/runtime/writing.py
-from sluice.storage.local import plain
-=======
-from sluice.storage.local import to_arrow
->>>>>>> /work/main/libs/sluice/runtime/writing.py
-=======
->>>>>>> /tmp/topk/headtree/libs/sluice/runtime/writing.py
+from sluice.storage.local import plain, to_arrow
 from sluice.storage.position import Head, Position
 from sluice.storage.table import create
 
@@ -67,7 +60,7 @@ def write(
     before = target.before or _create(target, changelog, position)
     if target.is_small(settings):
         with clock.phase("compute"):
-            rows = changelog.toArrow()
+            rows = to_arrow(changelog)
         with clock.phase("commit"):
             return _local(session, settings, replace(target, before=before), rows, position)
     cached = changelog.persist()
@@ -109,7 +102,7 @@ def _counted(
     if total == 0:
         return _unchanged(target, before, position)
     if settings.commit != "spark" and total <= settings.small_changelog:
-        return commit.commit_arrow(before, rows.toArrow(), target.key, position)
+        return commit.commit_arrow(before, to_arrow(rows), target.key, position)
     return commit.commit_spark(session, before, rows, counts, target.key, position)
 
 
