@@ -364,7 +364,8 @@ carts:
             "first(price)",
             (
                 "15: views.carts.streams.sold.aggregates.total: first "
-                "depends on the order of the rows; write first(x ORDER BY at)"
+                "depends on the order of the rows; write first(x ORDER BY at), "
+                "or give the stream a `sequence`"
             ),
         ),
         (

@@ -42,6 +42,7 @@ CONF = {  # tiny tables, also where a real batch would count as large
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
+AGGREGATORS = "tests.support.aggregators"
 HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 
 
@@ -55,7 +56,9 @@ class Lake:
         for name, value in CONF.items():
             session.conf.set(name, value)
         settings = ", ".join(f"{name}: {value}" for name, value in {**spark, "conf": CONF}.items())
-        (config / "sluice.yaml").write_text(f"lake: lake\nspark: {{{settings}}}\n")
+        (config / "sluice.yaml").write_text(
+            f"lake: lake\nspark: {{{settings}}}\nmodules: [{AGGREGATORS}]\n"
+        )
         (config / "pipelines" / "shop.yaml").write_text(HEAD + declared)
         self.folder, self.declared, self.session = folder, declared, session
         self.project = load(config)

@@ -2,12 +2,13 @@
 
 After KIP-150 (Kafka Streams' cogroup), with retractions. The view is kept in two tables: the state
 holds what each stream has accumulated for a key; the visible view is a function of one state row.
-Where all aggregates are additive a batch reads only the feed and the touched state; otherwise it
-recomputes the touched groups from the inputs.
+A batch reads the feed and the touched state, and merges the one into the other; only groups whose
+state can't take in what went are recomputed from the inputs. Sessions are always recomputed: what
+comes and goes moves their bounds.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cached_property, partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -15,11 +16,13 @@ from pyspark.sql.types import StructType
 
 from sluice.changelog.net import WEIGHT
 from sluice.operators import windows
-from sluice.operators.aggregates import COLLECTIONS, COUNTS, Accumulator
-from sluice.operators.operator import Operator, Retention, Rows, names, passed_on, union
+from sluice.operators.accumulator import Accumulator
+from sluice.operators.aggregates import accumulator_of
+from sluice.operators.operator import Agreement, Operator, Retention, Rows, names, passed_on, union
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.graph import Table
 
+BROKEN = "_broken"
 _STREAM = "_stream"
 
 
@@ -41,17 +44,33 @@ class CogroupState(Operator):
             times = {i: self._times(i) for i in self.inputs}
             self.retention = Retention(self.spec.retention, times)
 
-    @cached_property
-    def is_additive(self) -> bool:
-        """Whether a batch can add and subtract, without reading the inputs."""
-        return not self.is_session and all(a.is_additive for a in self.accumulators())
+    @property
+    def is_mergeable(self) -> bool:
+        """Whether a batch can merge what changed into the state."""
+        return not self.is_session
 
-    def accumulators(self) -> Iterator[Accumulator]:
+    @property
+    def breaking(self) -> tuple[str, ...]:
+        """The aggregates with removals that their state can't take in, as they were written."""
+        return tuple(a.aggregate.text for a in self.accumulators if a.can_break)
+
+    @cached_property
+    def accumulators(self) -> tuple[Accumulator, ...]:
         """Every aggregate of every stream, in order."""
-        for name, stream in self.spec.streams.items():
-            ties = self._tables[self._of_stream[name]].key
-            for column, aggregate in stream.aggregates.items():
-                yield Accumulator(name, column, aggregate, ties)
+        return tuple(
+            accumulator_of(
+                name, column, stream.in_order(aggregate), self._tables[self._of_stream[name]].key
+            )
+            for name, stream in self.spec.streams.items()
+            for column, aggregate in stream.aggregates.items()
+        )
+
+    def agreements(self, output: StructType) -> Mapping[str, Agreement]:
+        return {
+            a.name: partial(a.agrees, kept=output[a.name].dataType)
+            for a in self.accumulators
+            if a.is_approximate
+        }
 
     def columns(self, name: str) -> tuple[str, ...]:
         used: set[str] = set()
@@ -59,7 +78,7 @@ class CogroupState(Operator):
             time = self._time(stream)
             used |= {time} if time else set()
             expressions = [*stream.key, *([stream.where] if stream.where else [])]
-            for accumulator in self.accumulators():
+            for accumulator in self.accumulators:
                 if accumulator.stream == stream_name:
                     expressions += accumulator.expressions
                     used |= set(accumulator.used_ties)
@@ -75,24 +94,62 @@ class CogroupState(Operator):
         rows = union(list(prepared.values()))
         if self.is_session:
             rows = windows.sessions(rows, self.spec.key, self.spec.window)
-        state = self._accumulate(rows, weighted=False)
-        return state.where(self._alive())
+        gathered = self._gather(rows, F.lit(1))
+        types = {f.name: f.dataType for f in gathered.schema.fields}
+        settled = [
+            _present(a, a.settle(None, _delta(a), types[_delta_name(a)])) for a in self.accumulators
+        ]
+        return gathered.select(*names(self.by), *self._row_counts(), *settled).where(self._alive())
 
     def change(self, prepared: Rows) -> DataFrame:
-        """What the net change adds to each touched group's state, with negative parts.
+        """What the net change contributes to each touched group's state.
 
         Streams of inputs that did not change have no columns in it, but for their row counts.
         """
-        return self._accumulate(union(list(prepared.values())), weighted=True)
+        return self._gather(union(list(prepared.values())), F.col(WEIGHT))
 
-    def apply(self, old: DataFrame, change: DataFrame) -> DataFrame:
-        """The new state of the touched groups: old + change, without the groups that emptied."""
-        sums = {f.name: f.dataType for f in old.schema.fields if f.name not in self.by}
-        unchanged = [c for c in sums if c not in change.columns]
-        zeros = (F.lit(0).cast(sums[c]).alias(c) for c in unchanged)
-        both = old.unionByName(change.select("*", *zeros))
-        added = [F.sum(F.col(f"`{c}`")).cast(t).alias(c) for c, t in sums.items()]
-        return both.groupBy(*names(self.by)).agg(*added).where(self._alive())
+    def merge(self, old: DataFrame, change: DataFrame) -> DataFrame:
+        """The new state of the touched groups, with BROKEN; without the groups that emptied.
+
+        Rows that are BROKEN stand for groups that are to be recomputed.
+        """
+        types = {f.name: f.dataType for f in change.schema.fields}
+        present = [a for a in self.accumulators if _delta_name(a) in types]
+        absent = [a for a in self.accumulators if a not in present]
+        pairs = {a.name: a.merge(_state(a), _delta(a), types[_delta_name(a)]) for a in present}
+        merged = (
+            old.unionByName(change, allowMissingColumns=True)
+            .groupBy(*names(self.by))
+            .agg(
+                *[F.sum(n).cast("bigint").alias(c) for c, n in self._named_row_counts().items()],
+                *[was.alias(name) for name, (was, _) in pairs.items() if was is not None],
+                *[pairs[a.name][1].alias(_delta_name(a)) for a in present],
+                *[F.first(_state(a), ignorenulls=True).alias(a.name) for a in absent],
+            )
+        )
+        settled = {
+            a: a.settle(
+                _state(a) if pairs[a.name][0] is not None else None,
+                _delta(a),
+                types[_delta_name(a)],
+            )
+            for a in present
+        }
+        states = [_present(a, settled.get(a, _state(a))) for a in self.accumulators]
+        broken = [_has_rows(a) & a.breaks(_state(a), _delta(a)) for a in present if a.can_break]
+        is_broken = reduce(Column.__or__, broken, F.lit(False)).alias(BROKEN)
+        rows = merged.select(*names(self.by), *self._row_counts(), *states, is_broken)
+        return rows if self.spec.keep_empty else rows.where(self._alive())
+
+    def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
+        if not self.spec.keep_empty:
+            return new
+        same = [F.col(f"o.`{c}`").eqNullSafe(F.col(f"n.`{c}`")) for c in self.by]
+        lost = old.alias("o").join(new.alias("n"), reduce(Column.__and__, same), "left_anti")
+        types = {f.name: f.dataType for f in new.schema.fields}
+        nothing = [F.lit(None).cast(types[a.name]).alias(a.name) for a in self.accumulators]
+        zeros = [F.lit(0).cast("bigint").alias(c) for c in self._named_row_counts()]
+        return new.unionByName(lost.select(*names(self.by), *zeros, *nothing))
 
     def _prepare(self, name: str, rows: DataFrame, extra: list[str]) -> DataFrame:
         stream = self.spec.streams[name]
@@ -100,7 +157,7 @@ class CogroupState(Operator):
         time = self._time(stream)
         timed = [F.col(f"`{time}`").cast("timestamp").alias(windows.TIME)] if time else []
         keys = [F.expr(e.sql).alias(k) for k, e in zip(self.spec.key, stream.key, strict=True)]
-        arguments = [a.argument() for a in self.accumulators() if a.stream == name]
+        arguments = [a.argument() for a in self.accumulators if a.stream == name]
         taken = kept.select(*timed, *keys, F.lit(name).alias(_STREAM), *arguments, *extra)
         return self._windowed(taken)
 
@@ -113,20 +170,27 @@ class CogroupState(Operator):
             return timed.withColumn(windows.END, windows.alone(self.spec.window))
         return windows.assign(rows, self.spec.window, windows.TIME).drop(windows.TIME)
 
-    def _accumulate(self, rows: DataFrame, weighted: bool) -> DataFrame:
-        weight = F.col(WEIGHT) if weighted else F.lit(1)
-        mine = [F.when(F.col(_STREAM) == s, weight).otherwise(0) for s in self.spec.streams]
+    def _gather(self, rows: DataFrame, weight: Column) -> DataFrame:
+        """The rows of each stream and their contributions, by group. One shuffle."""
         counts = [
-            F.sum(n).cast("bigint").alias(rows_column(s))
-            for s, n in zip(self.spec.streams, mine, strict=True)
+            F.sum(F.when(F.col(_STREAM) == s, weight).otherwise(0)).cast("bigint")
+            for s in self.spec.streams
         ]
-        state: list[Column] = []
-        present = [a for a in self.accumulators() if a.name in rows.columns]
-        for accumulator in present:
-            argument = rows.schema[accumulator.name].dataType
-            assert isinstance(argument, StructType)
-            state += accumulator.state(argument["v"].dataType, weighted)
-        return rows.groupBy(*names(self.by)).agg(*counts, *state)
+        contributions: list[Column] = []
+        for accumulator in self.accumulators:
+            if accumulator.name in rows.columns:
+                argument = rows.schema[accumulator.name].dataType
+                assert isinstance(argument, StructType)
+                gathered = accumulator.gather(weight, argument["v"].dataType)
+                contributions.append(gathered.alias(_delta_name(accumulator)))
+        named = [n.alias(c) for n, c in zip(counts, self._named_row_counts(), strict=True)]
+        return rows.groupBy(*names(self.by)).agg(*named, *contributions)
+
+    def _named_row_counts(self) -> dict[str, Column]:
+        return {rows_column(s): F.col(f"`{rows_column(s)}`") for s in self.spec.streams}
+
+    def _row_counts(self) -> list[Column]:
+        return list(self._named_row_counts().values())
 
     def _alive(self) -> Column:
         rows = [F.col(f"`{rows_column(s)}`") > 0 for s in self.spec.streams]
@@ -163,7 +227,7 @@ class CogroupView(Operator):
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.inputs[0]]
-        values = [self._value(a, rows.schema).alias(a.name) for a in self.state.accumulators()]
+        values = [self._value(a, rows.schema).alias(a.name) for a in self.state.accumulators]
         visible = rows.select(*names(self.state.by), *values)
         selected = self.state.spec.select
         if selected is None:
@@ -173,15 +237,14 @@ class CogroupView(Operator):
         )
 
     def _value(self, accumulator: Accumulator, state: StructType) -> Column:
-        value = accumulator.finish(state)
+        value = accumulator.finish(_state(accumulator), state[accumulator.name].dataType)
         stream = accumulator.stream
         given = self.state.spec.streams[stream].initial
-        initial = given.get(accumulator.name, _initial(accumulator))
+        initial = given.get(accumulator.name, accumulator.empty)
         if initial is None:
             return value
-        has_rows = F.col(f"`{rows_column(stream)}`") > 0
         empty = F.array() if initial == [] else F.lit(initial)
-        return F.when(has_rows, value).otherwise(empty)
+        return F.when(_has_rows(accumulator), value).otherwise(empty)
 
 
 def rows_column(stream: str) -> str:
@@ -189,7 +252,22 @@ def rows_column(stream: str) -> str:
     return f"_rows_{stream}"
 
 
-def _initial(accumulator: Accumulator) -> object:
-    if accumulator.aggregate.function in COUNTS:
-        return 0
-    return [] if accumulator.aggregate.function in COLLECTIONS else None
+def _state(accumulator: Accumulator) -> Column:
+    return F.col(f"`{accumulator.name}`")
+
+
+def _has_rows(accumulator: Accumulator) -> Column:
+    return F.col(f"`{rows_column(accumulator.stream)}`") > 0
+
+
+def _present(accumulator: Accumulator, state: Column) -> Column:
+    """The state, null where its stream has no row."""
+    return F.when(_has_rows(accumulator), state).alias(accumulator.name)
+
+
+def _delta_name(accumulator: Accumulator) -> str:
+    return f"_delta_{accumulator.name}"
+
+
+def _delta(accumulator: Accumulator) -> Column:
+    return F.col(f"`{_delta_name(accumulator)}`")

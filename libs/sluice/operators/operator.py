@@ -7,17 +7,19 @@ whole groups into output rows. Because of the cut, the same two functions recomp
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from sluice.operators.order import Direction
 from sluice.specs.duration import Duration
 
 Rows = Mapping[str, DataFrame]
+Agreement = Callable[[Column, Column], Column]
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Operator(ABC):
         """How rows lie in the table's files, so that a read of few keys opens few."""
         return tuple(map(Direction, self.key))
 
+    def agreements(self, output: StructType) -> Mapping[str, Agreement]:
+        """Columns that depend on the order of what came: whether two values may both be right."""
+        return {}
+
     @abstractmethod
     def columns(self, name: str) -> tuple[str, ...]:
         """The columns that it uses of an input or reference, all others are never read."""
@@ -72,6 +78,10 @@ class Operator(ABC):
     def query(self, snapshots: Rows, references: Rows) -> DataFrame:
         """The defining query: all output rows."""
         return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
+
+    def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
+        """`new`, with what stays of groups of `old` rows that no input has any more."""
+        return new
 
     def touched(self, changes: Rows) -> DataFrame:
         """The distinct groups of every old and every new image."""

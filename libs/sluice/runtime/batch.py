@@ -168,6 +168,8 @@ def _report(
         version=done.version,
         batch=position.batch,
         strategy=computed.strategy or plan.strategy.value,
+        reason=plan.reason,
+        recomputed=computed.recomputed,
         rows_in=plan.size.rows,
         inserted=done.inserted,
         updated=done.updated,

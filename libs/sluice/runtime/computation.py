@@ -5,20 +5,21 @@ what they commit. Everything is lazy, but for the literal bounds by which a larg
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.changelog.net import WEIGHT, arrivals, as_inserts, between, net
-from sluice.operators.cogroup import CogroupState
+from sluice.operators.cogroup import BROKEN, CogroupState
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import names, union, within
 from sluice.operators.retention import Horizon
 from sluice.runtime.plan import BatchPlan, Strategy, stored_references
 from sluice.runtime.pruning import bounds_of
 from sluice.runtime.rows import dimension_at, references_at, snapshots_at
+from sluice.runtime.work import Work
 from sluice.specs.project import Project
 from sluice.storage import table as delta
 from sluice.storage.feed_size import table_size
@@ -26,6 +27,7 @@ from sluice.storage.lake import layout
 from sluice.storage.local import SMALL_BYTES
 
 Rows = Mapping[str, DataFrame]
+SMALL_CHANGE = 20_000  # rows
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
@@ -38,6 +40,7 @@ class Computation:
     plan: BatchPlan
     batch: int
     horizon: Horizon | None = None
+    work: Work = field(default_factory=Work)
 
     def changelog(self) -> DataFrame:
         """The minimal changelog: the table's columns and CHANGE.
@@ -70,8 +73,8 @@ class Computation:
         if self.plan.strategy is Strategy.ROW_WISE:
             return self._row_wise(changes)
         has_fallen = self.horizon is not None and self.horizon.has_fallen
-        if isinstance(operator, CogroupState) and operator.is_additive and not has_fallen:
-            return self._added(operator, changes)
+        if isinstance(operator, CogroupState) and operator.is_mergeable and not has_fallen:
+            return self._merged(operator, changes)
         return self._recomputed(changes)
 
     def _row_wise(self, changes: Rows) -> tuple[DataFrame, DataFrame]:
@@ -84,15 +87,31 @@ class Computation:
             return self._living(operator.combine(gone, references)), self._living(new)
         return self._old(operator.touched(changes)), self._living(new)
 
-    def _added(self, operator: CogroupState, changes: Rows) -> tuple[DataFrame, DataFrame]:
-        """The change added to the state that the table has."""
+    def _merged(self, operator: CogroupState, changes: Rows) -> tuple[DataFrame, DataFrame]:
+        """The change merged into the state that the table has; what breaks by it is recomputed."""
         change = operator.change({n: operator.prepare(n, c) for n, c in changes.items()})
         touched = change.select(*names(operator.group))
         if self.horizon:
             expired = self.horizon.expired_groups(operator, self._current())
             touched = union([touched, expired]).distinct()
         old = self._old(touched)
-        return old, self._living(operator.apply(old, change))
+        merged = operator.merge(old, change)
+        if operator.breaking:
+            merged = self._mended(operator, merged)
+        return old, self._living(merged.drop(BROKEN))
+
+    def _mended(self, operator: CogroupState, merged: DataFrame) -> DataFrame:
+        """With the BROKEN rows' groups recomputed from every input."""
+        is_small = (self.plan.size.rows or SMALL_CHANGE + 1) <= SMALL_CHANGE
+        rows = self.work.hold(self.session, merged, small=is_small)
+        broken = rows.where(F.col(BROKEN)).select(*names(operator.group))
+        self.work.recomputed = self.work.count(broken)
+        if not self.work.recomputed:
+            return rows
+        bounds = self._bounds(broken)
+        anew = operator.recompute(self._snapshots(), self._references(), broken, bounds)
+        whole = rows.where(~F.col(BROKEN)).drop(BROKEN)
+        return whole.unionByName(anew)
 
     def _recomputed(self, changes: Rows) -> tuple[DataFrame, DataFrame]:
         """The touched groups from every input."""
@@ -100,7 +119,8 @@ class Computation:
         touched = self._touched(changes, snapshots)
         bounds = self._bounds(touched)
         new = operator.recompute(snapshots, self._references(), touched, bounds)
-        return self._old(touched, bounds), self._living(new)
+        old = self._old(touched, bounds)
+        return old, self._living(operator.remembered(old, new))
 
     def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
         operator = self.plan.node.operator

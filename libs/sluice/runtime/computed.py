@@ -24,6 +24,7 @@ class Computed:
     changelog: Changelog
     strategy: str = ""
     refills: int = 0
+    recomputed: int | None = None
     warnings: tuple[str, ...] = ()
     shown: Changelog | None = None
 

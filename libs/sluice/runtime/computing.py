@@ -34,7 +34,11 @@ def computing(
         return
     way = Strategy.BUILD if plan.strategy is Strategy.FULL else plan.strategy
     computation = Computation(session, project, replace(plan, strategy=way), batch, horizon)
-    yield Computed(computation.changelog(), warnings=tuple(_warnings(computation)))
+    try:
+        changelog, warnings = computation.changelog(), tuple(_warnings(computation))
+        yield Computed(changelog, recomputed=computation.work.recomputed, warnings=warnings)
+    finally:
+        computation.work.release()
 
 
 def expected(computation: Computation, rows: DataFrame) -> DataFrame:

@@ -7,7 +7,6 @@ and its latest rows. Each is a Delta table with a position of its own, advanced 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.errors import ConfigError
 from sluice.operators.cogroup import CogroupState, CogroupView
 from sluice.operators.lookup import LookupJoin
 from sluice.operators.operator import Operator
@@ -84,7 +83,6 @@ def _topk(table: Table, source: Table, made: str) -> tuple[Node, ...]:
 def _cogroup(
     table: Table, spec: Cogroup, tables: Mapping[str, Table], made: str
 ) -> tuple[Node, ...]:
-    _refuse_unbuilt(table, spec)
     streams = {n: _input_id(table, s.from_) for n, s in spec.streams.items()}
     state = CogroupState(table, tables, streams)
     state_id = internal(table.id, STATE)
@@ -92,20 +90,6 @@ def _cogroup(
         Node(state_id, table, state, made),
         Node(table.id, table, CogroupView(state, state_id), made),
     )
-
-
-def _refuse_unbuilt(table: Table, spec: Cogroup) -> None:
-    """Say so of what a cogroup may declare and this version can't run."""
-    aggregates = [(n, a) for s in spec.streams.values() for n, a in s.aggregates.items()]
-    mistakes = [
-        f"{table.id}: {name}: {aggregate.text}: this version runs no aggregators of your own"
-        for name, aggregate in aggregates
-        if aggregate.is_python
-    ]
-    if spec.keep_empty:
-        mistakes.append(f"{table.id}: keep_empty: this version can't keep keys without rows")
-    if mistakes:
-        raise ConfigError(mistakes)
 
 
 def _lookup(table: Table, spec: Lookup, graph: Graph, made: str) -> Node:

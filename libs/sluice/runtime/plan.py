@@ -29,6 +29,7 @@ class Strategy(StrEnum):
 
     BUILD = "build"  # there is no table yet: the whole query
     ADDITIVE = "additive"  # feed and touched state only
+    MERGE = "merge"  # the same, and the groups that a removal breaks from every input
     ROW_WISE = "row-wise"  # the changed rows themselves
     RECOMPUTE = "recompute"  # touched groups from every input
     APPEND = "append"  # a top-k's kept rows and rows that only come
@@ -174,12 +175,19 @@ def _plan(
 def _strategy(node: Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[Strategy, str]:
     operator = node.operator
     if isinstance(operator, CogroupState):
-        if operator.is_additive:
-            return Strategy.ADDITIVE, "all aggregates can add and subtract"
-        return Strategy.RECOMPUTE, "an aggregate needs all rows of its key"
+        return _merging(operator)
     if operator.row_wise and set(ranges) <= set(operator.inputs):
         return Strategy.ROW_WISE, "each output row comes from one changed row"
     return Strategy.RECOMPUTE, "touched groups are computed from the inputs"
+
+
+def _merging(operator: CogroupState) -> tuple[Strategy, str]:
+    if not operator.is_mergeable:
+        return Strategy.RECOMPUTE, "what comes and goes moves the bounds of sessions"
+    breaking = ", ".join(operator.breaking)
+    if not breaking:
+        return Strategy.ADDITIVE, "all aggregates take in what comes and what goes"
+    return Strategy.MERGE, f"groups are recomputed that lose what is kept for {breaking}"
 
 
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:

@@ -13,7 +13,10 @@ Outcome = Literal["committed", "position", "unchanged", "waiting"]
 
 @dataclass(frozen=True)
 class BatchReport:
-    """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds."""
+    """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds.
+
+    `reason` says why the strategy; `recomputed`: groups that were read again from the inputs.
+    """
 
     table: str
     kind: str
@@ -21,12 +24,14 @@ class BatchReport:
     version: int | None = None
     batch: int | None = None
     strategy: str = ""
+    reason: str = ""
     rows_in: int | None = None
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
     quarantined: int = 0
     refills: int = 0
+    recomputed: int | None = None
     expired: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     inputs: Mapping[str, tuple[int, int]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """The text of an aggregate, taken apart into its function, argument, order, filter and parameters.
 
 `collect_list(item ORDER BY at)` and `first(x ORDER BY at)` are Sluice's spelling: an aggregate
-whose result depends on the order of the rows must name that order.
+whose result depends on the order of the rows names that order, or its stream does.
 """
 
 import re
@@ -24,7 +24,10 @@ SYNONYMS = {
     "percentile_approx": "approx_percentile",
 }
 ORDERED = frozenset({"first", "last", "collect_list"})
-_PLAIN = "count sum min max avg collect_set count_distinct bool_or bool_and first last collect_list"
+_PLAIN = (
+    "count sum min max avg approx_sum approx_avg collect_set count_distinct bool_or bool_and "
+    "first last collect_list"
+)
 PARAMETERS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_PLAIN.split(), (0, 0)),
     "approx_count_distinct": (0, 1),
@@ -137,11 +140,6 @@ def _check_parts(parts: AggregateParts, text: str) -> None:
         raise ValueError(unknown("aggregate", parts.function, ACCEPTED))
     if parts.argument is None and (parts.function != "count" or "*" not in text):
         raise ValueError(f"{parts.function} needs an argument")
-    if parts.function in ORDERED and not parts.order_by:
-        raise ValueError(
-            f"{parts.function} depends on the order of the rows; "
-            f"write {parts.function}(x ORDER BY at)"
-        )
     if parts.order_by and parts.function not in ORDERED:
         raise ValueError(f"{parts.function} does not depend on an order; drop its ORDER BY")
     least, most = PARAMETERS[parts.function]

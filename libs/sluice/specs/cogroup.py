@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sluice.specs.expression import Aggregate, Expression
+from sluice.specs.expression import Aggregate, Expression, SortKey
 from sluice.specs.model import Model
 from sluice.specs.named import Select
 from sluice.specs.names import Name
@@ -12,7 +12,10 @@ from sluice.specs.view import View, Window
 
 
 class Stream(Model):
-    """One input of a cogroup and what is aggregated of it."""
+    """One input of a cogroup and what is aggregated of it.
+
+    `sequence`: the order of its rows, for aggregates that need one and name none.
+    """
 
     from_: str = Field(alias="from")
     key: tuple[Expression, ...] = Field(min_length=1)
@@ -20,6 +23,13 @@ class Stream(Model):
     initial: dict[str, Any] = Field(default_factory=dict)
     where: Expression | None = None
     time: str | None = None
+    sequence: tuple[SortKey, ...] = ()
+
+    def in_order(self, aggregate: Aggregate) -> Aggregate:
+        """The aggregate with the order that it goes by."""
+        if not aggregate.lacks_order:
+            return aggregate
+        return aggregate.model_copy(update={"order_by": self.sequence})
 
 
 class Cogroup(View):
@@ -39,6 +49,8 @@ class Cogroup(View):
         timed = [name for name, stream in self.streams.items() if stream.time]
         if timed and not self.window:
             raise ValueError(f"`time` of the stream {timed[0]!r} needs a `window`")
+        if self.keep_empty and self.window and self.window.type == "session":
+            raise ValueError("`keep_empty` keeps keys without rows: a session is made of rows")
         return self
 
     @model_validator(mode="before")

@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema
 from sqlglot import exp
 
 from sluice.specs import syntax
-from sluice.specs.aggregate_syntax import read_aggregate
+from sluice.specs.aggregate_syntax import ORDERED, read_aggregate
 from sluice.specs.model import Model
 
 
@@ -128,6 +128,11 @@ class Aggregate(Written):
         """Every column that it reads."""
         parts = [self.argument, self.filter, *(key.expression for key in self.order_by)]
         return frozenset().union(*(part.columns for part in parts if part))
+
+    @property
+    def lacks_order(self) -> bool:
+        """Whether its result depends on an order that it does not name."""
+        return self.function in ORDERED and not self.order_by
 
     @property
     def is_python(self) -> bool:

@@ -71,12 +71,14 @@ def aggregate_type(aggregate: Aggregate, argument: str) -> str:
             return argument
         case "collect_list" | "collect_set":
             return f"ARRAY<{argument}>" if argument else UNKNOWN
-        case "sum" | "avg":
+        case "sum" | "avg" | "approx_sum" | "approx_avg":
             return _numeric_aggregate(aggregate.function, argument)
     return UNKNOWN
 
 
 def _numeric_aggregate(function: str, argument: str) -> str:
+    if function.startswith("approx_"):
+        return "DOUBLE"
     decimal = Decimal.of(argument) if head(argument) == "DECIMAL" else None
     if decimal:
         return str(decimal.sum() if function == "sum" else decimal.average())

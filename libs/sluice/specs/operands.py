@@ -90,7 +90,7 @@ CASTS: dict[str, frozenset[str]] = {
 }
 # What Sluice's own aggregates take. Their sums aren't Spark's own, which would cast texts.
 AGGREGATES: dict[str, tuple[frozenset[str], str]] = {
-    **dict.fromkeys(("sum", "avg"), (NUMERIC, "a number")),
+    **dict.fromkeys(("sum", "avg", "approx_sum", "approx_avg"), (NUMERIC, "a number")),
     **dict.fromkeys(("bool_or", "bool_and"), KINDS["condition"]),
     "count_distinct": (KINDS["text"][0] | {"array", "struct"}, "anything but a MAP"),
     "approx_percentile": (NUMERIC | MOMENTS | _STRING, "a number or a time"),

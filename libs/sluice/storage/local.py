@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from cachetools import LRUCache
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 SMALL_BYTES = 500_000
@@ -115,6 +116,14 @@ def _nullable(type_: DataType) -> DataType:
             return nullable(type_)
         case _:
             return type_
+
+
+def to_arrow(rows: DataFrame) -> pa.Table:
+    """All rows, in this process. Pyarrow takes no null where Spark promises a struct's fields."""
+    fields = nullable(rows.schema).fields
+    return rows.select(
+        *[F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in fields]
+    ).toArrow()
 
 
 def _rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:

@@ -52,9 +52,19 @@ def _check_stream(spec: Cogroup, name: str, scope: Scope, report: Report) -> Non
 def _check_aggregates(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
     for name, aggregate in stream.aggregates.items():
         scope.check_aggregate(aggregate, report, *at, "aggregates", name)
+        if aggregate.lacks_order and not stream.sequence:
+            report.add((*at, "aggregates", name), _without_order(aggregate.function))
+    scope.check_order(stream.sequence, report, *at, "sequence")
     for name in stream.initial:
         if name not in stream.aggregates:
             report.add((*at, "initial", name), unknown("aggregate", name, stream.aggregates))
+
+
+def _without_order(function: str) -> str:
+    return (
+        f"{function} depends on the order of the rows; write {function}(x ORDER BY at), "
+        "or give the stream a `sequence`"
+    )
 
 
 def _check_names(spec: Cogroup, report: Report) -> None:

@@ -1,0 +1,106 @@
+"""Arrays as small ordered collections: bags of counted values, lists in a declared order.
+
+Cost: each works within a row, in the time of a sort of an array that is mostly sorted already.
+"""
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+Order = Sequence[tuple[str, bool, bool]]  # field, descending, nulls first; the weightiest first
+KEPT, GONE, CAME = 0, 1, 2
+
+
+def let(value: Column, body: Callable[[Column], Column]) -> Column:
+    """`body` of `value`, which is computed once however often it stands in it."""
+    return F.get(F.transform(F.array(value), body), F.lit(0))
+
+
+def joined(*arrays: Column) -> Column:
+    """All elements of arrays, of which some may be null."""
+    return F.flatten(F.array_compact(F.array(*arrays)))
+
+
+def bag(counted: Column) -> Column:
+    """Of structs (v, n): each v once, in order, with the sum of its n, without those of zero."""
+    return let(F.array_sort(counted), _summed_runs)
+
+
+def _summed_runs(ordered: Column) -> Column:
+    size = F.size(ordered)
+
+    def begins(i: Column) -> Column:
+        return ~F.get(ordered, i - 1).getField("v").eqNullSafe(F.get(ordered, i - 2).getField("v"))
+
+    def run(starts: Column) -> Column:
+        def summed(start: Column, i: Column) -> Column:
+            length = F.coalesce(F.get(starts, i + 1), size + 1) - start
+            parts = F.slice(ordered, start, length)
+            total = F.aggregate(parts, F.lit(0).cast("bigint"), lambda n, e: n + e.getField("n"))
+            return F.struct(F.get(ordered, start - 1).getField("v").alias("v"), total.alias("n"))
+
+        return F.filter(F.transform(starts, summed), lambda e: e.getField("n") != 0)
+
+    starts = F.filter(F.sequence(F.lit(1), size), begins)
+    return F.when(size == 0, ordered).otherwise(let(starts, run))
+
+
+def ordered_by(rows: Column, order: Order, type_: DataType) -> Column:
+    """An array of structs that begin with the fields of `order`, sorted by them."""
+    if is_natural(order) and is_orderable(type_):
+        return F.array_sort(rows)
+    return F.array_sort(rows, lambda a, b: compare(a, b, order))
+
+
+def is_natural(order: Order) -> bool:
+    """Whether Spark orders structs so by itself."""
+    return all(nulls_first and not descending for _, descending, nulls_first in order)
+
+
+def is_orderable(type_: DataType) -> bool:
+    """Whether Spark can compare values of the type."""
+    match type_:
+        case MapType() | VariantType():
+            return False
+        case ArrayType():
+            return is_orderable(type_.elementType)
+        case StructType():
+            return all(is_orderable(f.dataType) for f in type_.fields)
+    return True
+
+
+def remaining(tagged: Column, order: Order, type_: DataType) -> Column:
+    """Of structs with a tag `t`, those that came, and those that were kept and did not go.
+
+    A struct that went is next to the one that it takes away: `order` is unique among those kept.
+    """
+
+    def of(rows: Column) -> Column:
+        def stays(row: Column, i: Column) -> Column:
+            following = F.get(rows, i + 1)
+            went = (following.getField("t") == GONE) & (compare(row, following, order) == 0)
+            tag = row.getField("t")
+            return (tag == CAME) | ((tag == KEPT) & ~F.coalesce(went, F.lit(False)))
+
+        return F.filter(rows, stays)
+
+    return let(ordered_by(tagged, [*order, ("t", False, True)], type_), of)
+
+
+def compare(a: Column, b: Column, order: Order) -> Column:
+    """-1, 0 or 1 as struct `a` comes before, with or after `b`."""
+    result = F.lit(0)
+    for field, descending, nulls_first in reversed(order):
+        x, y = a.getField(field), b.getField(field)
+        sign = -1 if descending else 1
+        of_null = -1 if nulls_first else 1
+        differs = (
+            F.when(x.isNull(), of_null)
+            .when(y.isNull(), -of_null)
+            .when(x < y, -sign)
+            .otherwise(sign)
+        )
+        result = F.when(~x.eqNullSafe(y), differs).otherwise(result)
+    return result

@@ -1,0 +1,135 @@
+"""A user's own aggregator: a Python class, run by Spark's workers over Arrow.
+
+The class is shipped with its module, by value, so workers need not have it. What rows come and go
+of a group reach it as Arrow arrays, all groups of a batch in one call. It has to be what it says:
+a state that depends on the order of `add` makes a table that differs from its recompute.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import DataType
+
+from sluice.errors import ConfigError
+from sluice.operators.accumulator import Accumulator
+
+
+class Aggregator(Protocol):
+    """What a user's class has; `remove` may be missing: groups that lose a value are recomputed.
+
+    `state` and `type` are the Spark SQL types of what is kept and of the result, a state is given
+    and taken as plain Python. Values are never null; they come in no order.
+    """
+
+    state: str
+    type: str
+
+    def initialize(self) -> Any:
+        """The state of no values."""
+
+    def add(self, state: Any, values: pa.Array) -> Any:
+        """The state with those values, too."""
+
+    def merge(self, a: Any, b: Any) -> Any:
+        """The state of the values of both."""
+
+    def result(self, state: Any) -> Any:
+        """What readers see."""
+
+
+@dataclass(frozen=True)
+class Own(Accumulator):
+    """The state is how many values it is of, and what the aggregator keeps of them."""
+
+    @cached_property
+    def aggregator(self) -> Aggregator:
+        """An instance of the class that the aggregate names; ConfigError if there is none."""
+        module_name, _, class_name = self.aggregate.function.partition(":")
+        try:
+            module = import_module(module_name)
+            made: Aggregator = getattr(module, class_name)(*self.aggregate.parameters)
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(
+                [f"{self.name}: {self.aggregate.text}: {error}"],
+                hint="the module must be importable where Sluice runs: install it, or name its "
+                "folder in PYTHONPATH",
+            ) from error
+        if lacking := [n for n in _NEEDED if not hasattr(made, n)]:
+            raise ConfigError([f"{self.aggregate.function} lacks {', '.join(lacking)}"])
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        return made
+
+    @property
+    def can_break(self) -> bool:  # type: ignore[override]
+        """Without `remove`, any value that goes breaks its group."""
+        return not hasattr(self.aggregator, "remove")
+
+    def gather(self, weight: Column, value: DataType) -> Column:
+        came = F.collect_list(F.when(weight > 0, self.value))
+        gone = F.collect_list(F.when(weight < 0, self.value))
+        return F.struct(came.alias("came"), gone.alias("gone"))
+
+    def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
+        nothing = F.lit(None).cast(f"STRUCT<n: BIGINT, kept: {self.aggregator.state}>")
+        old = nothing if was is None else was
+        came, gone = delta.getField("came"), delta.getField("gone")
+        change = F.coalesce(F.size(came), F.lit(0)) - F.coalesce(F.size(gone), F.lit(0))
+        counted = F.coalesce(old.getField("n"), F.lit(0).cast("bigint")) + change
+        update = _udf(_updating(self.aggregator), self.aggregator.state)
+        state = F.struct(counted.alias("n"), update(old.getField("kept"), came, gone).alias("kept"))
+        return F.when(counted > 0, state)
+
+    def breaks(self, was: Column, delta: Column) -> Column:
+        return F.coalesce(F.size(delta.getField("gone")) > 0, F.lit(False))
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        read = _udf(_reading(self.aggregator), self.aggregator.type)
+        return F.when(state.isNotNull(), read(state.getField("kept")))
+
+
+_NEEDED = ("state", "type", "initialize", "add", "merge", "result")
+
+
+def _updating(aggregator: Any) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
+    def update(was: pa.Array, came: pa.Array, gone: pa.Array) -> pa.Array:
+        def of(i: int) -> Any:
+            state = was[i].as_py() if was[i].is_valid else None
+            if len(added := _values(came, i)):
+                new = aggregator.add(aggregator.initialize(), added)
+                state = new if state is None else aggregator.merge(state, new)
+            if state is not None and len(removed := _values(gone, i)):
+                state = aggregator.remove(state, removed) if can_remove else None
+            return state
+
+        return pa.array([of(i) for i in range(len(was))], type=was.type)
+
+    can_remove = hasattr(aggregator, "remove")
+    return update
+
+
+def _reading(aggregator: Any) -> Callable[[pa.Array], pa.Array]:
+    def read(states: pa.Array) -> pa.Array:
+        found: Sequence[Any] = [
+            aggregator.result(s.as_py()) if s.is_valid else None for s in states
+        ]
+        return pa.array(found)
+
+    return read
+
+
+def _udf(function: Callable[..., pa.Array], type_: str) -> Callable[..., Column]:
+    made: Callable[..., Column] = arrow_udf(function, type_)  # type: ignore[call-overload]
+    return made
+
+
+def _values(lists: pa.Array, i: int) -> pa.Array:
+    """The values of one group, as they lie in Arrow."""
+    return lists[i].values if lists[i].is_valid else pa.array([])

@@ -1,0 +1,148 @@
+"""Aggregates that add and subtract: counts, sums, averages, any and every.
+
+The state is a sum, and how many values are in it. No removal breaks a group.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import ClassVar
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType, StructType
+
+from sluice.operators import exact
+from sluice.operators.accumulator import Accumulator
+
+_COUNTED, _MAGNITUDE = "n", "magnitude"
+
+
+class Count(Accumulator):
+    """How many values: BIGINT."""
+
+    empty: ClassVar[object] = 0
+
+    def gather(self, weight: Column, value: DataType) -> Column:
+        return _count(self.value.isNotNull(), weight)
+
+    def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
+        return None, F.sum(F.coalesce(was, delta)).cast(kept)
+
+    def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
+        return F.when(delta != 0, delta)
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        return F.coalesce(state, F.lit(0).cast("bigint"))
+
+
+class Sum(Accumulator):
+    """A total and a count, whose quotient is the average."""
+
+    def gather(self, weight: Column, value: DataType) -> Column:
+        parts = self._parts(self.value, weight, value)
+        counted = _count(self.value.isNotNull(), weight).alias(_COUNTED)
+        return F.struct(*[p.alias(n) for n, p in parts.items()], counted)
+
+    def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
+        def total(number: Column) -> Column:
+            return _total(_times(number, weight), sum_type(type_))
+
+        def count(condition: Column) -> Column:
+            return _count(condition, weight)
+
+        if exact.is_float(type_):
+            return exact.parts(value, lambda number: total(number.cast(exact.EXACT)), count)
+        return {exact.TOTAL: total(value)}
+
+    def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
+        assert isinstance(kept, StructType)
+
+        def both(field: str) -> Column:
+            return F.coalesce(was.getField(field), delta.getField(field))
+
+        return None, F.struct(
+            *[F.sum(both(f.name)).cast(f.dataType).alias(f.name) for f in kept.fields]
+        )
+
+    def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
+        return F.when(delta.getField(_COUNTED) > 0, delta)
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        assert isinstance(kept, StructType)
+        counted, is_mean = (
+            state.getField(_COUNTED),
+            self.aggregate.function in ("avg", "approx_avg"),
+        )
+        if len(kept) > len((exact.TOTAL, _COUNTED)):
+            return exact.read(state, lambda total: total / counted if is_mean else total)
+        total = state.getField(exact.TOTAL)
+        return _average(total, counted, kept[exact.TOTAL].dataType) if is_mean else total
+
+
+class RoundedSum(Sum):
+    """approx_sum and approx_avg: added up as DOUBLE, each time rounded.
+
+    What is left of removed values, and the order of what came, show in the last digits. How great
+    the numbers are that stand in the sum is kept beside it: `verify` allows a billionth of it.
+    """
+
+    is_approximate: ClassVar[bool] = True
+
+    def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
+        def total(number: Column) -> Column:
+            return _total(_times(number, weight), DoubleType())
+
+        def count(condition: Column) -> Column:
+            return _count(condition, weight)
+
+        number = value.cast("double")
+        parts = exact.parts(number, total, count)
+        finite = F.when(~F.isnan(number) & (F.abs(number) != float("inf")), F.abs(number))
+        return {**parts, _MAGNITUDE: total(finite)}
+
+    def agrees(self, a: Column, b: Column, kept: DataType) -> Column:
+        assert isinstance(kept, StructType)
+        exactly = [f for f in kept.names if f not in (exact.TOTAL, _MAGNITUDE)]
+        same = [a.getField(f).eqNullSafe(b.getField(f)) for f in exactly]
+        allowed = F.greatest(a.getField(_MAGNITUDE), b.getField(_MAGNITUDE), F.lit(1.0)) * 1e-9
+        is_near = F.abs(a.getField(exact.TOTAL) - b.getField(exact.TOTAL)) <= allowed
+        return a.eqNullSafe(b) | F.coalesce(reduce(Column.__and__, same, is_near), F.lit(False))
+
+
+class Truth(Sum):
+    """any and every: how many are true, of how many."""
+
+    def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
+        return {exact.TOTAL: _count(value, weight)}
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        true, counted = state.getField(exact.TOTAL), state.getField(_COUNTED)
+        return true > 0 if self.aggregate.function == "bool_or" else true == counted
+
+
+def sum_type(value: DataType) -> DataType:
+    """The type in which values are summed: that of Spark's own sum, floats as DECIMAL(38,18)."""
+    if exact.is_float(value):
+        return exact.EXACT
+    if isinstance(value, DecimalType):
+        return DecimalType(min(38, value.precision + 10), value.scale)
+    return LongType()
+
+
+def _count(condition: Column, weight: Column) -> Column:
+    return _total(F.when(condition, weight), LongType())
+
+
+def _total(values: Column, type_: DataType) -> Column:
+    return F.coalesce(F.sum(values).cast(type_), F.lit(0).cast(type_))
+
+
+def _times(value: Column, weight: Column) -> Column:
+    return F.when(weight == 1, value).when(weight == -1, -value).otherwise(value * weight)
+
+
+def _average(total: Column, counted: Column, summed: DataType) -> Column:
+    if isinstance(summed, DecimalType):
+        precision = 38 if summed.precision == 38 else summed.precision - 6
+        return (total / counted).cast(DecimalType(precision, min(38, summed.scale + 4)))
+    return total.cast("double") / counted
