@@ -6,6 +6,7 @@ bound may name fewer columns than the order: then it stands for every row that b
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -71,6 +72,11 @@ class Order:
             mask = strictly if mask is None else pc.or_(strictly, pc.and_(equal, mask))
         return mask
 
+    def at(self, table: pa.Table, bound: Places) -> pa.ChunkedArray:
+        """A mask of the rows that stand at `bound`, in the columns that it names."""
+        named = zip(self.columns, bound, strict=False)
+        return reduce(pc.and_, (self._equal(table[column], limit) for column, limit in named))
+
     def sort(self, table: pa.Table) -> pa.Table:
         """The rows in this order."""
         way = "descending" if self.descending else "ascending"
@@ -84,14 +90,21 @@ class Order:
         if limit in (FIRST, LAST):
             outside = (limit == FIRST) == self.descending
             return _constant(values, outside), _constant(values, value=False)
+        equal = self._equal(values, limit)
         if limit == NULL:
-            missing = pc.is_null(values)
-            before = pc.invert(missing) if self.descending else _constant(values, value=False)
-            return before, missing
-        value = pa.scalar(limit[-1], values.type)
+            before = pc.invert(equal) if self.descending else _constant(values, value=False)
+            return before, equal
         compare = pc.greater if self.descending else pc.less
-        before = pc.fill_null(compare(values, value), not self.descending)
-        return before, pc.fill_null(pc.equal(values, value), fill_value=False)
+        value = pa.scalar(limit[-1], values.type)
+        return pc.fill_null(compare(values, value), not self.descending), equal
+
+    @staticmethod
+    def _equal(values: pa.ChunkedArray, limit: Place) -> pa.ChunkedArray:
+        """A mask of the values that stand at the limit, a value or null."""
+        if limit == NULL:
+            return pc.is_null(values)
+        equal = pc.equal(values, pa.scalar(limit[-1], values.type))
+        return pc.fill_null(equal, fill_value=False) if values.null_count else equal
 
 
 def _constant(values: pa.ChunkedArray, value: bool) -> pa.ChunkedArray:
@@ -120,6 +133,8 @@ class Span:
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The table's rows that lie in the span."""
+        if self.low is not None and self.low == self.high and not self.is_open:
+            return table.filter(Order(self.columns).at(table, self.low))
         if self.low is not None:
             table = table.filter(self._beyond(table, self.low, descending=False))
         if self.high is not None:
