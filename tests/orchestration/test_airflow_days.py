@@ -108,16 +108,16 @@ def test_a_failure_tells_what_why_and_what_next_and_is_resumed_when_it_was_mende
     client: AirflowClient, folder: Path, stack: Stack, lake: Lake, alerts: Alerts
 ) -> None:
     before = contents(lake)
-    sell(folder / "landing", DAYS[3], [(1, "tea", 5000, 9)])
-    run = run_for(client, "2024-03-05")
+    sell(folder / "landing", DAYS[2], [(1, "tea", 5000, 9)])
+    run = run_for(client, DAYS[3])
     assert states(client, CORNER, run)["ingest.sales"] == "failed"
     (alert,) = (a for a in alerts if "corner.sales failed" in a["what"])
     assert "paid" in alert["why"]
-    assert f"sluice run corner --start {DAYS[3]}" in alert["next"]
+    assert f"sluice run corner --start {DAYS[2]}" in alert["next"]
     assert alert["tables"] == ["corner.sales"]
     assert alert["text"] in log_of(client, CORNER, run, "ingest.sales")
     assert contents(Lake(stack.project)) == before
-    sell(folder / "landing", DAYS[3], [*SALES[DAYS[3]], (9, "ham", 8, 1)])
+    sell(folder / "landing", DAYS[2], [*SALES[DAYS[2]], (9, "ham", 8, 1)])
     client.clear(CORNER, run, "ingest.sales")
     assert await_run(client, CORNER, run) == "success"
     assert lake.table("corner.sales").get(9)
