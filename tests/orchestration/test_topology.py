@@ -76,7 +76,7 @@ def stack(home: Path, cluster: Cluster, database: Postgres) -> Iterator[Stack]:
     (home / "config/sluice.yaml").write_text(SETTINGS, "utf-8")
     pipeline = CORNER.replace("catchup: true", "catchup: false").replace("deadline: 1 second, ", "")
     (home / "config/pipelines/corner.yaml").write_text(pipeline, "utf-8")
-    for day in DAYS:
+    for day in DAYS[:2]:
         sell(home / "landing", day, SALES[day])
     variables = {
         "SLUICE_MASTER": cluster.url,
@@ -98,7 +98,7 @@ def test_a_run_that_loses_a_worker_ends_with_the_same_tables(
     client = stack.airflow.client()
     client.await_dag("corner")
     client.unpause("corner")
-    run = client.trigger("corner", start=DAYS[0], end="2024-03-05")
+    run = client.trigger("corner", start=DAYS[0], end=DAYS[2])
     await_executors(cluster, client, run)
     cluster.kill_worker(0)
     ended = await_run(client, "corner", run, patience=240)
@@ -122,6 +122,6 @@ def await_executors(cluster: Cluster, client: AirflowClient, run: str) -> None:
 
 
 def latest() -> dict[int, tuple[int, str, int, int]]:
-    """The sale of each number that was said last."""
-    said = (sale for day in DAYS for sale in SALES[day])
+    """The sale of each number that was said last in the two days."""
+    said = (sale for day in DAYS[:2] for sale in SALES[day])
     return {sale[0]: sale for sale in sorted(said, key=lambda sale: sale[3])}
