@@ -69,8 +69,10 @@ class Ranking:
 
     @property
     def headroom(self) -> int:
-        """How many ranks past the last wanted one are kept."""
-        return HEADROOM if self.spec.headroom is None else self.spec.headroom
+        """How many ranks past the last wanted one are kept: as many again, if not declared."""
+        if self.spec.headroom is not None:
+            return self.spec.headroom
+        return max(HEADROOM, self.spec.limit) if isinstance(self.spec.limit, int) else HEADROOM
 
     def over(self, *order: str) -> str:
         """SQL: over all rows of a group, or over them in an order."""
