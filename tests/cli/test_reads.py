@@ -111,6 +111,44 @@ def test_fetch_reads_newest_first_and_hides_what_expired(sluice):
     assert "'soon' is not a time" in sluice("fetch", "visits", "--time-from", "soon").stderr
 
 
+def test_a_page_ends_with_the_cursor_of_the_next(sluice):
+    asked = ("fetch", "visits", "--reverse", "--limit", "2", "--json")
+    first = sluice(*asked)
+    assert [row["window_start"][8:10] for row in rows(first)] == ["30", "03"]
+    label, cursor = first.stderr.strip().rsplit(" ", 1)
+    assert label == "next page: --after"
+    second = sluice(*asked, "--after", cursor)
+    assert [row["window_start"][8:10] for row in rows(second)] == ["02"]
+    assert second.stderr == ""
+    low = sluice("range", "totals", "--limit", "1", "--json")
+    after = low.stderr.rsplit(" ", 1)[1].strip()
+    rest = rows(sluice("range", "totals", "--after", after, "--json"))
+    assert [*rows(low), *rest] == rows(sluice("range", "totals", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--key", "anna"), "'anna' is no value of column 'user_id' (INT)"),
+        (("--key", "1", "--key", "2"), "the key of 'visits' is (user_id): 2 values don't fit it"),
+        (("--key", "99999999999"), "99999999999 does not fit column 'user_id' (INT)"),
+        (("--time-to", "31-01-2017"), "'31-01-2017' is not a time"),
+        (("--limit", "-1"), "limit must be 0 or more, not -1"),
+        (("--where", "nobody = 1"), "unknown column 'nobody'"),
+        (("--where", "upper(what) = 'X'"), "where can't take"),
+        (("--columns", "whta"), "did you mean 'what'?"),
+        (("--after", "here"), "'here' is no cursor of this read"),
+        (("--overlapping", "--time-from", "2017-01-01"), "the windows of 'visits' have no end"),
+    ],
+)
+def test_what_can_not_be_read_is_one_clear_error(sluice, asked, said):
+    result = sluice("fetch", "visits", *asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_changes_as_rows_by_run_and_as_maps(sluice):
     found = rows(sluice("changes", "leaders", "--from-version", "1", "--json"))
     assert [(r["_change_type"], r["product_id"]) for r in found] == [("delete", 3)]
