@@ -41,6 +41,11 @@ def doing(what: str) -> Iterator[None]:
     yield
 
 
+def say(text: str) -> None:
+    """A line as it is: paths and commands are not broken, so that they can be copied."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def chapter(title: str) -> None:
     """A heading."""
     console.print()
@@ -67,7 +72,7 @@ def results(lake: Lake, household: int) -> None:
         show(f"invoices: basket {basket}", lines[:LINES], columns)
         if len(lines) > LINES:
             rest = f'sluice read invoices --where "basket_id = {basket}"'
-            console.print(f"{LINES} of its {len(lines)} lines; all: {rest}", markup=False)
+            say(f"{LINES} of its {len(lines)} lines; all: {rest}")
     show(f"baskets: the last five of household {household}", baskets)
 
 
@@ -92,7 +97,7 @@ def quality(project: Project) -> None:
         if state.kind == "source"
     ]
     show("quality", rows)
-    console.print(f"quality report: {publish(project)}", markup=False)
+    say(f"quality report: {publish(project)}")
 
 
 def versions(lake: Lake) -> dict[str, int]:
@@ -103,10 +108,9 @@ def versions(lake: Lake) -> dict[str, int]:
 def correction(done: Correction) -> None:
     """What was delivered anew."""
     raised = ", ".join(str(product) for product in done.raised)
-    console.print(
+    say(
         f"delivered anew: basket {done.basket_id} of household {done.household_id} is gone "
-        f"({done.dropped} lines), products {raised} of {CORRECTED_DEPARTMENT} cost ten times more",
-        markup=False,
+        f"({done.dropped} lines), products {raised} of {CORRECTED_DEPARTMENT} cost ten times more"
     )
 
 
@@ -115,12 +119,18 @@ def changed(lake: Lake, before: Mapping[str, int]) -> None:
     for name, version in before.items():
         log = Changelog.open(lake, name)
         rows = by_rank(log.rows(from_version=version + 1))
-        shown = [_signed(row) for row in rows[:SHOWN]]
+        shown = [_signed(row) for row in rows[: _whole(rows, SHOWN)]]
         title = f"{name}: {len(rows)} rows of its changelog since version {version}"
         show(title, shown)
-        if len(rows) > SHOWN:
+        if len(rows) > len(shown):
             command = f"sluice changes {name} --from-version {version + 1}"
-            console.print(f"... and {len(rows) - SHOWN} more: {command}", markup=False)
+            say(f"... and {len(rows) - len(shown)} more: {command}")
+
+
+def _whole(rows: Sequence[Mapping[str, Any]], most: int) -> int:
+    """As many rows as leave no update without its new row."""
+    cut = min(most, len(rows))
+    return cut - (cut > 0 and rows[cut - 1][CHANGE_TYPE] == "update_preimage")
 
 
 def by_rank(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -155,10 +165,9 @@ def verified(project: Project) -> bool:
         if "__" not in verdict.table or not verdict.is_equal
     ]
     show("", rows)
-    console.print(
+    say(
         "A source with a key is held against the latest of each key over all that was delivered; "
-        "one without a key is its deliveries.",
-        markup=False,
+        "one without a key is its deliveries."
     )
     return all(verdict.is_equal for verdict in verdicts)
 
@@ -188,9 +197,7 @@ def summary(laps: Mapping[str, float], memory: str, home: Path) -> None:
     parts = ", ".join(f"{name} {seconds:.0f}" for name, seconds in laps.items())
     console.print(f"{sum(laps.values()):.0f} s ({parts})")
     console.print(f"most memory held: {memory}")
-    console.print(
-        f"`make up` shows the runs in Airflow's UI; logs are in {home}/logs", markup=False
-    )
+    say(f"`make up` shows the runs in Airflow's UI; logs are in {home}/logs")
 
 
 def show(title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> None:

@@ -22,6 +22,10 @@ sources:
   lines:
     path: "lines/{interval_start:%Y-%m-%d}/"
     schema: "g STRING, v INT, at TIMESTAMP"
+  points:
+    path: "points/{interval_start:%Y-%m-%d}/"
+    key: [g, at]
+    schema: "g STRING, v INT, at TIMESTAMP"
 views:
 """
 MICROSECOND = timedelta(microseconds=1)
@@ -36,6 +40,7 @@ LINES = row(
     v=numbers,
     at=FEW_TIMES,
 )
+POINTS = row(g=groups, v=numbers, at=FEW_TIMES)
 SHOWN = ("g", "window_start", "id", "v", "m", "w")
 
 
@@ -82,10 +87,14 @@ def all_lines(state: State) -> list[Row]:
     return [{c: r[c] for c in ("g", "window_start", "v")} for r in started(state["lines"])]
 
 
+def all_points(state: State) -> list[Row]:
+    return [{c: r[c] for c in ("g", "window_start", "v")} for r in started(state["points"])]
+
+
 def case(name: str, query: Query, settings: str, source: str = "traces") -> Case:
     view = f"  store: {{kind: window_store, from: {source}, key: [g], time: at{settings}}}\n"
-    rows = {"traces": {"traces": TRACES}, "lines": {"lines": LINES}}[source]
-    return Case(name, DECLARED + view, "store", rows, lambda: query)
+    rows = {"traces": TRACES, "lines": LINES, "points": POINTS}[source]
+    return Case(name, DECLARED + view, "store", {source: rows}, lambda: query)
 
 
 CASES = [
@@ -97,6 +106,7 @@ CASES = [
     ),
     case("the last of rows without a key", of_lines, ", sequence: [v]", "lines"),
     case("duplicates are kept", all_of_them, ", duplicates: true"),
+    case("a key and time that are the input's key", all_points, "", "points"),
     case("duplicates without a key are kept", all_lines, ", duplicates: true", "lines"),
 ]
 

@@ -193,6 +193,11 @@ def test_an_empty_file_is_told_and_a_header_alone_holds_no_rows(files: Files) ->
     assert bad == [("the file can't be read: it is empty", None)]
 
 
+def test_a_file_of_no_lines_of_json_holds_no_rows(files: Files) -> None:
+    files.put(a_json="", b_json='{"id": 1, "t": "a", "d": 1}\n')
+    assert files.rows("json") == ([(1, "a", Decimal("1.00"))], [])
+
+
 def test_csv_holds_no_nested_values(files: Files) -> None:
     with pytest.raises(ConfigError, match="CSV holds no nested values: tags"):
         files.put(a_csv="tags\n1\n").read("csv", "tags ARRAY<INT>")

@@ -18,6 +18,10 @@ from sluice.runtime.session import Spark
 from sluice.specs.project import SparkSettings
 spark = Spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}))
 print(spark.session.sql("SELECT sum(id) FROM range(10)").collect()[0][0])
+try:
+    spark.session.sql("SELECT id / (id - id) FROM range(10)").collect()
+except Exception as error:
+    print(type(error).__name__)
 spark.stop()
 """
 
@@ -64,12 +68,12 @@ def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_starting_spark_says_nothing() -> None:
+def test_spark_says_nothing_but_what_it_raises() -> None:
     environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
     done = subprocess.run(
         [sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("45\n", "")
+    assert (done.stdout, done.stderr) == ("45\nArithmeticException\n", "")
 
 
 def test_a_java_that_is_killed_at_work_is_named() -> None:

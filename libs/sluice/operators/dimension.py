@@ -101,7 +101,7 @@ def resolve(view: DimensionView, dimensions: Mapping[str, DataFrame]) -> DataFra
     for join in others:
         right = _as_struct(dimensions[join.dimension], join.dimension)
         assert join.on is not None
-        rows = rows.join(F.broadcast(right), F.expr(join.on.sql), "left")
+        rows = rows.join(right, F.expr(join.on.sql), "left")
     return rows.select(*[F.expr(e.sql).alias(name) for name, e in view.select.items()])
 
 

@@ -1,9 +1,10 @@
 """Lookup: facts joined with dimensions, on any expression of the fact.
 
-After KIP-99 (Kafka Streams' global tables): dimensions are small next to the facts, so Spark
-broadcasts them and the facts are not shuffled for it. A null key matches nothing. By default only
-facts drive the output and each row keeps the number of the batch that joined it; with `refresh`,
-or as of event time, a dimension's change corrects the facts that it concerns.
+After KIP-99 (Kafka Streams' global tables): dimensions are small next to the facts, so they are
+broadcast and the facts are not shuffled for it. A null key matches nothing. By default only facts
+drive the output and each row keeps the number of the batch that joined it; with `refresh`, or as of
+event time, a dimension's change corrects the facts that it concerns. The rows of such a view are
+filed in buckets by what they are joined on, so that a correction rewrites few of them.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ from sluice.specs.graph import Table
 from sluice.specs.lookup import Join, Lookup
 
 BATCH = "_sluice_batch"
+BUCKET = "_sluice_bucket"
+BUCKETS = {1: 64, 2: 8, 3: 4}  # for each dimension, by how many there are
 
 
 class LookupJoin(Operator):
@@ -35,7 +38,8 @@ class LookupJoin(Operator):
         self.inputs = (facts.id,)
         self.references = ids
         self._carried = carried(view, facts)
-        self.group = self.key = tuple(self._carried)
+        bucket = (BUCKET,) if self.follows_dimensions else ()
+        self.group = self.key = (*self._carried, *bucket)
 
     def columns(self, name: str) -> tuple[str, ...]:
         if name != self.facts.id:
@@ -54,7 +58,8 @@ class LookupJoin(Operator):
             for out, source in self._carried.items()
             if out not in rows.columns
         ]
-        return rows.select("*", *hidden)
+        bucket = [self._bucket().alias(BUCKET)] if self.follows_dimensions else []
+        return rows.select("*", *hidden, *bucket)
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.facts.id]
@@ -64,20 +69,40 @@ class LookupJoin(Operator):
         hidden = [c for c in self.key if c not in self.view.columns]
         return rows.select(*shown, *names(tuple(hidden)))
 
-    def concerned(self, facts: DataFrame, changes: Rows) -> DataFrame:
-        """The groups of the facts that a changed dimension row matches, in its old or new image."""
-        found = []
+    def changed_keys(self, changes: Rows) -> dict[Join, DataFrame]:
+        """For each join, the distinct keys of its dimension's old and new images."""
+        found = {}
         for join in self.spec.join:
             changed = changes.get(self._dimensions[join.dimension].id)
-            if changed is None:
-                continue
-            keys = changed.select(*[F.col(f"`{c}`").alias(f"_d{i}") for i, (_, c) in _on(join)])
+            if changed is not None:
+                keys = [F.col(f"`{c}`").alias(f"_d{i}") for i, (_, c) in _on(join)]
+                found[join] = changed.select(*keys).dropna().distinct()
+        return found
+
+    def concerned(
+        self, facts: DataFrame, keys: Mapping[Join, DataFrame], bounds: Mapping[Join, Column]
+    ) -> DataFrame:
+        """The prepared facts that are joined on one of these keys.
+
+        `bounds`: for a join, a condition on its keys by which a scan leaves most facts out.
+        """
+        found = []
+        for join, changed in keys.items():
             lookups = [F.expr(fact.sql).alias(f"_d{i}") for i, (fact, _) in _on(join)]
-            prepared = self.prepare(self.facts.id, facts).select("*", *lookups)
+            rows = facts.select("*", *lookups)
+            rows = rows.where(bounds[join]) if join in bounds else rows
             columns = tuple(f"_d{i}" for i, _ in _on(join))
-            matched = within(prepared, keys.dropna().distinct(), columns)
-            found.append(matched.select(*names(self.group)))
-        return union(found).distinct()
+            found.append(within(rows, changed, columns).drop(*columns))
+        return self.prepare(self.facts.id, union(found)).dropDuplicates(list(self.group))
+
+    def _bucket(self) -> Column:
+        """A number that facts with equal join values share."""
+        size = BUCKETS.get(len(self.spec.join), 2)
+        number = F.lit(0)
+        for join in self.spec.join:
+            values = [F.expr(fact.sql) for _, (fact, _) in _on(join)]
+            number = number * size + F.pmod(F.xxhash64(*values), F.lit(size))
+        return number.cast("int")
 
     def _join(self, rows: DataFrame, join: Join, dimension: DataFrame) -> DataFrame:
         on = [
@@ -91,7 +116,7 @@ class LookupJoin(Operator):
             condition = condition & (fact == F.col(name))
         if self.spec.as_of == "event_time" and "valid_from" in dimension.columns:
             condition = condition & self._valid(join.qualifier)
-        joined = rows.join(F.broadcast(right), condition, join.type)
+        joined = rows.join(right, condition, join.type)
         return joined.drop(*[name for _, _, name in on])
 
     def _valid(self, dimension: str) -> Column:

@@ -78,7 +78,7 @@ def extreme(now: Stored, column: str, *, greatest: bool) -> Any:
         if found is not None and best(pa.array([found, reach])).as_py() == found:
             break
         for group in now.snapshot.row_groups(file, [column]):
-            values = now.snapshot.read(group, [column])[column]
+            values = now.snapshot.read([group], [column])[column]
             found = best(pa.array([found, best(values).as_py()], values.type)).as_py()
     return found
 

@@ -15,6 +15,7 @@ from sluice.operators.retention import Horizon
 from sluice.runtime.aside import Delivered
 from sluice.runtime.computed import Carried, Computed
 from sluice.runtime.computing import computing
+from sluice.runtime.data_faults import naming_data_faults
 from sluice.runtime.gating import checked
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.maintain import tidy
@@ -75,7 +76,8 @@ def _advance(
     """One batch of one node; starts again from the new head when another writer was first."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            report, carried = _attempt(spark, project, node, run, carried, held)
+            with naming_data_faults(node.id):
+                report, carried = _attempt(spark, project, node, run, carried, held)
         except LostRace:
             if attempt == ATTEMPTS:
                 raise

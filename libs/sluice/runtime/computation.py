@@ -13,13 +13,14 @@ from pyspark.sql import functions as F
 from sluice.changelog.diff import CHANGE, diff
 from sluice.changelog.net import WEIGHT, arrivals, as_inserts, between, net
 from sluice.operators.cogroup import BROKEN, CogroupState
-from sluice.operators.lookup import BATCH, LookupJoin
+from sluice.operators.lookup import BATCH, BUCKET, LookupJoin
 from sluice.operators.operator import names, union, within
 from sluice.operators.retention import Horizon
 from sluice.runtime.plan import BatchPlan, Strategy, stored_references
-from sluice.runtime.pruning import bounds_of
+from sluice.runtime.pruning import bounds_of, few_of
 from sluice.runtime.rows import dimension_at, references_at, snapshots_at
 from sluice.runtime.work import Work
+from sluice.specs.lookup import Join
 from sluice.specs.project import Project
 from sluice.storage import table as delta
 from sluice.storage.feed_size import table_size
@@ -78,14 +79,18 @@ class Computation:
         return self._recomputed(changes)
 
     def _row_wise(self, changes: Rows) -> tuple[DataFrame, DataFrame]:
-        """Each output row from the changed row that it comes from."""
+        """Each output row from the changed row that it comes from.
+
+        A row that came and did not take another's place has no old output.
+        """
         operator, references = self.plan.node.operator, self._references()
         come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
         new = operator.combine(come, references)
         if operator.mirror:
             gone = {n: operator.prepare(n, _departures(c)) for n, c in changes.items()}
             return self._living(operator.combine(gone, references)), self._living(new)
-        return self._old(operator.touched(changes)), self._living(new)
+        left = operator.touched({n: c.where(F.col(WEIGHT) < 0) for n, c in changes.items()})
+        return self._old(left, self._bounds(left)), self._living(new)
 
     def _merged(self, operator: CogroupState, changes: Rows) -> tuple[DataFrame, DataFrame]:
         """The change merged into the state that the table has; what breaks by it is recomputed."""
@@ -116,19 +121,41 @@ class Computation:
     def _recomputed(self, changes: Rows) -> tuple[DataFrame, DataFrame]:
         """The touched groups from every input."""
         operator, snapshots = self.plan.node.operator, self._snapshots()
+        if isinstance(operator, LookupJoin):
+            return self._refreshed(operator, changes, snapshots[operator.facts.id])
         touched = self._touched(changes, snapshots)
         bounds = self._bounds(touched)
         new = operator.recompute(snapshots, self._references(), touched, bounds)
         old = self._old(touched, bounds)
         return old, self._living(operator.remembered(old, new))
 
+    def _refreshed(
+        self, operator: LookupJoin, changes: Rows, facts: DataFrame
+    ) -> tuple[DataFrame, DataFrame]:
+        """The facts that changed, and those that a changed dimension row is joined to."""
+        keys = operator.changed_keys(self._reference_changes(operator, changes))
+        is_large = table_size(layout(self.project).uri(operator.facts.id), self._facts_version())
+        bounds = _few_of_each(keys) if is_large.bytes > SMALL_BYTES else {}
+        concerned = operator.concerned(facts, keys, bounds)
+        own = changes.get(operator.facts.id)
+        if own is not None:
+            come = operator.prepare(operator.facts.id, arrivals(own))
+            concerned = come.unionByName(concerned).dropDuplicates(list(operator.group))
+        rows = self.work.hold(self.session, concerned, small=False)
+        touched = rows.select(*names(operator.group))
+        if own is not None:
+            touched = union([touched, operator.touched({operator.facts.id: own})]).distinct()
+        filed = few_of(touched, {BUCKET: F.col(BUCKET)}) if bounds else None
+        new = operator.combine({operator.facts.id: rows}, self._references())
+        return self._old(touched, filed), new
+
+    def _facts_version(self) -> int:
+        return self.plan.pins[self.plan.node.operator.inputs[0]].version
+
     def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
         operator = self.plan.node.operator
         own = {n: c for n, c in changes.items() if n in operator.inputs}
         groups = [operator.touched(own)] if own else []
-        if isinstance(operator, LookupJoin) and len(own) < len(changes):
-            others = self._reference_changes(operator, changes)
-            groups.append(operator.concerned(snapshots[operator.facts.id], others))
         if self.horizon and operator.retention and operator.retention.by_delete:
             groups += self._crossed(snapshots, self.horizon)
         return union(groups).distinct() if operator.group else groups[0]
@@ -205,3 +232,9 @@ class Computation:
 def _departures(changes: DataFrame) -> DataFrame:
     """The old images, without weights."""
     return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)
+
+
+def _few_of_each(keys: Mapping[Join, DataFrame]) -> dict[Join, Column]:
+    """What facts must meet to be joined on these keys, where those are few."""
+    found = {join: few_of(rows, {n: F.col(n) for n in rows.columns}) for join, rows in keys.items()}
+    return {join: bounds for join, bounds in found.items() if bounds is not None}

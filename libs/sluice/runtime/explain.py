@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sluice.runtime.broadcast import broadcast_of
 from sluice.runtime.load import plan_load
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch
@@ -16,13 +17,17 @@ from sluice.storage.lake import exists, layout
 
 @dataclass(frozen=True)
 class Step:
-    """One table's next batch. `pending`: input -> versions (from, to]; sizes of what is read."""
+    """One table's next batch. `pending`: input -> versions (from, to]; sizes of what is read.
+
+    `joins`: dimension -> how it is joined to the facts.
+    """
 
     table: str
     next: str
     reason: str = ""
     pending: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     references: Mapping[str, int] = field(default_factory=dict)
+    joins: Mapping[str, str] = field(default_factory=dict)
     rows: int | None = None
     bytes: int = 0
     files: int = 0
@@ -34,7 +39,7 @@ def explain(project: Project, table: Table) -> list[Step]:
     if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
         return steps
     plans = (plan_batch(n, layout(project), project.graph) for n in nodes_of(table, project.graph))
-    return [*steps, *(_step(plan) for plan in plans)]
+    return [*steps, *(_step(project, plan) for plan in plans)]
 
 
 def _delivery(project: Project, table: Table) -> Iterator[Step]:
@@ -52,15 +57,19 @@ def _delivery(project: Project, table: Table) -> Iterator[Step]:
             yield Step(table.id, "load", "files are new or changed", bytes=size, files=files)
 
 
-def _step(plan: BatchPlan) -> Step:
+def _step(project: Project, plan: BatchPlan) -> Step:
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
     if not plan.is_pending:
         return Step(plan.node.id, "nothing", "no input has new data")
+    pins = {**plan.pins, **plan.references}
+    joins = {i: broadcast_of(project, i, pins) for i in plan.node.operator.references}
+    large = [f"{name} is joined by {join}" for name, join in joins.items() if not join.is_chosen]
     return Step(
         plan.node.id,
         plan.strategy.value,
-        plan.reason,
+        "; ".join([plan.reason, *large]),
+        joins={name: str(join) for name, join in joins.items()},
         pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
         references={i: p.version for i, p in plan.references.items()},
         rows=plan.size.rows,

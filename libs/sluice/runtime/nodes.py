@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice.operators.cogroup import CogroupState, CogroupView
-from sluice.operators.lookup import LookupJoin
+from sluice.operators.lookup import BUCKET, LookupJoin
 from sluice.operators.operator import Operator
 from sluice.operators.source import LatestOfKey, Multiset
 from sluice.operators.topk import TopKState, TopKView
@@ -97,7 +97,8 @@ def _lookup(table: Table, spec: Lookup, graph: Graph, made: str) -> Node:
     dimensions = {j.dimension: graph.tables[_input_id(table, j.dimension)] for j in spec.join}
     join = LookupJoin(table, facts, dimensions)
     ignored = () if join.follows_dimensions else ("_sluice_batch",)
-    return Node(table.id, table, join, made, ignored=ignored)
+    filed = (BUCKET,) if join.follows_dimensions else ()
+    return Node(table.id, table, join, made, partition_by=filed, ignored=ignored)
 
 
 def _input_id(table: Table, name: str) -> str:

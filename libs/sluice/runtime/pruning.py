@@ -5,6 +5,7 @@ file statistics then leave out most of it. A small Spark job or two, only worth 
 scan.
 """
 
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
@@ -52,3 +53,19 @@ def _within(name: str, bounds: Row) -> Column:
         return column.isNull() if bounds.has_null else F.expr("false")
     inside = (column >= F.lit(bounds.least)) & (column <= F.lit(bounds.most))
     return inside | column.isNull() if bounds.has_null else inside
+
+
+def few_of(rows: DataFrame, columns: Mapping[str, Column], most: int = 1_000) -> Column | None:
+    """A condition that the values of `rows` meet, if they are few: each column one of a list.
+
+    `columns`: name in `rows` -> what is to be compared. One small Spark job.
+    """
+    found = rows.select(*columns).distinct().limit(most + 1).collect()
+    if len(found) > most:
+        return None
+    listed = {
+        name: sorted({row[name] for row in found if row[name] is not None}) for name in columns
+    }
+    if any(len(values) == 0 for values in listed.values()):
+        return F.expr("false")
+    return reduce(Column.__and__, [columns[name].isin(values) for name, values in listed.items()])

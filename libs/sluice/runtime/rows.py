@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from sluice.operators.dimension import resolve
 from sluice.operators.operator import Operator, names
+from sluice.runtime.broadcast import broadcast_of
 from sluice.runtime.plan import BatchPlan
 from sluice.specs.dimension import DimensionView
 from sluice.specs.project import Project
@@ -32,12 +34,13 @@ def references_at(
 ) -> dict[str, DataFrame]:
     """Each reference as of its pinned version, dimension views resolved."""
     pins = {**plan.pins, **plan.references}
-    return {
-        table_id: dimension_at(session, project, table_id, pins).select(
-            *names(operator.columns(table_id))
-        )
-        for table_id in operator.references
-    }
+    found = {}
+    for table_id in operator.references:
+        rows = dimension_at(session, project, table_id, pins)
+        used = rows.select(*names(operator.columns(table_id)))
+        is_broadcast = broadcast_of(project, table_id, pins).is_chosen
+        found[table_id] = F.broadcast(used) if is_broadcast else used
+    return found
 
 
 def dimension_at(

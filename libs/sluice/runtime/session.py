@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment, java_home
 from sluice.runtime.progress import Progress
-from sluice.runtime.starting import check_server, lasting, started
+from sluice.runtime.starting import check_server, hush, lasting, started
 from sluice.specs.project import SparkSettings
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ def open_session(settings: SparkSettings) -> "SparkSession":
     """A session by the project's settings, or by SPARK_REMOTE, or that of spark-submit."""
     from pyspark.sql import SparkSession
 
+    hush()
     if remote := _remote(settings):
         check_server(remote)
         return SparkSession.Builder().remote(remote).getOrCreate()

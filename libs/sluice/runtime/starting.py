@@ -17,6 +17,18 @@ PORT = 15002
 PATIENCE = 10.0  # seconds for a server to take the connection; its client would try for minutes
 
 
+# PySpark writes to them what it raises as well, with pages of trace.
+REPEATING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def hush() -> None:
+    """Leave it to the error itself to say what went wrong."""
+    from pyspark.logger import PySparkLogger
+
+    for name in REPEATING:
+        PySparkLogger.getLogger(name).disabled = True
+
+
 def check_server(remote: str) -> None:
     """Raises Retryable where nothing listens at `sc://host:port`."""
     address = urlsplit(remote)

@@ -21,6 +21,7 @@ from sluice.errors import HistoryLost
 from sluice.storage.conflicts import lost, lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.filing import PARTITION_FILE_ROWS, by_key, in_order
+from sluice.storage.merge_bounds import arrow_bounds, spark_bounds
 from sluice.storage.position import Head, Position, positions
 from sluice.storage.statistics import GROUP_ROWS, writer_properties
 
@@ -166,7 +167,8 @@ def _merge_spark(
     """What the MERGE says that it did; nothing if Delta skipped it as a repeated batch."""
     columns = [c for c in rows.columns if c != CHANGE]
     rows.createOrReplaceTempView("_sluice_changelog")
-    on = " AND ".join(f"t.`{c}` <=> s.`{c}`" for c in key)
+    same = [f"t.`{c}` <=> s.`{c}`" for c in key]
+    on = " AND ".join([*spark_bounds(before, rows, key), *same])
     sets = ", ".join(f"`{c}` = s.`{c}`" for c in columns if c not in key)
     update = f"WHEN MATCHED AND s.{CHANGE} = 'update' THEN UPDATE SET {sets}" if sets else ""
     names, values = ", ".join(f"`{c}`" for c in columns), ", ".join(f"s.`{c}`" for c in columns)
@@ -186,9 +188,10 @@ def _merge_arrow(
     key: Sequence[str],
     properties: CommitProperties,
 ) -> Mapping[str, Any]:
+    same = [f'(t."{c}" IS NOT DISTINCT FROM s."{c}")' for c in key]
     merge = table.merge(
         rows,
-        predicate=" AND ".join(f'(t."{c}" IS NOT DISTINCT FROM s."{c}")' for c in key),
+        predicate=" AND ".join([*arrow_bounds(table, rows, key), *same]),
         source_alias="s",
         target_alias="t",
         commit_properties=properties,

@@ -1,0 +1,66 @@
+"""Which dimensions are sent whole to every task, so that no fact is shuffled for them.
+
+A dimension may take a share of the session's memory. Its files count with what becomes of them
+there: compressed columns grow to about eight times as much in a hash table, and the driver holds
+that twice while it hands it out. A larger one is joined by shuffle, with the same result.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.runtime.plan import stored_references
+from sluice.runtime.session import STATIC_CONF
+from sluice.specs.project import Project
+from sluice.specs.settings import SparkSettings
+from sluice.storage.feed_size import table_size
+from sluice.storage.lake import layout
+from sluice.storage.position import Pin
+
+IN_MEMORY = 8 * 2  # bytes of memory for a byte of files
+SHARE = 0.5  # of the memory
+SPARKS_OWN = "1g"  # where nothing else is set
+UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """One dimension's size in files, and the size up to which one is broadcast."""
+
+    bytes: int
+    limit: int
+
+    @property
+    def is_chosen(self) -> bool:
+        return self.bytes <= self.limit
+
+    def __str__(self) -> str:
+        if self.is_chosen:
+            return "broadcast"
+        return f"shuffle: {_mb(self.bytes)} MB of files, more than the {_mb(self.limit)} MB for it"
+
+
+def broadcast_of(project: Project, table_id: str, pins: Mapping[str, Pin]) -> Broadcast:
+    """How a dimension, or a view over dimensions, is joined. Reads logs only."""
+    stored = stored_references((table_id,), project.graph)
+    lake = layout(project)
+    size = sum(table_size(lake.uri(i), pins[i].version).bytes for i in stored)
+    return Broadcast(size, int(memory_bytes(project.spark) * SHARE / IN_MEMORY))
+
+
+def memory_bytes(settings: SparkSettings) -> int:
+    """The memory of the driver, or of an executor if that has less."""
+    conf = {**STATIC_CONF, **settings.conf}
+    driver = _bytes(conf.get("spark.driver.memory", SPARKS_OWN))
+    if settings.master.startswith("local"):
+        return driver
+    return min(driver, _bytes(conf.get("spark.executor.memory", SPARKS_OWN)))
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.strip().lower())
+    return int(found[1]) * UNITS.get(found[2] or "m", 1) if found else _bytes(SPARKS_OWN)
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.0f}"

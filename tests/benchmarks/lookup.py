@@ -1,0 +1,285 @@
+"""What lookups cost: a batch of facts, a dimension's change, a reload, against joining all again.
+
+python -m tests.benchmarks.lookup [--facts 10000000] [--dimensions 100000,1000000]
+    [--batches 10000,100000] [--changes 1,1000,100000] [--master local[4]]
+
+One lake, one warm session: facts joined to two dimensions by a plain lookup and by one with
+`refresh: true`. Each step is compared with joining all facts to the same dimensions once more
+and committing the result as a table. `--facts 200000 --dimensions 5000,20000 --changes 1,1000`
+takes about a minute.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from rich.console import Console
+from rich.table import Table as Shown
+
+from sluice.runtime.batch import Run, advance
+from sluice.runtime.load import load
+from sluice.runtime.session import Spark
+from sluice.specs.definition import definition
+from sluice.specs.project import Project
+from sluice.specs.project import load as load_project
+from sluice.storage.commit import commit_spark
+from sluice.storage.lake import layout
+from sluice.storage.log import Log
+from sluice.storage.position import Position, head
+from sluice.storage.table import create
+
+PIPELINE = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  sales:
+    path: "sales/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id BIGINT, product BIGINT, customer BIGINT, quantity INT"
+dimensions:
+  products: {path: products/, schema: "product BIGINT, name STRING, price INT", key: [product]}
+  customers: {path: customers/, schema: "customer BIGINT, region STRING", key: [customer]}
+views:
+  invoices:
+    kind: lookup
+    from: sales
+    join: &join
+      - {dimension: products, on: product = products.product, type: left}
+      - {dimension: customers, on: customer = customers.customer, type: left}
+    select: &select {id: id, total: quantity * products.price, region: customers.region}
+  refreshed: {kind: lookup, from: sales, join: *join, select: *select, refresh: true}
+"""
+CHANGES_OF_FACTS = ("inserted", "changed")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One measured step; `ratio`: how often it fits into joining everything again."""
+
+    name: str
+    seconds: float
+    rows: int
+    files: int
+    megabytes: float
+    ratio: float | None = None
+
+
+class Shop:
+    """The lake, its facts and its dimensions; deterministic by row number."""
+
+    def __init__(self, folder: Path, master: str, memory: str):
+        (folder / "config" / "pipelines").mkdir(parents=True)
+        conf = f"{{spark.driver.memory: {memory}, spark.local.dir: {folder / 'spark'}}}"
+        settings = f"lake: lake\nspark: {{master: '{master}', conf: {conf}}}\n"
+        (folder / "config" / "sluice.yaml").write_text(settings)
+        (folder / "config" / "pipelines" / "shop.yaml").write_text(PIPELINE)
+        self.folder = folder
+        self.project: Project = load_project(folder / "config")
+        self.spark = Spark(self.project.spark)
+        self.session = self.spark.tune(small=False)
+        self.count = 0
+        self.products = self.customers = 0
+
+    def uri(self, name: str) -> str:
+        return layout(self.project).uri(f"shop.{name}")
+
+    def land_dimensions(self, products: int, customers: int) -> None:
+        self.products, self.customers = products, customers
+        self.land_products(0)
+        rows = self.session.range(customers).selectExpr(
+            "id AS customer", "concat('region ', pmod(xxhash64(id), 50)) AS region"
+        )
+        self._land(rows, "customers")
+
+    def land_products(self, changed: int) -> None:
+        """The whole snapshot, `changed` of its rows dearer than before, spread over all."""
+        self._prices = getattr(self, "_prices", 0) + 1
+        every = max(self.products // max(changed, 1), 1)
+        is_changed = f"id % {every} = {self._prices} % {every} AND id < {every} * {changed}"
+        price = f"CAST(IF({is_changed}, {1000 + self._prices}, id % 900 + 1) AS INT) AS price"
+        rows = self.session.range(self.products)
+        self._land(rows.selectExpr("id AS product", "concat('p', id) AS name", price), "products")
+
+    def _land(self, rows: DataFrame, name: str) -> None:
+        rows.coalesce(4).write.mode("overwrite").parquet(str(self.folder / name))
+
+    def facts(self, first: int, count: int, *, salt: int = 0) -> DataFrame:
+        return self.session.range(first, first + count).selectExpr(
+            "id",
+            f"pmod(xxhash64(id, {salt}), {self.products}) AS product",
+            f"pmod(xxhash64(id, {salt + 1}), {self.customers}) AS customer",
+            f"CAST(id % 9 + 1 + {salt} AS INT) AS quantity",
+        )
+
+    def sell(self, count: int, *, change: bool = False) -> None:
+        """Commit facts to the source's table, as its ingestion does: new ones, or old ones anew."""
+        table, uri = self.project.graph.table("sales"), self.uri("sales")
+        first = self.count - count if change else self.count
+        rows = self.facts(first, count, salt=7 if change else 0)
+        kind = "update" if change else "insert"
+        made = definition(table)
+        before = head(uri) or create(
+            uri, rows.schema, Position(0, uuid.uuid4().hex, "ingest", made)
+        )
+        position = Position(before.next_batch, uuid.uuid4().hex, "ingest", made)
+        changelog = rows.withColumn("_sluice_change", F.lit(kind))
+        commit_spark(self.session, before, changelog, {kind: count}, table.key, position)
+        self.count += 0 if change else count
+
+    def load(self, name: str) -> Any:
+        return load(self.spark, self.project, self.project.graph.table(name), Run("benchmark"))[-1]
+
+    def advance(self, name: str) -> Any:
+        found = self.project.graph.table(name)
+        return advance(self.spark, self.project, found, Run("benchmark"))[-1]
+
+    def join_all(self) -> None:
+        """What a recompute does: all facts, both dimensions broadcast, a table of the result."""
+        session = self.spark.tune(small=False)
+        tables = {
+            n: session.read.format("delta").load(self.uri(n))
+            for n in ("sales", "products", "customers")
+        }
+        joined = (
+            tables["sales"]
+            .join(F.broadcast(tables["products"]), "product", "left")
+            .join(F.broadcast(tables["customers"]), "customer", "left")
+        )
+        result = joined.selectExpr("id", "quantity * price AS total", "region")
+        result.write.format("delta").mode("overwrite").save(self.uri("joined_again"))
+
+
+def written(uri: str, after: int) -> tuple[int, float]:
+    """Files and megabytes that the commits after a version have added."""
+    head_version = DeltaTable(uri).version()
+    actions = (a for v in range(after + 1, head_version + 1) for a in Log(uri).actions(v))
+    sizes = [a["add"]["size"] for a in actions if "add" in a]
+    return len(sizes), round(sum(sizes) / 1e6, 1)
+
+
+def timed(shop: Shop, view: str, name: str, baseline: float) -> Step:
+    """The batch that is pending for a view."""
+    version = DeltaTable(shop.uri(view)).version()
+    began = time.perf_counter()
+    report = shop.advance(view)
+    seconds = time.perf_counter() - began
+    files, megabytes = written(shop.uri(view), version)
+    return Step(
+        name, round(seconds, 2), report.rows_out, files, megabytes, round(baseline / seconds, 1)
+    )
+
+
+def measure(shop: Shop, given: argparse.Namespace) -> Iterator[Step]:
+    """Every step, the build first."""
+    shop.land_dimensions(*given.dimensions)
+    for name in ("products", "customers"):
+        shop.load(name)
+    shop.sell(given.facts)
+    for view in ("invoices", "refreshed"):
+        began = time.perf_counter()
+        report = shop.advance(view)
+        files, megabytes = written(shop.uri(view), 0)
+        seconds = round(time.perf_counter() - began, 2)
+        yield Step(f"{view}: build", seconds, report.rows_out, files, megabytes)
+    baseline = _baseline(shop)
+    yield Step("join all again and write", round(baseline, 2), given.facts, 0, 0.0, 1.0)
+    yield from _batches(shop, given.batches, baseline)
+    yield from _dimension_changes(shop, given.changes, baseline)
+    yield from _reload(shop, baseline)
+
+
+def _baseline(shop: Shop) -> float:
+    """The better of two: the first warms up."""
+    seconds = []
+    for _ in range(2):
+        began = time.perf_counter()
+        shop.join_all()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def _batches(shop: Shop, sizes: list[int], baseline: float) -> Iterator[Step]:
+    for change in (False, True):
+        what = CHANGES_OF_FACTS[change]
+        shop.sell(100, change=change)  # warms up
+        for view in ("invoices", "refreshed"):
+            shop.advance(view)
+        for size in sizes:
+            shop.sell(size, change=change)
+            for view in ("invoices", "refreshed"):
+                yield timed(shop, view, f"{view}: {size:,} facts {what}", baseline)
+
+
+def _dimension_changes(shop: Shop, sizes: list[int], baseline: float) -> Iterator[Step]:
+    for size in sizes:
+        shop.land_products(size)
+        shop.load("products")
+        yield timed(shop, "refreshed", f"refreshed: {size:,} products changed", baseline)
+
+
+def _reload(shop: Shop, baseline: float) -> Iterator[Step]:
+    """The same rows in new files."""
+    path = shop.folder / "customers"
+    shop._land(shop.session.read.parquet(str(path)).localCheckpoint(), "customers")
+    version = DeltaTable(shop.uri("customers")).version()
+    began = time.perf_counter()
+    report = shop.load("customers")
+    seconds = time.perf_counter() - began
+    commits = DeltaTable(shop.uri("customers")).version() - version
+    name = f"customers reloaded unchanged: {report.outcome}, {commits} commits"
+    yield Step(name, round(seconds, 2), report.rows_in, 0, 0.0, round(baseline / seconds, 1))
+
+
+def main(argv: list[str]) -> None:
+    """Prints a table, and the same as a line of JSON."""
+    given, busy = _parser().parse_args(argv), os.getloadavg()[0]
+    console = Console()
+    with tempfile.TemporaryDirectory() as folder:
+        shop = Shop(Path(folder), given.master, given.memory)
+        steps = []
+        try:
+            for step in measure(shop, given):
+                steps.append(step)
+                console.print(f"{step.seconds:8.2f} s  {step.name}")
+        finally:
+            shop.spark.stop()
+    sizes = " and ".join(f"{n:,}" for n in given.dimensions)
+    table = Shown(title=f"{given.facts:,} facts, dimensions of {sizes} rows")
+    for column in ("step", "seconds", "changelog", "files", "MB written", "times faster"):
+        table.add_column(column, justify="left" if column == "step" else "right")
+    for s in steps:
+        numbers = (f"{s.seconds:.2f}", f"{s.rows:,}", f"{s.files}", f"{s.megabytes:.1f}")
+        table.add_row(s.name, *numbers, "" if s.ratio is None else f"{s.ratio:.1f}")
+    console.print(table, f"load average before: {busy:.1f}")
+    told = {**vars(given), "load": round(busy, 1), "steps": [vars(s) for s in steps]}
+    print(json.dumps(told))
+
+
+def _parser() -> argparse.ArgumentParser:
+    def numbers(text: str) -> list[int]:
+        return [int(part) for part in text.split(",")]
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--facts", type=int, default=10_000_000)
+    parser.add_argument("--dimensions", type=numbers, default=[100_000, 1_000_000])
+    parser.add_argument("--batches", type=numbers, default=[10_000, 100_000])
+    parser.add_argument("--changes", type=numbers, default=[1, 1_000, 100_000])
+    parser.add_argument("--master", default="local[4]")
+    parser.add_argument("--memory", default="3g")
+    return parser
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

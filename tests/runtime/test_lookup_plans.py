@@ -1,0 +1,145 @@
+"""How lookups are run: what is shuffled, what is broadcast, and which files a refresh touches."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.lake import Lake, counted
+
+from sluice.operators import lookup
+from sluice.runtime import broadcast, computation
+from sluice.runtime.broadcast import memory_bytes
+from sluice.runtime.computation import Computation
+from sluice.runtime.explain import explain
+from sluice.runtime.nodes import nodes_of
+from sluice.runtime.plan import plan_rebuild
+from sluice.specs.settings import SparkSettings
+from sluice.storage.lake import layout
+from sluice.storage.log import Log
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DECLARED = """
+sources:
+  sales: {path: "s/{interval_start:%Y}/", key: [id], schema: "id INT, product INT, buyer INT"}
+dimensions:
+  products: {path: p/, schema: "product INT, price DECIMAL(6,2)", key: [product]}
+  buyers: {path: b/, schema: "buyer INT, region STRING", key: [buyer]}
+views:
+  invoices:
+    kind: lookup
+    from: sales
+    join:
+      - {dimension: products, on: product = products.product}
+      - {dimension: buyers, on: abs(buyer) = buyers.buyer, type: left}
+    select: {price: products.price, region: buyers.region}
+    refresh: true
+"""
+FACTS = [{"id": i, "product": i % 40, "buyer": i % 7} for i in range(400)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
+    lake = Lake(tmp_path, DECLARED, spark)
+    lake.put("sales", *FACTS)
+    lake.put("products", *({"product": i, "price": Decimal(i)} for i in range(39)))
+    lake.put("buyers", *({"buyer": i, "region": f"r{i}"} for i in range(5)))
+    return lake
+
+
+def query(lake: Lake) -> "DataFrame":
+    (node,) = nodes_of(lake.table("invoices"), lake.project.graph)
+    plan = plan_rebuild(node, layout(lake.project), lake.project.graph)
+    return Computation(lake.session, lake.project, plan, 1).query()
+
+
+def exchanges(rows: "DataFrame") -> list[str]:
+    """The shuffles of the physical plan."""
+    plan: Any = rows._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+    lines = (line.strip(" :+-*()0123456789") for line in plan.toString().splitlines())
+    return [line for line in lines if line.startswith("Exchange")]
+
+
+def test_no_fact_is_shuffled_for_a_dimension(lake: Lake) -> None:
+    assert exchanges(query(lake)) == []
+
+
+def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = query(lake).toArrow().to_pylist()
+    lake.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    monkeypatch.setattr(broadcast, "SHARE", 0.0)
+    try:
+        large = query(lake)
+        assert len(exchanges(large)) == 4, "both sides of both joins"
+        assert counted(large.toArrow().to_pylist()) == counted(small)
+    finally:
+        lake.session.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    (step,) = explain(lake.project, lake.table("invoices"))
+    assert step.joins["shop.products"].startswith("shuffle")
+    assert "shop.products is joined by shuffle" in step.reason
+
+
+def test_the_threshold_follows_the_memory_that_spark_has() -> None:
+    small, large = (SparkSettings(conf={"spark.driver.memory": size}) for size in ("512m", "8g"))
+    assert memory_bytes(large) == 16 * memory_bytes(small)
+    cluster = large.model_copy(update={"master": "yarn"})
+    assert memory_bytes(cluster) == 2**30, "its executors have what Spark gives them"
+
+
+@pytest.mark.parametrize("committer", ["auto", "spark"])
+def test_a_refresh_rewrites_the_files_of_the_facts_concerned_only(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, committer: str
+) -> None:
+    monkeypatch.setattr(computation, "SMALL_BYTES", 0)  # as where the facts are many
+    monkeypatch.setattr(lookup, "BUCKETS", {2: 2})
+    settings = lake.project.spark.model_copy(update={"commit": committer})
+    lake.project = lake.project.model_copy(update={"spark": settings})
+    lake.advance()
+    files = replaced(lake)
+    lake.put("products", {"product": 3, "price": Decimal(99)})
+    (report,) = lake.advance()
+    assert (report.inserted, report.updated, report.deleted) == (0, 10, 0)
+    assert replaced(lake) - files <= 2, "of four: those of the product, whoever bought it"
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def replaced(lake: Lake) -> int:
+    """How many files the view's commits have removed."""
+    at = lake.head("invoices")
+    actions = (a for v in range(at.version + 1) for a in Log(at.uri).actions(v))
+    return sum("remove" in action for action in actions)
+
+
+def test_facts_without_a_match_are_found_when_their_row_comes(lake: Lake) -> None:
+    lake.advance()
+    assert len(lake.stored("invoices")) == 390
+    lake.put("products", {"product": 39, "price": Decimal(1)})
+    lake.put("buyers", {"buyer": 6, "region": "new"})
+    (report,) = lake.advance()
+    assert report.inserted == 10
+    assert len(lake.stored("invoices")) == 400
+    assert sum(r["region"] == "new" for r in lake.rows("invoices")) == sum(
+        f["buyer"] == 6 for f in FACTS
+    )
+    lake.put("sales", gone=[{"id": 0}])
+    lake.put("sales", {"id": 1, "product": 2, "buyer": 2})
+    lake.put("products", gone=[{"product": 2}])
+    lake.advance()
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def test_a_run_pins_the_dimensions_that_drive_a_view_as_well(lake: Lake) -> None:
+    lake.advance()
+    pinned = {"shop.products": lake.head("products").version}
+    lake.put("products", {"product": 1, "price": Decimal(77)})
+    lake.put("sales", {"id": 1000, "product": 1, "buyer": 1})
+    lake.advance(pins=pinned)
+    assert Decimal(77) not in {r["price"] for r in lake.rows("invoices")}
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+    lake.advance()
+    lake.advance(pins=pinned)
+    assert Decimal(1) not in {r["price"] for r in lake.rows("invoices")}
