@@ -86,7 +86,7 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
             hint=f"run `sluice rebuild {reader}`; keep logs longer than the slowest consumer's lag",
         )
     for version in range(after + 1, upto + 1):
-        if log.changes_schema(version) and not _is_wider(uri, after, upto):
+        if log.changes_schema(version) and not is_wider(uri, after, upto):
             raise HistoryLost(
                 f"{reader!r} last read {name!r} at version {after}, but version {version} took "
                 "columns away or changed their types",
@@ -101,7 +101,7 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
             )
 
 
-def _is_wider(uri: str, after: int, upto: int) -> bool:
+def is_wider(uri: str, after: int, upto: int) -> bool:
     """Whether a version has all columns of an earlier one, in the same types."""
     old, new = (DeltaTable(uri, version=version).schema().fields for version in (after, upto))
     return {(f.name, f.type.to_json()) for f in old} <= {(f.name, f.type.to_json()) for f in new}

@@ -1,0 +1,157 @@
+"""What must hold of a stored table whatever has happened to it, told from its log and files alone.
+
+`sluice verify` and the tests ask the same questions here. Each answer is a list of faults in words;
+none is the good answer. What maintenance has taken away by right is no fault: then as much is
+checked as is still there. That rows are what their query gives is `sluice.runtime.verify`'s part.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from sluice.storage.columns import GROW
+from sluice.storage.digest import Digest, digest_of
+from sluice.storage.intervals import Delivery
+from sluice.storage.log import Log
+from sluice.storage.position import CREATE, REBUILD, UPKEEP, Position, positions
+from sluice.storage.table import is_wider
+
+COMES = ("insert", "update_postimage")
+OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+def position_faults(uri: str) -> Iterator[str]:
+    """Batches are numbered upwards, versions read never go back, no commit of rows is unaccounted.
+
+    A rebuild begins anew: it may follow rows of others, and inputs that were replaced.
+    """
+    log, found = Log(uri), positions(uri)[::-1]
+    for (_, earlier), (version, later) in pairwise(found):
+        if later.kind == REBUILD:
+            continue
+        yield from (f"version {version}: {what}" for what in _steps(earlier, later))
+        changed = log.changes_data(version)
+        if changed == (later.unchanged_since is not None) and later.kind != CREATE:
+            said = "changed rows, though its" if changed else "changed no row, though its"
+            yield f"version {version}: {said} position says otherwise"
+        between = range(version - 1, version - 1 if later.after is None else later.after, -1)
+        for foreign in between:
+            if not log.missing_commits([foreign]) and log.changes_data(foreign):
+                yield f"version {version}: was not computed from the rows of version {foreign}"
+
+
+def _steps(earlier: Position, later: Position) -> Iterator[str]:
+    """What is wrong with a position, seen from the one before it."""
+    carries_on = later.kind in {*UPKEEP, GROW, CREATE}
+    if later.batch < earlier.batch or (later.batch == earlier.batch and not carries_on):
+        yield f"batch {later.batch} came after batch {earlier.batch}"
+    for kind, before, after in (
+        ("input", earlier.inputs, later.inputs),
+        ("reference", earlier.references, later.references),
+    ):
+        for name, pin in before.items():
+            now = after.get(name)
+            if now is None:
+                yield f"the {kind} {name} is not recorded any more"
+            elif now.table != pin.table:
+                yield f"the {kind} {name} became another table without a rebuild"
+            elif now.version < pin.version:
+                yield f"the {kind} {name} went back from version {pin.version} to {now.version}"
+
+
+def feed_faults(uri: str) -> Iterator[str]:
+    """The change feed, from the oldest version at which it can be read, adds up to the rows."""
+    newest = DeltaTable(uri).version()
+    oldest = feed_start(uri, newest)
+    try:
+        began = digest(uri, oldest)
+    except (DeltaError, OSError):
+        return  # the rows that the feed begins from were vacuumed
+    try:
+        rows, changes = digest(uri, newest), feed_digest(uri, oldest, newest)
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        said = str(error).partition("\n")[0]
+        yield f"the change feed from version {oldest} can't be read to version {newest}: {said}"
+        return
+    if began + changes != rows:
+        folded = (began + changes).rows
+        yield (
+            f"the change feed from version {oldest} gives {folded} rows that are not the "
+            f"{rows.rows} of version {newest}"
+        )
+
+
+def feed_start(uri: str, newest: int) -> int:
+    """The oldest version from which on the feed is whole up to `newest`."""
+    log = Log(uri)
+    for version in range(newest, 0, -1):
+        if log.missing_commits([version]) or log.missing_files(version):
+            return version
+        if log.changes_schema(version) and (
+            log.missing_commits([version - 1]) or not is_wider(uri, version - 1, version)
+        ):
+            return version
+    return 0
+
+
+def feed_digest(uri: str, after: int, upto: int) -> Digest:
+    """What the feed of versions (after, upto] amounts to."""
+    total = Digest()
+    if after >= upto:
+        return total
+    reader = DeltaTable(uri, version=upto).load_cdf(
+        starting_version=after + 1, ending_version=upto, allow_out_of_range=True
+    )
+    for batch in pa.RecordBatchReader.from_stream(reader):
+        came: list[dict[str, Any]] = []
+        gone: list[dict[str, Any]] = []
+        for change in batch.to_pylist():
+            side = came if change["_change_type"] in COMES else gone
+            side.append({c: v for c, v in change.items() if c not in OF_FEED})
+        total = total + digest_of(came) - digest_of(gone)
+    return total
+
+
+def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -> Digest:
+    """The rows of a table, hidden columns and all but those to ignore: its canonical hash."""
+    dataset = DeltaTable(uri, version=version).to_pyarrow_dataset()
+    columns = [name for name in dataset.schema.names if name not in ignore]
+    batches = dataset.to_batches(columns=columns)
+    return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())
+
+
+def count_faults(
+    noted: Iterable[Delivery], stored: Mapping[Any, int] | None = None, *, repeats: bool = False
+) -> Iterator[str]:
+    """Of every delivery, rows read = accepted + set aside, and the accepted ones are stored.
+
+    `stored`: rows of the table by the start of their interval; with `repeats`, equal rows of a
+    delivery are stored once.
+    """
+    for one in noted:
+        read, accepted, aside = one.rows_read, one.rows_accepted, one.rows_quarantined
+        if read != accepted + aside:
+            yield f"{one.interval}: {read} rows read, {accepted} accepted and {aside} set aside"
+        if stored is None:
+            continue
+        kept = sum(
+            n for start, n in stored.items() if one.interval.start <= start < one.interval.end
+        )
+        if kept > accepted or (kept < accepted and not repeats):
+            yield f"{one.interval}: {accepted} rows were accepted, {kept} are stored"
+
+
+def rows_by(uri: str, column: str) -> dict[Any, int]:
+    """How many rows of a table have each value of a column."""
+    counted = DeltaTable(uri).to_pyarrow_dataset().to_table([column]).group_by(column)
+    found = counted.aggregate([([], "count_all")]).to_pylist()
+    return {row[column]: row["count_all"] for row in found}
+
+
+def row_count(uri: str, version: int) -> int:
+    """How many rows a table has, by what its files say of themselves."""
+    return int(DeltaTable(uri, version=version).to_pyarrow_dataset().count_rows())
