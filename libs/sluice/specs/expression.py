@@ -52,8 +52,13 @@ class Expression(Written):
 
     @classmethod
     def of(cls, tree: syntax.Tree, text: str = "") -> Self:
-        """The expression of a tree that was checked before."""
+        """The expression of a tree that was checked before.
+
+        One that was cut out of a longer text has to be an expression by itself, too.
+        """
         sql = syntax.render(tree)
+        if not text:
+            syntax.parse(sql)
         return cls(text=text or sql, sql=sql, columns=frozenset(syntax.columns(tree)))
 
     @property
