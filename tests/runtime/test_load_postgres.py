@@ -110,7 +110,7 @@ def test_a_server_that_comes_back_is_waited_for_and_the_report_says_so(
     shop: Landed, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.stop()
-    monkeypatch.setattr(retries.time, "sleep", lambda _: server.start())
+    monkeypatch.setattr(retries, "sleep", lambda _: server.start())
     report = shop.load("products")
     assert [w.partition(": ")[0] for w in report.warnings] == ["tried again after 1 s"]
     assert "refused" in report.warnings[0]

@@ -4,10 +4,10 @@ What has to be tried again must start from the head as it is then, so `work` pla
 """
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from time import sleep
 
 from sluice.errors import LostRace, MissingDependency, QualityStop, Retryable, UsageError
 from sluice.runtime.report import BatchReport
@@ -42,7 +42,7 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
             if pause is None:
                 raise
             faults.append(f"tried again after {pause:g} s: {fault.message}")
-            time.sleep(pause)
+            sleep(pause)
         else:
             return replace(done, warnings=(*faults, *done.warnings))
     raise AssertionError
