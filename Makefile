@@ -26,8 +26,8 @@ demo: $(SETUP) ## a week of shopping through a real Airflow, then a correction (
 demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 	@$(PY) tools/demo_year.py $(ARGS)
 
-test: $(SETUP) ## run the tests
-	@$(PY) -m pytest $(ARGS)
+test: $(SETUP) ## run the tests, in two processes
+	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: lint types contracts test ## format, lint, types, import contracts, tests
 
