@@ -55,17 +55,24 @@ class Own(Accumulator):
         module_name, _, class_name = self.aggregate.function.partition(":")
         try:
             module = import_module(module_name)
-            made: Aggregator = getattr(module, class_name)(*self.aggregate.parameters)
+            named = getattr(module, class_name)
         except (ImportError, AttributeError) as error:
             raise ConfigError(
                 [f"{self.name}: {self.aggregate.text}: {error}"],
                 hint="the module must be importable where Sluice runs: install it, or name its "
                 "folder in PYTHONPATH",
             ) from error
-        if lacking := [n for n in _NEEDED if not hasattr(made, n)]:
-            raise ConfigError([f"{self.aggregate.function} lacks {', '.join(lacking)}"])
+        if not isinstance(named, type):
+            raise ConfigError([f"{self.aggregate.function} is no class"])
+        self._check(named, _METHODS)  # before it is called: it may be anything that can be named
+        made: Aggregator = named(*self.aggregate.parameters)
+        self._check(made, _TYPES)
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         return made
+
+    def _check(self, found: object, needed: Sequence[str]) -> None:
+        if lacking := [name for name in needed if not hasattr(found, name)]:
+            raise ConfigError([f"{self.aggregate.function} lacks {', '.join(lacking)}"])
 
     @property
     def can_break(self) -> bool:  # type: ignore[override]
@@ -95,7 +102,8 @@ class Own(Accumulator):
         return F.when(state.isNotNull(), read(state.getField("kept")))
 
 
-_NEEDED = ("state", "type", "initialize", "add", "merge", "result")
+_METHODS = ("initialize", "add", "merge", "result")
+_TYPES = ("state", "type")
 
 
 def _updating(aggregator: Any) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:

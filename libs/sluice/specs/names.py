@@ -10,6 +10,7 @@ from pydantic import AfterValidator
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 RESERVED_PREFIX = "_sluice"
 SHOWN = 40
+LONGEST = 100  # tables and their internal ones are folders, which file systems keep short
 
 
 def check_name(name: str) -> str:
@@ -18,6 +19,8 @@ def check_name(name: str) -> str:
         raise ValueError(f"{name!r}: names starting with {RESERVED_PREFIX} are reserved")
     if not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is not a name: use lower case letters, digits and _")
+    if len(name) > LONGEST:
+        raise ValueError(f"a name of {len(name)} characters is longer than {LONGEST}")
     return name
 
 

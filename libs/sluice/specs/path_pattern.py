@@ -13,16 +13,24 @@ CODES = frozenset("YymdHMSjGVufWU%")
 def check_pattern(path: str) -> None:
     """ValueError for a placeholder that no interval can fill."""
     try:
-        fields = [(name, spec) for _, name, spec, _ in Formatter().parse(path) if name is not None]
+        fields = [part[1:] for part in Formatter().parse(path) if part[1] is not None]
     except ValueError as error:
         raise ValueError(f"{path!r}: {error}; write {{interval_start:%Y-%m-%d}}") from None
-    for name, spec in fields:
-        _check_field(name, spec or "")
+    for name, spec, conversion in fields:
+        _check_field(name or "", spec or "", conversion)
 
 
-def _check_field(name: str, spec: str) -> None:
+def check_path(path: str) -> None:
+    """ValueError for what no file system takes."""
+    if any(ord(character) < 32 for character in path):
+        raise ValueError(f"{path!r} has a control character")
+
+
+def _check_field(name: str, spec: str, conversion: str | None) -> None:
     if name not in PLACEHOLDERS:
         raise ValueError(unknown("placeholder", name, PLACEHOLDERS))
+    if "{" in spec or conversion:
+        raise ValueError(f"{{{name}}} takes a format and nothing else: {{{name}:%Y-%m-%d}}")
     if not spec:
         raise ValueError(f"{{{name}}} needs a format, e.g. {{{name}:%Y-%m-%d}}")
     codes = [part[:1] for part in spec.replace("%%", "").split("%")[1:]]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from sluice.specs.building import build
+from sluice.specs.code import check_module
 from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.graph import Graph
 from sluice.specs.interval import IntervalError, Schedule, parse_time, zone
@@ -89,6 +90,13 @@ class Project(Model):
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
     root: Path = Path()
     graph: Graph = Graph()
+
+    @field_validator("modules")
+    @classmethod
+    def _modules_are_users_own(cls, modules: tuple[str, ...]) -> tuple[str, ...]:
+        for name in modules:
+            check_module(name)
+        return modules
 
     def resolve(self, path: str) -> str:
         """A path from the project's root; one that is absolute, or has a scheme, as it is."""

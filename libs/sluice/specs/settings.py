@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema, field_validator
 
+from sluice.specs.code import check_setting
 from sluice.specs.interval import Duration
 from sluice.specs.model import Model
 
@@ -37,6 +38,13 @@ class SparkSettings(Model):
             if isinstance(conf, dict)
             else conf
         )
+
+    @field_validator("conf")
+    @classmethod
+    def _loads_no_code(cls, conf: dict[str, str]) -> dict[str, str]:
+        for name in conf:
+            check_setting(name)
+        return conf
 
 
 class QualitySettings(Model):

@@ -7,7 +7,7 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 from sluice.specs.interval import Duration
 from sluice.specs.model import Model
 from sluice.specs.names import Name
-from sluice.specs.path_pattern import check_pattern
+from sluice.specs.path_pattern import check_path, check_pattern
 from sluice.specs.quality import Expectation
 from sluice.specs.settings import Options, as_option
 from sluice.specs.types import read_columns
@@ -59,6 +59,12 @@ class Declared(Model):
     sequence: tuple[str, ...] = ()
     change: Change | None = None
     expect: tuple[Expectation, ...] = ()
+
+    @field_validator("path")
+    @classmethod
+    def _path_is_one(cls, path: str) -> str:
+        check_path(path)
+        return path
 
     @field_validator("key")
     @classmethod
