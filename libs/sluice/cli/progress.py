@@ -1,5 +1,6 @@
 """What a run shows while it works, and what it sums up at its end."""
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -11,6 +12,7 @@ from sluice.cli.output import Format, print_table, write_json, write_rows
 from sluice.runtime.report import BatchReport
 
 COLUMNS = ("table", "batches", "in", "inserted", "updated", "deleted", "quarantined", "seconds")
+LONG = 200  # steps from which a run without a terminal tells of every tenth
 CSV_COLUMNS = (
     *("table", "outcome", "batch", "version", "strategy", "rows_in"),
     *("inserted", "updated", "deleted", "quarantined"),
@@ -18,11 +20,16 @@ CSV_COLUMNS = (
 
 
 class Steps:
-    """A progress bar on standard error; quiet where that is no terminal, or not wanted."""
+    """A progress bar on standard error; where that is no terminal, a line for each tenth of much.
+
+    Quiet where it is not wanted.
+    """
 
     def __init__(self, total: int, visible: bool):
         console = Console(stderr=True)
         self.reports: list[BatchReport] = []
+        self._tells = visible and not console.is_terminal and total >= LONG
+        self._count, self._total = 0, total
         self._progress = Progress(
             TextColumn("{task.description:<42}"),
             BarColumn(),
@@ -43,6 +50,12 @@ class Steps:
         self._progress.update(self._task, description=report.table + day)
         if report.interval or not (report.kind == "source" or "__" in report.table):
             self._progress.advance(self._task)
+            self._count += 1
+            if self._tells and self._tenths(self._count) > self._tenths(self._count - 1):
+                print(f"{self._count} of {self._total} steps: {report.table}{day}", file=sys.stderr)
+
+    def _tenths(self, count: int) -> int:
+        return count * 10 // self._total
 
     def stop(self) -> None:
         """Take the bar away, so that other output may follow."""

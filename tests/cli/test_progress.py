@@ -1,0 +1,29 @@
+"""Where no terminal watches, a long run tells of its tenths."""
+
+import pytest
+
+from sluice.cli.progress import LONG, Steps
+from sluice.runtime.report import BatchReport
+
+
+def told(count: int, capsys: pytest.CaptureFixture[str], *, visible: bool = True) -> list[str]:
+    with Steps(count, visible) as steps:
+        for _ in range(count):
+            steps.done(BatchReport("shop.best", "topk", "committed"))
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_long_run_without_a_terminal_tells_of_each_tenth(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = told(LONG, capsys)
+    assert len(lines) == 10
+    assert (lines[0], lines[-1]) == (
+        f"{LONG // 10} of {LONG} steps: shop.best",
+        f"{LONG} of {LONG} steps: shop.best",
+    )
+
+
+def test_a_short_run_and_one_for_programs_tell_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(LONG - 1, capsys) == []
+    assert told(LONG, capsys, visible=False) == []
