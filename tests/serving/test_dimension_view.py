@@ -47,6 +47,9 @@ def test_it_is_read_in_key_order_with_bounds_limit_and_where(project):
     assert [row["product_id"] for row in catalogue.all()] == [1, 2, 3, 4]
     assert [row["product_id"] for row in catalogue.all(reverse=True, limit=2)] == [4, 3]
     assert [row["product_id"] for row in catalogue.range(key_from=2, key_to=3)] == [2, 3]
+    assert list(catalogue.range(key_from=3, key_to=2)) == []
+    backward = Lake(project).table("catalogue", backward_iteration=True)
+    assert [row["product_id"] for row in backward.range(key_from=3, key_to=2)] == [3, 2]
     found = catalogue.range(where="brand = 'Acme'", columns=["name"], limit=1)
     assert list(found) == [{"name": "HAM"}]
     assert catalogue.count == 4

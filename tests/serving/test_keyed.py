@@ -1,5 +1,6 @@
 """Key-value reads against a brute-force reading of the same rows."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -88,6 +89,17 @@ def test_an_iterator_stays_on_its_version(tmp_path):
     write(uri, pa.table({"k": [-1], "v": ["new"]}))
     assert [first, *(row["k"] for row in rows)] == list(range(800))
     assert keyed(uri, "k").count == 52
+
+
+def test_keys_the_wrong_way_round_are_empty_unless_the_table_goes_backward(tmp_path):
+    write(tmp_path / "t", pa.table({"a": [1, 1, 2, 3], "b": [1, 2, 1, 1]}))
+    table = keyed(tmp_path / "t", "a", "b")
+    backward = replace(table, backward_iteration=True)
+    assert list(table.range(key_from=3, key_to=(1, 2))) == []
+    found = [(row["a"], row["b"]) for row in backward.range(key_from=3, key_to=(1, 2))]
+    assert found == [(3, 1), (2, 1), (1, 2)]
+    assert [row["b"] for row in backward.range(key_from=1, key_to=(1, 2))] == [1, 2]
+    assert len(list(backward.range(key_from=2))) == 2
 
 
 def test_what_is_left_of_an_iterator_can_be_had_as_arrow(tmp_path):

@@ -104,3 +104,4 @@ def test_a_refreshed_store_sees_what_came(tmp_path):
     assert table.refresh().count == 2
     assert (len(list(rows)), len(list(store.all())), table.count) == (1, 1, 1)
     assert store.refresh().refresh().version == 1
+    assert Lake(project).table("visits", backward_iteration=True).refresh().backward_iteration

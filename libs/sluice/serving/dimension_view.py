@@ -33,6 +33,7 @@ class JoinedTable:
     dimensions: Mapping[str, DeltaTable]
     history: frozenset[str]
     key_names: tuple[str, ...]
+    backward_iteration: bool = False
 
     @property
     def name(self) -> str:
@@ -80,6 +81,8 @@ class JoinedTable:
         after: str | None = None,
     ) -> Rows:
         """The rows from `key_from` to `key_to`, both included, in key order; behind a cursor."""
+        if self.backward_iteration and self.key.are_backward(key_from, key_to):
+            key_from, key_to, reverse = key_to, key_from, True
         spans = self.key.between(key_from, key_to)
         return self._select(
             spans, reverse=reverse, limit=limit, where=where, columns=columns, after=after

@@ -30,12 +30,14 @@ class KeyedTable:
 
     `spans` hold the rows that readers may see: all, unless the table has a retention. `current`
     names the flag that tells which version of a key stands, in a table that keeps them all.
+    `backward_iteration` lets a range be given from a later to an earlier key.
     """
 
     snapshot: Snapshot
     identity: tuple[str, ...]
     spans: tuple[Span, ...] = ()
     current: str | None = None
+    backward_iteration: bool = False
     newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
 
     def refresh(self) -> "KeyedTable":
@@ -96,6 +98,8 @@ class KeyedTable:
 
         `after`: behind the last row of a page that another read gave, by its `cursor`.
         """
+        if self.backward_iteration and self.key.are_backward(key_from, key_to):
+            key_from, key_to, reverse = key_to, key_from, True
         spans = self.key.between(key_from, key_to)
         return self.select(spans, Order(self.identity, reverse), where, columns, limit, after)
 

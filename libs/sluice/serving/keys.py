@@ -42,6 +42,12 @@ class KeyColumns:
             return ()
         return (Span(self.names, self._bound(key_from), self._bound(key_to)),)
 
+    def are_backward(self, key_from: Key, key_to: Key) -> bool:
+        """Whether the first of two bounds comes behind the second."""
+        low, high = self._bound(key_from) or (), self._bound(key_to) or ()
+        named = min(len(low), len(high))
+        return low[:named] > high[:named]
+
     def checked(self, key: Key) -> tuple[Any, ...]:
         """The key's values in the columns' own types."""
         values = tuple(key) if isinstance(key, tuple | list) else (key,)

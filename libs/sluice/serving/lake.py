@@ -4,6 +4,7 @@ Every handle is pinned to the table version that it was opened at; open it again
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,16 +35,23 @@ class Lake:
         self.project = project
         self._layout = layout(project)
 
-    def table(self, name: str, *, version: int | None = None) -> KeyedTable | JoinedTable:
-        """Any table as a key-value store; also a source's `<source>__quarantine` and the like."""
+    def table(
+        self, name: str, *, version: int | None = None, backward_iteration: bool = False
+    ) -> KeyedTable | JoinedTable:
+        """Any table as a key-value store; also a source's `<source>__quarantine` and the like.
+
+        With `backward_iteration`, a range from a later to an earlier key is the same range with the
+        last first; otherwise it is empty.
+        """
         base, _, suffix = name.partition("__")
         table = self.project.graph.table(base)
         if suffix:
             uri = self._layout.uri(table.id, suffix)
             return KeyedTable(Snapshot.open(name, uri, version, build=build_command(table)), ())
         if isinstance(table.spec, dimension.DimensionView):
-            return self._joined(table, table.spec, version)
-        return self._stored(table, version)
+            joined = self._joined(table, table.spec, version)
+            return replace(joined, backward_iteration=backward_iteration)
+        return self._stored(table, version, backward_iteration=backward_iteration)
 
     def ranking(self, name: str, *, version: int | None = None) -> Ranking:
         """A top-k as rankings."""
@@ -81,13 +89,16 @@ class Lake:
         built = (uri for uri in stored if DeltaTable.is_deltatable(uri))
         return any(found.run == run for uri in built for _, found in positions(uri))
 
-    def _stored(self, table: Table, version: int | None) -> KeyedTable:
+    def _stored(
+        self, table: Table, version: int | None, *, backward_iteration: bool = False
+    ) -> KeyedTable:
         uri = self.uri(table)
         snapshot = Snapshot.open(table.name, uri, version, build=build_command(table))
         has_history = isinstance(table.spec, dimension.Dimension) and table.spec.history
         current = "is_current" if has_history else None
-        alive, newest = self._alive(table, snapshot), partial(self._stored, table, None)
-        return KeyedTable(snapshot, table.key, alive, current, newest)
+        newest = partial(self._stored, table, None, backward_iteration=backward_iteration)
+        alive = self._alive(table, snapshot)
+        return KeyedTable(snapshot, table.key, alive, current, backward_iteration, newest)
 
     def _alive(self, table: Table, snapshot: Snapshot) -> tuple[Span, ...]:
         """What a retention leaves visible at that version."""
