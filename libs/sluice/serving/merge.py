@@ -17,6 +17,7 @@ from sluice.serving.scan import Scan
 from sluice.serving.snapshot import DataFile, RowGroup
 
 SMALL = 10_000  # rows that are cheap to look through again after each unit
+PAGE = 65_536  # rows that are put in order at a time
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ def ordered(
     needed = tuple(dict.fromkeys((*columns, *order.columns)))
     pool = _Pool(order, limit)
     while frontier.heap:
-        yield from pool.release(frontier.heap[0].place)
+        best = frontier.heap[0]
+        if isinstance(best.unit, DataFile):
+            pool.patience = 0  # often all rows of the files before it are ready
+        yield from pool.release(best.place)
         if pool.is_done:
             return
         unit = heappop(frontier.heap).unit
@@ -103,29 +107,57 @@ class _Pool:
         """The rows that no unread unit can precede, in order; `bound` is the best unread place."""
         if not self.rows or (bound is not None and self.rows < self.patience):
             return
-        pooled = pa.concat_tables(self.tables)
         if bound is None:
-            self._keep(pooled.slice(0, 0))
-            yield from self._hand_out(pooled)
+            yield from self._hand_out(self._emptied())
             return
-        is_ready = self.order.before(pooled, bound)
-        count = pc.sum(is_ready).as_py() or 0
+        masks = [self.order.before(table, bound) for table in self.tables]
+        count = sum(pc.sum(mask).as_py() or 0 for mask in masks)
         if not self._is_worth(count):
             self.patience = 2 * self.rows if self.rows > SMALL else 0
             return
-        self._keep(pooled.filter(pc.invert(is_ready)))
-        yield from self._hand_out(pooled.filter(is_ready))
+        ready, waiting = [], []
+        for table, mask in zip(self._emptied(), masks, strict=True):
+            here = pc.sum(mask).as_py() or 0
+            if here:  # tables that are ready whole are not copied
+                ready.append(table if here == table.num_rows else table.filter(mask))
+            if here < table.num_rows:
+                waiting.append(table.filter(pc.invert(mask)) if here else table)
+        self.tables, self.rows = waiting, sum(table.num_rows for table in waiting)
+        yield from self._hand_out(ready)
 
     def _is_worth(self, ready: int) -> bool:
         """Handing out looks through the whole pool: a few rows of a big one can wait."""
         enough = self.left is not None and ready >= self.left
         return enough or (ready > 0 and (self.rows <= SMALL or ready * 8 >= self.rows))
 
-    def _hand_out(self, ready: pa.Table) -> Iterator[pa.Table]:
-        ready = self.order.sort(ready).slice(0, self.left)
-        if self.left is not None:
-            self.left -= ready.num_rows
-        yield ready
+    def _hand_out(self, ready: list[pa.Table]) -> Iterator[pa.Table]:
+        """In order, page by page; `ready` is emptied."""
+        table = put_together(ready)
+        places = self.order.ranked(table).slice(0, self.left)
+        for start in range(0, len(places), PAGE):
+            page = table.take(places.slice(start, PAGE))
+            if self.left is not None:
+                self.left -= page.num_rows
+            yield page
+
+    def _emptied(self) -> list[pa.Table]:
+        """All that it holds, which it lets go of."""
+        tables, self.tables = self.tables, []
+        self.rows = self.patience = 0
+        return tables
 
     def _keep(self, table: pa.Table) -> None:
         self.tables, self.rows, self.patience = [table], table.num_rows, 0
+
+
+def put_together(tables: list[pa.Table]) -> pa.Table:
+    """One table in one piece. The list is emptied and the rows are moved column by column, so that
+    they are never all held twice.
+    """
+    whole = pa.concat_tables(tables)
+    tables.clear()
+    schema, columns = whole.schema, []
+    for name in schema.names:
+        columns.append(whole[name].combine_chunks())
+        whole = whole.drop_columns([name])
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -79,11 +79,14 @@ class Order:
 
     def sort(self, table: pa.Table) -> pa.Table:
         """The rows in this order."""
+        table = table.combine_chunks()
+        return table.take(self.ranked(table))
+
+    def ranked(self, table: pa.Table) -> pa.Array:
+        """The numbers of the rows in this order."""
         way = "descending" if self.descending else "ascending"
         at = "at_end" if self.descending else "at_start"
-        keys = [(column, way, at) for column in self.columns]
-        table = table.combine_chunks()
-        return table.take(pc.sort_indices(table, sort_keys=keys))
+        return pc.sort_indices(table, sort_keys=[(column, way, at) for column in self.columns])
 
     def _compare(self, values: pa.ChunkedArray, limit: Place) -> tuple[Any, Any]:
         """Masks of the values that come before the limit, and of those that stand at it."""
