@@ -16,6 +16,13 @@ scheduler whether a retry can help.
     │   └── SnapshotExpired  3  a file of the version being read was vacuumed meanwhile
     ├── QualityStop          4  an expectation marked `stop` failed; nothing was committed
     └── HistoryLost          5  an input's past can't be read any more, an operator has to decide
+        ├── LogCleaned       5  commits that were still to be read are gone from a log
+        ├── FeedVacuumed     5  files of a change feed that were still to be read are gone
+        ├── ColumnsChanged   5  a column was taken away or changed its type meanwhile
+        ├── ForeignCommit    5  somebody else changed a table's rows, or restored it
+        ├── CheckpointLost   5  a stream no longer knows what it has read
+        ├── InputReplaced    5  another table lies where an input was
+        └── InputBehind      5  an input is older than what was read of it
 """
 
 from collections.abc import Sequence
@@ -89,3 +96,31 @@ class HistoryLost(SluiceError):
     """The changes between a recorded position and today can't be read."""
 
     exit_code = ExitCode.HISTORY
+
+
+class LogCleaned(HistoryLost):
+    """Commits after a recorded position were cleaned from the log."""
+
+
+class FeedVacuumed(HistoryLost):
+    """Files of the change feed after a recorded position were deleted."""
+
+
+class ColumnsChanged(HistoryLost):
+    """A change feed can't be read across a column that went or changed its type."""
+
+
+class ForeignCommit(HistoryLost):
+    """A table's rows are not those that Sluice has written: a write, an overwrite, a restore."""
+
+
+class CheckpointLost(HistoryLost):
+    """A stream's checkpoint is gone, and reading all anew would count rows twice."""
+
+
+class InputReplaced(HistoryLost):
+    """An input was dropped and made anew: its versions are not those that were recorded."""
+
+
+class InputBehind(HistoryLost):
+    """An input lacks versions that were read of it, as after a restored backup."""

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "get": ("sluice.cli.reads:get", "Show the row of one key."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "fetch": ("sluice.cli.reads:fetch", "Read a window store by key and time."),
+    "doctor": ("sluice.cli.doctor:doctor", "Look tables over: logs, files, positions, retention."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
 

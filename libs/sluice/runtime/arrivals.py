@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice.errors import HistoryLost, QualityStop
+from sluice.errors import CheckpointLost, QualityStop
 from sluice.runtime.batch import Run
 from sluice.specs.source import Source
 from sluice.specs.table import Table
@@ -42,7 +42,7 @@ class Stream:
         return cls(table, spec, path, uri, checkpoint)
 
     def check(self) -> tuple[str, ...]:
-        """Warnings. Raises HistoryLost if a lost checkpoint would make rows count twice."""
+        """Warnings. Raises CheckpointLost if a lost checkpoint would make rows count twice."""
         at = head(self.uri)
         if at is None or not at.is_filled:
             return ()
@@ -54,7 +54,7 @@ class Stream:
             "its arrivals were read by"
         )
         if not self.spec.key:
-            raise HistoryLost(
+            raise CheckpointLost(
                 f"{what}; without a key, all that is still there would count a second time",
                 hint="bring it back; or move the source's tables away, and read everything anew",
             )

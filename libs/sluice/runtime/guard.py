@@ -15,17 +15,18 @@ from sluice.storage.position import REBUILD, Head, Position, head_as_found, posi
 
 def oldest_named(project: Project, table_id: str, at: Head) -> int:
     """The oldest version that a consumer names; the table's head if nobody names one."""
-    return min((v for v in _named(project, table_id, at.table)), default=at.version)
+    return min((v for _, v in consumers(project, table_id, at.table)), default=at.version)
 
 
-def _named(project: Project, table_id: str, delta_id: str) -> Iterator[int]:
+def consumers(project: Project, table_id: str, delta_id: str) -> Iterator[tuple[str, int]]:
+    """Who names which versions of a table."""
     lake = layout(project)
     for table in project.graph.tables.values():
         for node in nodes_of(table, project.graph):
             for position in _positions(lake, node):
                 pin = {**position.references, **position.inputs}.get(table_id)
                 if pin and pin.table == delta_id:
-                    yield pin.version
+                    yield node.id, pin.version
 
 
 def _positions(lake: LakeLayout, node: Node) -> Iterator[Position]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from sluice.errors import HistoryLost
+from sluice.errors import InputBehind, InputReplaced
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import LookupJoin
 from sluice.operators.topk import TopKState
@@ -199,13 +199,13 @@ def _check_input(node: Node, input_id: str, at: Head, recorded: Pin | None) -> N
         return
     hint = f"run `sluice rebuild {node.table.id}`: it recomputes and commits what differs"
     if recorded.table != at.table:
-        raise HistoryLost(
+        raise InputReplaced(
             f"{node.table.id} was built from {input_id} as table {recorded.table}, "
             f"but that has been replaced by another table ({at.table})",
             hint=hint,
         )
     if recorded.version > at.version:
-        raise HistoryLost(
+        raise InputBehind(
             f"{node.table.id} reflects version {recorded.version} of {input_id}, "
             f"which is now only at {at.version}",
             hint=hint,

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileType, PyFileSystem
+from pyarrow.fs import FileSelector, FileType, PyFileSystem
 
 Action = dict[str, Any]
 
@@ -47,6 +47,16 @@ class Log:
         """What a commit calls itself, as `WRITE` or `RESTORE`."""
         infos = [a["commitInfo"] for a in self.actions(version) if "commitInfo" in a]
         return str(infos[0].get("operation")) if infos else "unknown"
+
+    def named_files(self) -> Iterator[str]:
+        """Every file that a commit of the log adds or takes away, in its data or its feed."""
+        listed = self._files.get_file_info(FileSelector("_delta_log", allow_not_found=True))
+        names = (info.base_name for info in listed if info.base_name.endswith(".json"))
+        for version in (int(name[:20]) for name in names if name[:20].isdigit()):
+            for action in self.actions(version):
+                file = action.get("add") or action.get("remove") or action.get("cdc") or {}
+                if "path" in file:
+                    yield unquote(file["path"])
 
     def _exists(self, paths: list[str]) -> bool:
         found = self._files.get_file_info(paths)

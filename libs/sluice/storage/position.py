@@ -13,11 +13,14 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from sluice.errors import HistoryLost
+from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 from sluice.storage.log import Log
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
+ANEW = (
+    "`sluice rebuild` makes the table anew from its inputs or files, and commits only what differs"
+)
 UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # what no batch has done
 
 
@@ -202,18 +205,13 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
     log = Log(uri)
     gone = log.missing_commits(later)
     if gone or (found is None and not later):
-        raise _foreign(f"the log of {uri} names no position any more: {max(gone)} is gone")
+        raise LogCleaned(
+            f"the log of {uri} names no position any more: {max(gone)} is gone", hint=ANEW
+        )
     for foreign in later:
         if log.changes_data(foreign):
-            raise _foreign(
+            raise ForeignCommit(
                 f"version {foreign} of {uri} ({log.operation(foreign)}) was not written by Sluice "
                 "and changed its rows",
+                hint=ANEW,
             )
-
-
-def _foreign(message: str) -> HistoryLost:
-    return HistoryLost(
-        message,
-        hint="`sluice rebuild` makes the table anew from its inputs or files, and commits only "
-        "what differs",
-    )

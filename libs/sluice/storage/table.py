@@ -10,7 +10,7 @@ from deltalake import CommitProperties, DeltaTable, Schema
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from sluice.errors import HistoryLost
+from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned
 from sluice.storage.conflicts import lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.feed_size import feed_size, table_size
@@ -80,20 +80,20 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
     """
     log = Log(uri)
     if gone := log.missing_commits(range(after + 1, upto + 1)):
-        raise HistoryLost(
+        raise LogCleaned(
             f"{reader!r} last read {name!r} at version {after}, but its log starts at "
             f"{max(gone) + 1}",
             hint=f"run `sluice rebuild {reader}`; keep logs longer than the slowest consumer's lag",
         )
     for version in range(after + 1, upto + 1):
         if log.changes_schema(version) and not is_wider(uri, after, upto):
-            raise HistoryLost(
+            raise ColumnsChanged(
                 f"{reader!r} last read {name!r} at version {after}, but version {version} took "
                 "columns away or changed their types",
                 hint=f"run `sluice rebuild {reader}`",
             )
         if deleted := log.missing_files(version):
-            raise HistoryLost(
+            raise FeedVacuumed(
                 f"{reader!r} last read {name!r} at version {after}, but version {version} can't be "
                 f"read any more: {len(deleted)} of its files were deleted ({deleted[0]})",
                 hint=f"run `sluice rebuild {reader}`; don't vacuum files that a consumer has still "

@@ -1,0 +1,33 @@
+"""The command that looks a lake over."""
+
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+
+import click
+
+from sluice.cli.options import config_option, format_option
+from sluice.cli.output import Format, counted, write_rows
+from sluice.errors import ExitCode
+from sluice.runtime.doctor import Finding, examine
+from sluice.specs.project import load as load_project
+
+
+@click.command()
+@click.argument("table", required=False)
+@format_option
+@config_option
+def doctor(table: str | None, format_: Format, config: str) -> None:
+    """Look TABLE (or every table) over: logs, checkpoints, files, positions, retention.
+
+    Tells what is wrong or will be, and how to mend it. Changes nothing, starts no Spark. Exit 5 if
+    something stands in the way of a batch or of a reader.
+    """
+    project = load_project(config)
+    chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
+    findings = examine(project, chosen, datetime.now(UTC))
+    if findings or format_ is not Format.TABLE:
+        write_rows([asdict(one) for one in findings], [f.name for f in fields(Finding)], format_)
+    else:
+        click.echo(f"nothing is wrong in {counted(sum(t.is_stored for t in chosen), 'table')}")
+    if any(finding.stops for finding in findings):
+        raise click.exceptions.Exit(int(ExitCode.HISTORY))

@@ -1,0 +1,137 @@
+"""Looking a table over before somebody needs it: its log, its checkpoints, its files, settings.
+
+Each look gives what it found as (name, in words, what to do); nothing is changed, no Spark started.
+Cost: a listing of the table's folder, and the log.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow import parquet
+from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
+
+from sluice.storage.log import Log
+
+Found = tuple[str, str, str]
+LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
+GRACE = timedelta(days=1)  # a commit under way has written files that no log names yet
+FEATURES: Mapping[str, tuple[str, str]] = {
+    "delta.enableChangeDataFeed": ("false", "views over it can't read what changed"),
+    "delta.enableDeletionVectors": ("true", "some readers without Spark don't see its deletes"),
+    "delta.columnMapping.mode": ("name", "readers without Spark read nulls in silence"),
+    "delta.enableExpiredLogCleanup": ("true", "commits that views have yet to read may be cleaned"),
+}
+MOVE = "restore the folder from a backup; or move it away and `sluice rebuild` the table"
+
+
+def log_faults(uri: str) -> Iterator[Found]:
+    """Commits that are missing or can't be read, and checkpoints likewise."""
+    files = {info.base_name: info for info in _listing(uri, LOG)}
+    commits = (name.removesuffix(".json") for name in files if name.endswith(".json"))
+    versions = sorted(int(number) for number in commits if number.isdigit())
+    every = set(range(versions[0], versions[-1] + 1)) if versions else set()
+    if missing := sorted(every - set(versions)):
+        yield "hole-in-log", f"the log lacks version(s) {_listed(missing)}", MOVE
+    for version in versions:
+        try:
+            Log(uri).actions(version)
+        except ValueError:
+            yield "broken-commit", f"version {version} of the log can't be read", MOVE
+    yield from _checkpoint_faults(uri, list(files))
+
+
+def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
+    storage = _storage(uri)
+    mend = "delete it and `_last_checkpoint`: the log is whole, and the next one is made from it"
+    for name in names:
+        if name.endswith(".checkpoint.parquet"):
+            try:
+                with storage.open_input_file(f"{LOG}/{name}") as file:
+                    parquet.ParquetFile(file).read(["txn"])
+            except (pa.ArrowException, OSError):
+                yield "broken-checkpoint", f"{LOG}/{name} can't be read", mend
+    if "_last_checkpoint" not in names:
+        return
+    try:
+        with storage.open_input_stream(LAST) as stream:
+            version = int(json.loads(stream.read())["version"])
+    except (ValueError, KeyError, TypeError):
+        yield "broken-checkpoint", f"{LAST} can't be read", "delete it: it is found without it"
+        return
+    if not any(name.startswith(f"{version:020d}.checkpoint") for name in names):
+        yield "broken-checkpoint", f"{LAST} names version {version}, which is not there", mend
+
+
+def file_faults(uri: str) -> Iterator[Found]:
+    """Data files of the newest version that are gone, or are not as they were written."""
+    try:
+        actions = pa.table(DeltaTable(uri).get_add_actions(flatten=True)).to_pylist()
+    except (DeltaError, OSError) as error:
+        yield "unreadable", f"the table can't be opened: {str(error).splitlines()[0]}", MOVE
+        return
+    sizes = {info.path: info.size for info in _listing(uri, "")}
+    wanted = {unquote(action["path"]): action["size_bytes"] for action in actions}
+    for name, found in (
+        ("missing-files", [path for path in wanted if path not in sizes]),
+        ("changed-files", [p for p, size in wanted.items() if sizes.get(p, size) != size]),
+    ):
+        if found:
+            yield name, f"{len(found)} of its data files, e.g. {found[0]}", MOVE
+
+
+def orphans(uri: str, now: datetime) -> Iterator[Found]:
+    """Files that no commit names, older than a day: what killed attempts have left."""
+    active = pa.table(DeltaTable(uri).get_add_actions()).column("path").to_pylist()
+    named = {*Log(uri).named_files(), *map(unquote, active)}
+    old = [i for i in _listing(uri, "") if i.path not in named and _age(i, now) > GRACE]
+    if old:
+        size = sum(info.size for info in old)
+        what = f"{len(old)} file(s) of {size:,} bytes that no commit names, e.g. {old[0].path}"
+        yield "orphan-files", what, "`sluice maintain` deletes them when they are a week old"
+
+
+def setting_faults(uri: str) -> Iterator[Found]:
+    """Settings under which the table can't be followed or read as Sluice does."""
+    properties = DeltaTable(uri).metadata().configuration
+    for name, (wrong, why) in FEATURES.items():
+        if properties.get(name, "").lower() == wrong:
+            good = {"true": "false", "false": "true"}.get(wrong, "none")
+            repair = f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('{name}' = '{good}')"
+            yield "unfit-setting", f"{name} is {wrong}: {why}", repair
+
+
+def file_retention(uri: str) -> timedelta:
+    """For how long a VACUUM that isn't Sluice's leaves the files that a commit took away."""
+    text = DeltaTable(uri).metadata().configuration.get("delta.deletedFileRetentionDuration", "")
+    words = text.lower().removeprefix("interval").split()
+    if len(words) == 2 and words[0].isdigit():
+        unit = words[1].removesuffix("s") + "s"
+        if unit in ("weeks", "days", "hours", "minutes", "seconds"):
+            return timedelta(**{unit: int(words[0])})
+    return timedelta(days=7)
+
+
+def _listing(uri: str, folder: str) -> list[FileInfo]:
+    """Files below a folder of the table; outside of the log if it is the table's own."""
+    every = _storage(uri).get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
+    files = [info for info in every if info.is_file]
+    return files if folder else [i for i in files if not i.path.startswith(LOG)]
+
+
+def _storage(uri: str) -> PyFileSystem:
+    return PyFileSystem(DeltaStorageHandler(uri))
+
+
+def _age(info: FileInfo, now: datetime) -> timedelta:
+    return now - info.mtime.astimezone(UTC) if info.mtime else timedelta()
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:5]))
+    return f"{shown}, ..." if len(numbers) > 5 else shown
