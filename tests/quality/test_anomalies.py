@@ -56,6 +56,22 @@ def test_small_counts_vary_by_chance() -> None:
         assert unusual(Facts(poisson[0]), days(*poisson[1:])) == []
 
 
+def test_a_burst_of_a_few_rows_is_not_told_and_a_flood_is() -> None:
+    redeemed = days(*[2, 0, 3, 1, 5, 0, 2, 1, 3])
+    assert [n for n in range(1000) if unusual(Facts(n), redeemed) == []] == list(range(101))
+
+
+def test_batches_that_are_mostly_empty_have_no_usual_count() -> None:
+    campaigns = days(*[0] * 8, 1100)
+    assert unusual(Facts(1077), campaigns) == []
+    assert unusual(Facts(0), campaigns) == []
+
+
+def test_a_day_without_rows_is_told_where_each_had_some() -> None:
+    (told,) = unusual(Facts(0), days(*[60] * 9))
+    assert told.startswith("0 rows came, usually 60")
+
+
 def test_nulls_where_there_were_none_are_told() -> None:
     past = [Facts(1000, None, {"item": 0, "price": 500})] * 9
     assert unusual(Facts(1000, None, {"item": 300, "price": 510}), past) == [

@@ -7,11 +7,14 @@ numbers are normal: one wild day moves none of this. It is never less than what 
 count that small, nor than a twentieth of a count or one percent of the rows, so that a source which
 never varied may vary a little. Fewer than eight batches say nothing, but for a column without a
 single value that always had some.
+
+Small deliveries come in bursts: fewer than a hundred rows are never too many, and a source whose
+batches are empty more often than not has no usual count.
 """
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import median
 from typing import TYPE_CHECKING
@@ -25,6 +28,7 @@ LEAST_HISTORY, LONGEST_HISTORY = 8, 28
 FAR = 6.0  # spreads
 NORMAL = 1.4826  # MAD to standard deviation
 LEAST_ROWS = 20  # of which a column has no value
+LEAST_BURST = 100  # rows that are never too many
 BEYOND = 1.25  # times as far from the median as two batches were
 LEAST_VARIATION, LEAST_SHARE = 0.05, 0.01
 
@@ -84,11 +88,11 @@ def unusual(new: Facts, past: Sequence[Facts]) -> list[str]:
 
 
 def usual_count(past: Sequence[int]) -> Usual | None:
-    """What counts were; None if that is too few to say."""
-    if len(past) < LEAST_HISTORY:
+    """What counts were; None if that is too few to say, or mostly none."""
+    if len(past) < LEAST_HISTORY or (middle := median(past)) < 1:
         return None
-    middle = median(past)
-    return _usual(past, middle, max(sqrt(middle), LEAST_VARIATION * middle))
+    usual = _usual(past, middle, max(sqrt(middle), LEAST_VARIATION * middle))
+    return replace(usual, high=max(usual.high, LEAST_BURST))
 
 
 def usual_share(past: Sequence[float], of: int) -> Usual | None:
