@@ -1,4 +1,7 @@
-"""A Spark Connect server on loopback, warm for every task that is a client of it."""
+"""A Spark Connect server on loopback, warm for every task that is a client of it.
+
+It is started again should it end.
+"""
 
 import os
 import sys
@@ -13,6 +16,7 @@ from sluice.specs.project import Project
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MEMORY = "2g"
+KEEPER = Path(__file__).with_name("keep.py")
 ELSEWHERE = ("SPARK_HOME", "SPARK_REMOTE")  # would make it another Spark, or a client of one
 
 
@@ -28,7 +32,7 @@ def server(project: Project, port: int, extra: Mapping[str, str]) -> Daemon:
     submit = str(Path(sys.executable).with_name("spark-submit"))
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     # spark-internal: the class is in Spark's own jars.
-    command = [submit, "--class", SERVER, *settings, "spark-internal"]
+    command = [sys.executable, str(KEEPER), submit, "--class", SERVER, *settings, "spark-internal"]
     inherited = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
     environ = {**inherited, **environment(), **extra}
     return Daemon("spark-connect", command, environ, partial(is_listening, port))

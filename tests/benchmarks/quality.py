@@ -1,8 +1,8 @@
 """What ten row rules cost a real ingestion: time and Spark jobs, with and without them.
 
-python -m tests.benchmarks.quality [--rows 100000] [--days 5] [--keyed]
+python -m tests.benchmarks.quality [--rows 100000] [--days 12] [--keyed]
 
-Two sources deliver the same files, day by day and in turn, into a fresh lake; the first day warms
+Two sources deliver the same files, day by day and in turn, into a fresh lake; the first days warm
 up. Both pass the gate, which counts rows in any case; one of them has ten expectations.
 """
 
@@ -32,6 +32,7 @@ from sluice.specs.interval import Interval
 from sluice.specs.project import Project, load
 
 START = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
+WARMING_UP = 4  # days
 RULES = """
       - {type: expect_column_values_to_not_be_null, column: household}
       - {type: expect_column_values_to_not_be_null, column: department, mostly: 0.5}
@@ -127,12 +128,12 @@ def measure(folder: Path, rows: int, days: int, *, keyed: bool) -> Iterator[dict
     project = declare(folder, keyed=keyed)
     spark = Spark(project.spark)
     try:
-        for nth in range(days + 1):
+        for nth in range(days + WARMING_UP):
             day = START + dt.timedelta(days=nth)
             land(folder, day, rows)
             names = ("plain", "checked") if nth % 2 else ("checked", "plain")
             found = {name: deliver(spark, project, name, day) for name in names}
-            if nth:
+            if nth >= WARMING_UP:
                 yield found
     finally:
         spark.stop()
@@ -167,7 +168,7 @@ def main(argv: list[str]) -> None:
     """Prints a table, and the same as a line of JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--days", type=int, default=5)
+    parser.add_argument("--days", type=int, default=12)
     parser.add_argument("--keyed", action="store_true")
     given, busy = parser.parse_args(argv), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:

@@ -107,6 +107,14 @@ def test_each_dag_links_to_the_quality_report(shop: DAG) -> None:
     assert "[quality report](/sluice/report/index.html)" in (shop.doc_md or "")
 
 
+def test_links_lead_below_the_path_that_airflow_is_at(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/flows/")
+    page = dags_of(configured(CONNECT))["shop"].doc_md or ""
+    assert "[quality report](/flows/sluice/report/index.html)" in page
+
+
 def test_upkeep_looks_at_whole_tables_where_something_is_expected_of_them(
     configured: Configured,
 ) -> None:

@@ -2,6 +2,8 @@
 
 import datetime as dt
 import json
+import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from sluice.quality.counts import RowCounts
 from sluice.quality.results import row_outcome
 from sluice.quality.row_rules import compile_row_rule
 from sluice.quality.verdict import Verdict
-from sluice.storage.arrow import append_rows, read_rows, tidy_rows
+from sluice.storage.arrow import append_rows, clean_rows, read_rows, replace_rows, tidy_rows
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 RULE = compile_row_rule(expect("column_values_to_be_between", "stop", column="a", min_value=0))
@@ -84,3 +86,18 @@ def test_results_are_put_together_in_one_file_and_none_that_comes_meanwhile_is_l
     tidy_rows(uri, 4, keep)
     assert len(DeltaTable(uri).file_uris()) == 1
     assert sorted(row["batch"] for row in read_rows(uri)) == [0, 1, 2, 3, 9]
+
+
+def test_notes_keep_no_file_and_no_log_that_nobody_needs(tmp_path: Path) -> None:
+    folder, month = tmp_path / "sales__facts", 31 * 24 * 3600
+    for nth in range(5):
+        replace_rows(str(folder), kept(nth), "true")
+    assert clean_rows(str(folder), 8) == 0  # a reader may still be at them
+    assert clean_rows(str(folder), 8, hours=0) == 4
+    for file in (folder / "_delta_log").iterdir():
+        os.utime(file, (time.time() - month,) * 2)
+    replace_rows(str(folder), kept(5), "true")
+    assert clean_rows(str(folder), 8, hours=0)
+    assert [row["batch"] for row in read_rows(str(folder))] == [5]
+    assert len(list(folder.glob("*.parquet"))) == 1
+    assert not list(folder.glob("_delta_log/0000000000000000000[0-4].json"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.runtime.landed import RUN, Landed, folder_of
+from tests.runtime.landed import RUN, Landed, folder_of, lines
 
 from sluice.errors import QualityStop
 from sluice.runtime import aside
@@ -88,6 +88,19 @@ def test_many_bad_rows_are_put_aside_by_spark_and_counted_where_they_lie(
     lake.land(folder_of(0), a_json=[GOOD])
     lake.deliver(0)
     assert len(lake.quarantine()) == 4
+
+
+def test_few_rows_that_are_large_as_text_are_put_aside_by_spark(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aside, "FEW_BYTES", 5_000)
+    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    for nth, (width, by) in enumerate([(4_000, "delta-rs"), (6_000, "Apache-Spark")]):
+        lake.land(folder_of(nth), a_json_gz=lines([GOOD, {**BAD, "op": "x" * width}]))
+        lake.deliver(nth)
+        (last,) = DeltaTable(lake.uri("events__quarantine")).history(1)
+        assert by in last.get("engineInfo", last.get("clientVersion", ""))
+    assert len(lake.quarantine()) == 2
 
 
 def test_a_row_that_is_in_neither_ends_the_batch(

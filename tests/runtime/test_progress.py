@@ -1,11 +1,22 @@
 """What a long computation says of itself."""
 
+import logging
+import time
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sluice.runtime import progress
-from sluice.runtime.progress import Progress
+from sluice.runtime.progress import Progress, say_where, watch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True)
+def heard(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "sluice")
 
 
 def stage(done: int) -> SimpleNamespace:
@@ -13,15 +24,35 @@ def stage(done: int) -> SimpleNamespace:
 
 
 def test_only_an_operation_that_lasts_is_told_of(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     times = iter((0.0, 29.0, 31.0, 60.0, 62.0, 63.0))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(times)))
     hear = Progress()
     for operation in "aabb":
         hear([stage(1)], 2, operation, False)
-    assert capsys.readouterr().out == ""
+    assert caplog.messages == []
     hear([stage(3), stage(2)], 2, "b", False)
     hear([stage(4), stage(2)], 2, "b", False)
-    told = "so far 5 of 16 Spark tasks done, 2 running, 10 MB read\n"
-    assert capsys.readouterr().out == told
+    assert caplog.messages == ["so far 5 of 16 Spark tasks done, 2 running, 10 MB read"]
+
+
+def test_a_spark_of_ones_own_is_asked_how_far_it_is(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.1)
+    ended = watch(spark.sparkContext)
+    spark.range(3, numPartitions=3).foreach(lambda _: time.sleep(0.6))
+    ended.set()
+    assert any("so far 0 of 3 Spark tasks done, 2 running" in told for told in caplog.messages)
+
+
+def test_the_address_of_sparks_pages_is_told_where_there_are_any(
+    spark: "SparkSession", caplog: pytest.LogCaptureFixture
+) -> None:
+    say_where(spark, is_remote=False)
+    assert caplog.messages == []
+    settings = {"spark.ui.enabled": "true", "spark.driver.host": "10.0.0.7"}
+    server = SimpleNamespace(conf=SimpleNamespace(get=settings.get))
+    say_where(server, is_remote=True)  # type: ignore[arg-type]
+    assert caplog.messages == ["Spark's own pages: http://10.0.0.7:4040"]

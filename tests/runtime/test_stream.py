@@ -13,6 +13,7 @@ from tests.support.lake import Row, counted, folded
 
 from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
 from sluice.runtime import ingest as ingestion
+from sluice.runtime.replay import replay, to_replay
 from sluice.runtime.report import BatchReport
 from sluice.runtime.run import intervals_to_run, run
 from sluice.runtime.stream import ingest_stream, messages
@@ -287,3 +288,38 @@ def test_a_pipeline_of_streams_alone_runs_without_intervals(
     assert due == []
     run(lake.spark, lake.project, pipeline, due)
     assert lake.values() == [{"id": 1, "v": None}]
+
+
+def replayed(lake: Streamed) -> list[BatchReport]:
+    table = lake.table("events")
+    return list(replay(lake.spark, lake.project, table, to_replay(lake.project, table), RUN))
+
+
+def test_what_a_stream_set_aside_is_judged_again_after_a_fix(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "quarantine"), spark)
+    lake.arrive(a_json=[{"id": 1, "v": 1}, {"id": 2}], b_json=[{"id": 3, "v": 3}])
+    lake.take()
+    lake.arrive(c_json=[{"id": 4, "v": 4}])
+    lake.take()
+    assert (len(lake.values()), len(lake.quarantine())) == (3, 1)
+    at = lake.head("events").position.inputs  # type: ignore[union-attr]
+    lake.arrive(a_json=[{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    (report,) = replayed(lake)
+    assert (report.inserted, report.deleted, lake.quarantine()) == (1, 0, [])
+    assert lake.head("events").position.inputs == at  # type: ignore[union-attr]
+    assert [report.outcome for report in lake.take()] == ["unchanged"]
+    assert replayed(lake) == []
+
+
+def test_a_stream_is_not_judged_again_without_its_other_files(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "quarantine"), spark)
+    lake.arrive(a_json=[{"id": 2}], b_json=[{"id": 3, "v": 3}])
+    lake.take()
+    (lake.landing / "in" / "b.json").unlink()
+    with pytest.raises(UsageError, match=r"in/b\.json came together with what is in quarantine"):
+        replayed(lake)
+    assert len(lake.values()) == 1

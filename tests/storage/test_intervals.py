@@ -1,7 +1,7 @@
 """What is noted of a delivery never outlives the rows that it speaks of."""
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from sluice.errors import UsageError
 from sluice.specs.interval import Interval
 from sluice.storage.arrow import append_rows, read_rows, replace_rows
 from sluice.storage.intervals import (
+    MANY_FILES,
     Delivery,
     deliveries,
     is_delivered,
@@ -19,6 +20,8 @@ from sluice.storage.intervals import (
     replaced_by,
     withdraw,
 )
+
+HOUR = timedelta(hours=1)
 
 
 def days(first: int, last: int) -> Interval:
@@ -86,3 +89,12 @@ def test_notes_of_many_writers_at_once_are_all_kept(tmp_path: Path) -> None:
         thread.join()
     assert sorted(r["writer"] for r in read_rows(replaced)) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert len(read_rows(appended)) == 24
+
+
+def test_reading_what_was_delivered_costs_the_same_after_years(uri: str) -> None:
+    start = datetime(2020, 1, 1, tzinfo=UTC)
+    spans = [Interval(start + n * HOUR, start + (n + 1) * HOUR) for n in range(MANY_FILES + 3)]
+    for number, span in enumerate(spans):
+        record(uri, delivery(span, f"files {number}", number))
+    assert [d.interval for d in deliveries(uri)] == spans
+    assert len(DeltaTable(uri).file_uris()) == 4

@@ -92,12 +92,21 @@ Step = Callable[[Job, Spark, Table], Iterable[Report]]
 def run_job(step: Step, argv: Sequence[str] | None = None) -> int:
     """Does the step of each table asked for, reports, and returns the exit code."""
     arguments = _parser().parse_args(argv)
+    _hear()
     told = _done(step, arguments)
     line = json.dumps(told, default=str)
     if arguments.report:
         Path(arguments.report).write_text(line, "utf-8")
     print(line, flush=True)
     return int(told["exit_code"])
+
+
+def _hear() -> None:
+    """Lets a log have what Sluice tells on the way, where the caller has not seen to that."""
+    log = logging.getLogger("sluice")
+    if not logging.getLogger().handlers and not log.handlers:
+        log.addHandler(logging.StreamHandler(sys.stdout))
+        log.setLevel(logging.INFO)
 
 
 def _done(step: Step, arguments: argparse.Namespace) -> dict[str, Any]:

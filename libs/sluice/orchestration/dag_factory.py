@@ -15,6 +15,7 @@ from airflow.sdk import DAG, TriggerRule
 from airflow.timetables.interval import CronDataIntervalTimetable
 from airflow.timetables.trigger import CronTriggerTimetable
 
+from sluice.orchestration.address import address
 from sluice.orchestration.alerts import failed
 from sluice.orchestration.assets import asset, whenever
 from sluice.orchestration.blueprint import Blueprint, Policy, Site, site
@@ -150,10 +151,11 @@ def _defaults(policy: Policy) -> dict[str, Any]:
 
 def _page(graph: TaskGraph) -> str:
     tables = [f"- `{table}` by `{task.id}`" for task in graph.tasks for table in task.tables]
-    return "\n".join((ADVICE, "", "**Tables**", "", *tables))
+    advice = ADVICE.format(report=address("/report/index.html"))
+    return "\n".join((advice, "", "**Tables**", "", *tables))
 
 
 ADVICE = """A backfill replaces what its intervals delivered, and the views follow.
 To correct days that ran already, choose **All Runs** in the backfill dialog:
 *Missing Runs*, its default, skips them. The tab **Sluice** shows the tables as they stand,
-the [quality report](/sluice/report/index.html) what was expected of them and what came."""
+the [quality report]({report}) what was expected of them and what came."""

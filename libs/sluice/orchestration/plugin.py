@@ -8,9 +8,9 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from sluice.orchestration.address import PREFIX, address
 from sluice.orchestration.deadlines import Due
 
-PREFIX = "/sluice"
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' "
     "stroke='{ink}' stroke-width='1.8' stroke-linecap='round'%3E"
@@ -35,10 +35,10 @@ class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
     name = "sluice"
     fastapi_apps = [{"app": Page(), "url_prefix": PREFIX, "name": "Sluice"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
-        {"name": "Sluice", "href": f"{PREFIX}/", "url_route": "sluice", **ICONS},
+        {"name": "Sluice", "href": address("/"), "url_route": "sluice", **ICONS},
         {
             "name": "Sluice",
-            "href": f"{PREFIX}/pipelines/{{DAG_ID}}",
+            "href": address("/pipelines/{DAG_ID}"),
             "url_route": "sluice_pipeline",
             "destination": "dag",
             **ICONS,

@@ -27,3 +27,4 @@ class Tally:
     rows: tuple[RowCounts, ...]
     observed: tuple[Any, ...]
     facts: Facts | None = None
+    bytes_aside: int = 0

@@ -69,7 +69,14 @@ class Gate:
         found += self._others(split)
         order = {id(e): nth for nth, e in enumerate(self.expectations)}
         outcomes = tuple(sorted(found, key=lambda o: order[id(o.expectation)]))
-        return Verdict(self.table, counts.read, counts.accepted, outcomes, counts.facts)
+        return Verdict(
+            self.table,
+            counts.read,
+            counts.accepted,
+            outcomes,
+            counts.facts,
+            bytes_aside=counts.bytes_aside,
+        )
 
     def _others(self, split: DataFrame) -> tuple[Outcome, ...]:
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))

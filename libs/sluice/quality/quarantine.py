@@ -10,8 +10,7 @@ import datetime as dt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.quality.sql import as_json
-from sluice.quality.tally import ACCEPTED, FILE, RAW, REASONS, visible
+from sluice.quality.tally import ACCEPTED, FILE, REASONS, whole
 
 SCHEMA = (
     "_sluice_interval TIMESTAMP, reason STRING, expectation STRING, raw STRING, file STRING,"
@@ -32,7 +31,7 @@ def rows(
         _timestamp(interval_start).alias("_sluice_interval"),
         _joined("reason").alias("reason"),
         _joined("expectation").alias("expectation"),
-        _raw(split).alias("raw"),
+        F.expr(whole(split)).alias("raw"),
         F.expr(FILE if FILE in split.columns else "CAST(NULL AS STRING)").alias("file"),
         F.lit(batch).cast("bigint").alias("batch"),
         F.lit(run).alias("run"),
@@ -50,8 +49,3 @@ def _timestamp(time: dt.datetime) -> Column:
 def _joined(field: str) -> Column:
     """All of a row's reasons; null where none has the field (a reader's reason is no rule's)."""
     return F.expr(f"nullif(array_join({REASONS}.{field}, '; '), '')")
-
-
-def _raw(split: DataFrame) -> Column:
-    whole = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
-    return F.expr(f"coalesce({RAW}, {whole})" if RAW in split.columns else whole)

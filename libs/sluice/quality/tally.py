@@ -37,6 +37,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
     aggregates = [
         "count(*) AS read",
         "count_if(_sluice_accepted) AS accepted",
+        f"sum(CASE WHEN NOT _sluice_accepted THEN octet_length({whole(split)}) END) AS bytes_aside",
         f"count_if({READABLE}) AS readable",
         *(a for i, rule in enumerate(suite.rows) for a in _counts(i, rule, row)),
         *(
@@ -52,12 +53,19 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         tuple(_row_counts(found, i, rule) for i, rule in enumerate(suite.rows)),
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
         None if key is None else _facts(found, visible(split)),
+        found["bytes_aside"] or 0,
     )
 
 
 def visible(rows: DataFrame) -> list[str]:
     """The columns that are the user's."""
     return [c for c in rows.columns if not c.startswith(HIDDEN)]
+
+
+def whole(split: DataFrame) -> str:
+    """SQL for a row as a text: what the reader kept of it, else JSON."""
+    parsed = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
+    return f"coalesce({RAW}, {parsed})" if RAW in split.columns else parsed
 
 
 def _fact_counts(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:

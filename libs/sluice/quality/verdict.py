@@ -18,6 +18,7 @@ class Verdict:
     outcomes: tuple[Outcome, ...]
     facts: Facts | None = None
     unusual: tuple[str, ...] = ()
+    bytes_aside: int = 0  # of text, if it is quarantined
 
     @property
     def rows_quarantined(self) -> int:

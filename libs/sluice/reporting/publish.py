@@ -5,7 +5,7 @@ object store it is written to `quality.reports` of the settings, below the proje
 expected over whole tables is checked first, as far as it takes no Spark.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from sluice.storage.lake import layout
 
 INTERVALS, QUARANTINE = "intervals", "quarantine"
 ASIDE = ("_sluice_interval", "reason", "raw", "file")
+OF_A_REASON = 5
 MOST_LOOKED_AT = 5_000  # rows in quarantine, to find the newest ones
 Row = Mapping[str, Any]
 
@@ -103,12 +104,21 @@ def _columns(project: Project, table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _aside(project: Project, table: Table) -> list[Row]:
-    """The newest rows in quarantine, as many as are shown."""
+    """The newest rows in quarantine, a few of each reason, as many as are shown."""
     try:
         stored = Snapshot.open(table.name, layout(project).uri(table.id, QUARANTINE))
     except NotBuilt:
         return []
     pages = Scan(stored).unordered(ASIDE, MOST_LOOKED_AT)
     rows = [row for page in pages for row in page.to_pylist()]
-    newest = sorted(rows, key=lambda row: row["_sluice_interval"], reverse=True)
-    return list(newest[: project.quality.samples])
+    newest_first = sorted(rows, key=lambda row: row["_sluice_interval"], reverse=True)
+    return list(_of_each_reason(newest_first))[: project.quality.samples]
+
+
+def _of_each_reason(rows: Iterable[Row]) -> Iterator[Row]:
+    """A few rows of each, so that a reason of many rows hides no other."""
+    seen: Counter[str] = Counter()
+    for row in rows:
+        seen[row["reason"]] += 1
+        if seen[row["reason"]] <= OF_A_REASON:
+            yield row

@@ -23,13 +23,12 @@ FEW_ROWS, FEW_BYTES = 10_000, 64_000_000
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a batch is identified by in results and quarantine, and the size of its files."""
+    """What a batch is identified by in results and quarantine."""
 
     run: str
     batch: int
     start: datetime | None
     end: datetime | None
-    bytes: int = 0
 
     @property
     def within(self) -> str:
@@ -54,7 +53,7 @@ def set_aside(
         run=delivered.run,
         quarantined_at=datetime.now(UTC),
     )
-    if verdict.rows_quarantined <= FEW_ROWS and delivered.bytes <= FEW_BYTES:
+    if verdict.rows_quarantined <= FEW_ROWS and verdict.bytes_aside <= FEW_BYTES:
         replace_rows(uri, bad.toArrow(), delivered.within)
     else:
         create_empty(uri, bad.limit(0).toArrow().schema)

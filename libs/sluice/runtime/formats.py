@@ -19,6 +19,7 @@ from sluice.runtime.filehead import NANOS, VOID, FileHead
 from sluice.specs.types import head
 
 CSV_DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
+JSON_DEFAULTS = {"enableDateTimeParsingFallback": "false"}  # which takes "1" for 1970-01-02
 TEXTS = "_sluice_texts"
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
 FORMATTED = {
@@ -37,7 +38,7 @@ Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     if not heads:
         return
-    reader = session.read.format("json").options(**{**spec.options, **KEPT})
+    reader = session.read.format("json").options(**{**JSON_DEFAULTS, **spec.options, **KEPT})
     rows = reader.schema(f"{ddl(spec)}, {RAW} STRING").load(_uris(heads))
     known = rows.selectExpr("*", *METADATA, f"{_as_texts(spec)} AS {TEXTS}")
     yield converted(known, spec, reason=_not_json(spec), is_text=True)

@@ -118,7 +118,7 @@ def _replace(
     with clock.phase("session"):
         session = spark.tune(small=delivery.bytes < LARGE_BYTES)
     span = delivery.interval
-    batch = Delivered(position.run, position.batch, span.start, span.end, delivery.bytes)
+    batch = Delivered(position.run, position.batch, span.start, span.end)
     with clock.phase("read"):
         found = Arrived(delivery, Reading(arrived)) if arrived is not None else None
         found = found or arriving(session, delivery, before)

@@ -126,7 +126,7 @@ def load_as(
     with clock.phase("read"):
         rows = read(session, _resolved(project, found), found.files)
         reading = judged(Reading(rows.rows, (*warnings, *rows.warnings)), spec)
-    identity = Delivered(run.id, position.batch, None, None, found.bytes)
+    identity = Delivered(run.id, position.batch, None, None)
     with clock.timed("check", gated(project, found.table, reading.rows, identity)) as passed:
         size = FeedSize(found.bytes, len(found.files), passed.verdict.rows_read)
         target = Target(found.uri, found.table.key, before, size, keeps_position=False)

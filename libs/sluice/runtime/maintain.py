@@ -13,11 +13,15 @@ from datetime import UTC, datetime
 from sluice.operators.order import Direction
 from sluice.operators.retention import first_visible
 from sluice.operators.window_store import PART, WindowStoreRows
+from sluice.quality import facts
+from sluice.runtime.aside import QUARANTINE
+from sluice.runtime.delivery import INTERVALS
 from sluice.runtime.guard import oldest_named
 from sluice.runtime.nodes import DELIVERIES, Node, internal, nodes_of
 from sluice.runtime.session import Spark
 from sluice.specs.project import Project
 from sluice.specs.table import Table
+from sluice.storage.arrow import clean_rows
 from sluice.storage.filing import Slice, files_for, is_in_order
 from sluice.storage.lake import layout
 from sluice.storage.maintenance import Filing
@@ -39,8 +43,10 @@ class Upkeep:
 
 def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Upkeep]:
     """All that is due in these tables and in those behind them. Changes no row that is visible."""
+    tables = list(tables)
     every = [kept for table in tables for kept in kept_in(table, project)]
-    return [upkeep for kept in every for upkeep in _done(kept, spark, project)]
+    done = [upkeep for kept in every for upkeep in _done(kept, spark, project)]
+    return [*done, *(upkeep for table in tables for upkeep in _of_notes(table, project))]
 
 
 def tidy(spark: Spark, project: Project, node: Node) -> None:
@@ -103,6 +109,15 @@ def _kept(
     store = node.operator if node and isinstance(node.operator, WindowStoreRows) else None
     shown = tuple(d for d in order if not d.column.startswith("_sluice_i"))
     return Kept(table_id, layout(project).uri(table_id), shown and order, store)
+
+
+def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
+    """What is noted of deliveries, in small tables without a position."""
+    if table.kind not in ("source", "dimension"):
+        return
+    for suffix in (facts.SUFFIX, INTERVALS, QUARANTINE):
+        if files := clean_rows(layout(project).uri(table.id, suffix), MANY_FILES):
+            yield Upkeep(internal(table.id, suffix), "vacuum", files)
 
 
 def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:

@@ -1,11 +1,23 @@
-"""How far a long computation is: a line every half minute, for those who read a task's log."""
+"""How far a long computation is: a line every half minute, for those who read a task's log.
 
+A Spark Connect server tells its clients; a Spark of one's own is asked. Commands, which draw their
+own progress, leave these lines unheard. Where Spark shows pages of its own, the log says where.
+"""
+
+import logging
 import time
-from typing import Any
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.connect.shell.progress import ProgressHandler
 
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
 EVERY = 30.0
+UI_PORT = "4040"
+log = logging.getLogger(__name__)
 
 
 class Progress(ProgressHandler):
@@ -24,11 +36,48 @@ class Progress(ProgressHandler):
             self._operation, self._told = operation_id, now
         if stages and not done and now - self._told >= EVERY:
             self._told = now
-            print(_line(stages, inflight_tasks), flush=True)
+            finished = sum(stage.num_completed_tasks for stage in stages)
+            known = sum(stage.num_tasks for stage in stages)
+            read = sum(stage.num_bytes_read for stage in stages) / 1e6
+            _tell(finished, known, inflight_tasks, f", {read:,.0f} MB read")
 
 
-def _line(stages: Any, running: int) -> str:
-    done = sum(stage.num_completed_tasks for stage in stages)
-    known = sum(stage.num_tasks for stage in stages)
-    read = sum(stage.num_bytes_read for stage in stages) / 1e6
-    return f"so far {done} of {known} Spark tasks done, {running} running, {read:,.0f} MB read"
+def watch(context: "SparkContext") -> Event:
+    """Says now and then how far this process's own Spark is; set the event to end that."""
+    ended = Event()
+    Thread(target=_watch, args=(context, ended), name="progress", daemon=True).start()
+    return ended
+
+
+def say_where(session: "SparkSession", *, is_remote: bool) -> None:
+    """The address of Spark's own pages, if it has any."""
+    if not is_remote:
+        url = session.sparkContext.uiWebUrl
+    elif session.conf.get("spark.ui.enabled", "true") == "true":
+        host = session.conf.get("spark.driver.host", "localhost")
+        url = f"http://{host}:{session.conf.get('spark.ui.port', UI_PORT)}"
+    else:
+        url = None
+    if url:
+        log.info("Spark's own pages: %s", url)
+
+
+def _watch(context: "SparkContext", ended: Event) -> None:
+    """A job is told of if it lasted from one look to the next."""
+    tracker, before = context.statusTracker(), frozenset[int]()
+    while not ended.wait(EVERY):
+        try:
+            jobs = frozenset(tracker.getActiveJobsIds())
+            found = [tracker.getStageInfo(nth) for nth in tracker.getActiveStageIds()]
+        except Exception:  # noqa: BLE001 Spark has ended, which is told elsewhere
+            return
+        stages = [stage for stage in found if stage]
+        if stages and jobs & before:
+            finished = sum(stage.numCompletedTasks for stage in stages)
+            running = sum(stage.numActiveTasks for stage in stages)
+            _tell(finished, sum(stage.numTasks for stage in stages), running)
+        before = jobs
+
+
+def _tell(finished: int, known: int, running: int, more: str = "") -> None:
+    log.info("so far %s of %s Spark tasks done, %s running%s", finished, known, running, more)

@@ -1,12 +1,13 @@
 """Reading again what lies in quarantine, after an expectation or a file was mended.
 
 An interval is read whole, as at its first delivery: rows that are good now are added, rows that are
-still bad stay aside, and the others, being what they were, change nothing. Safe to repeat and to
-interrupt: the quarantine itself, replaced only when its interval was read, says what is to be done.
+still bad stay aside, and the others, being what they were, change nothing. Of a stream the
+micro-batches are, whose files or rows are kept among its arrivals. Safe to repeat and to interrupt:
+the quarantine itself, replaced only when its interval was read, says what is to be done.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sluice.errors import UsageError
 from sluice.runtime.aside import QUARANTINE
@@ -15,11 +16,11 @@ from sluice.runtime.ingest import INTERVALS, ingest
 from sluice.runtime.load import WHOLE, load
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.runtime.stream import is_stream, replay_stream
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import NotBuilt, Snapshot
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries, withdraw
 from sluice.storage.lake import layout
@@ -38,12 +39,13 @@ def to_replay(
         raise UsageError(
             f"{table.id} is a {table.kind}: only sources and dimensions set rows aside"
         )
-    if isinstance(table.spec, Source) and table.spec.delivery == "stream":
-        raise UsageError(f"{table.id} is a stream: what it has read can't be read again")
     starts = _quarantined(project, table)
     if table.kind == "dimension":
         return [WHOLE] if starts else []
-    found = (_interval(project, table, moment) for moment in starts)
+    if is_stream(table):
+        found = (Interval(moment, moment + timedelta(microseconds=1)) for moment in starts)
+    else:
+        found = (_interval(project, table, moment) for moment in starts)
     return [i for i in found if (not start or i.start >= start) and (not end or i.end <= end)]
 
 
@@ -52,6 +54,9 @@ def replay(
 ) -> Iterator[BatchReport]:
     """Read those intervals again, whether or not their files have changed."""
     uri = layout(project).uri(table.id, INTERVALS)
+    if is_stream(table):
+        yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
+        return
     for interval in intervals:
         withdraw(uri, interval)
         if table.kind == "dimension":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment, java_home
-from sluice.runtime.progress import Progress
+from sluice.runtime.progress import Progress, say_where, watch
 from sluice.runtime.starting import check_server, hush, lasting, started
 from sluice.specs.project import SparkSettings
 
@@ -82,8 +82,11 @@ class Spark:
         )
         for name, value in RUNTIME_CONF.items():
             session.conf.set(name, value)
-        if _remote(self.settings):
+        is_remote = _remote(self.settings) is not None
+        if is_remote:
             session.registerProgressHandler(Progress())
+        if first is None:
+            say_where(session, is_remote=is_remote)
         return session
 
     def sibling(self) -> "Spark":
@@ -146,7 +149,9 @@ def open_session(settings: SparkSettings) -> "SparkSession":
     builder = SparkSession.Builder().appName("sluice")
     for name, value in local_conf(settings).items():
         builder = builder.config(name, value)
-    return started(builder.getOrCreate, java)
+    session = started(builder.getOrCreate, java)
+    watch(session.sparkContext)
+    return session
 
 
 def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkSession":

@@ -6,14 +6,14 @@ that it reflects, and the next run goes on from there. Nothing is read twice, no
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.errors import HistoryLost
+from sluice.errors import HistoryLost, UsageError
 from sluice.operators.operator import union
 from sluice.quality.sql import text
 from sluice.quality.tally import FILE, RAW
@@ -29,6 +29,7 @@ from sluice.runtime.delivery import (
     stored_as,
 )
 from sluice.runtime.evolution import grow
+from sluice.runtime.formats import JSON_DEFAULTS
 from sluice.runtime.ingest import check_source, replace_interval, unchanged
 from sluice.runtime.nodes import internal
 from sluice.runtime.report import BatchReport
@@ -41,7 +42,7 @@ from sluice.storage import landing
 from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile
 from sluice.storage.position import Head, Pin, head
-from sluice.storage.table import check_feed, feed
+from sluice.storage.table import check_feed, feed, snapshot
 
 
 def is_stream(table: Table) -> bool:
@@ -53,10 +54,8 @@ def ingest_stream(
     spark: Spark, project: Project, table: Table, run: Run
 ) -> tuple[BatchReport, ...]:
     """Deliver what has arrived. Safe to repeat; where nothing has, nothing is committed."""
-    spec, lake = table.spec, layout(project)
-    assert isinstance(spec, Source)
-    path = project.resolve(spec.path) if spec.path else ""
-    stream = Stream.of(table, spec, path, lake)
+    stream, lake = _stream(project, table), layout(project)
+    spec, path = stream.spec, stream.path
     target = stored_as(table, spec)
     check_source(project, table, head(lake.uri(target)))
     warnings = stream.check()
@@ -92,12 +91,64 @@ def _deliver(
     check_feed(stream.uri, name, target, after, now.version)
     session = spark.tune(small=True)
     rows = feed(session, stream.uri, after, now.version).where("_change_type = 'insert'")
-    of_files = stream.spec.format in FILES
-    for arrival in _arrivals_of_files(rows) if of_files else _arrivals_of_rows(rows):
+    for arrival in _arrivals(stream, rows):
         delivery = _delivery(project, stream, target, arrival)
         pin = {name: Pin(now.table, arrival.version)}
-        arrived = None if of_files else _judged_rows(session, stream, rows, delivery)
+        arrived = _judged_rows(session, stream, rows, delivery)
         yield replace_interval(spark, project, delivery, run, arrived=arrived, inputs=pin)
+
+
+def replay_stream(
+    spark: Spark, project: Project, table: Table, moments: Collection[datetime], run: Run
+) -> tuple[BatchReport, ...]:
+    """Judge again what came in the micro-batches of those moments. Safe to repeat.
+
+    Raises UsageError if a file of them is not there any more: its good rows would go, too.
+    """
+    stream, target = _stream(project, table), stored_as(table, table.spec)  # type: ignore[arg-type]
+    now, before = head(stream.uri), head(layout(project).uri(target))
+    if now is None or before is None or before.position is None:
+        return ()
+    session, inputs = spark.tune(small=True), before.position.inputs
+    rows = snapshot(session, stream.uri, now.version).where(F.col(ARRIVED).isin(list(moments)))
+    rows = rows.withColumn("_commit_version", F.lit(now.version))
+    arrivals = _as_now(stream, list(_arrivals(stream, rows)))
+    deliveries = [_delivery(project, stream, target, arrival) for arrival in arrivals]
+    reports = [
+        replace_interval(
+            *(spark, project, d, run), arrived=_judged_rows(session, stream, rows, d), inputs=inputs
+        )
+        for d in deliveries
+    ]
+    if keeps_deliveries(stream.spec):
+        reports += advance(spark, project, grow(project, table), run)
+    return tuple(reports)
+
+
+def _stream(project: Project, table: Table) -> Stream:
+    spec = table.spec
+    assert isinstance(spec, Source)
+    path = project.resolve(spec.path) if spec.path else ""
+    return Stream.of(table, spec, path, layout(project))
+
+
+def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
+    """With their files as they are now, which is not as they came."""
+    listed = landing.list_files(stream.path) if stream.spec.format in FILES else ()
+    there = {file.uri: file for file in listed}
+    gone = [f.uri for a in arrivals for f in a.files if f.uri not in there]
+    if gone:
+        raise UsageError(
+            f"{stream.table.id}: {', '.join(gone)} came together with what is in quarantine, and is"
+            " not there any more",
+            hint="bring the files of that time back: they are read again together",
+        )
+    return [replace(a, files=tuple(there[f.uri] for f in a.files)) for a in arrivals]
+
+
+def _arrivals(stream: Stream, rows: DataFrame) -> Iterator[_Arrival]:
+    of_files = stream.spec.format in FILES
+    return _arrivals_of_files(rows) if of_files else _arrivals_of_rows(rows)
 
 
 def _reflected(before: Head | None, target: str, name: str, now: Head | None) -> int:
@@ -144,8 +195,10 @@ def _delivery(project: Project, stream: Stream, target: str, arrival: _Arrival) 
 
 def _judged_rows(
     session: SparkSession, stream: Stream, rows: DataFrame, delivery: Delivery
-) -> DataFrame:
-    """A micro-batch's rows, where they were kept themselves."""
+) -> DataFrame | None:
+    """A micro-batch's rows, where they were kept themselves; None where their files were."""
+    if stream.spec.format in FILES:
+        return None
     own = rows.where(F.col(ARRIVED) == F.lit(delivery.interval.start))
     read = messages(own, stream.spec) if stream.spec.format == "kafka" else _of_table(own, stream)
     return judged(union([empty(session, stream.spec), read]), delivery)
@@ -164,7 +217,8 @@ def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
 def messages(rows: DataFrame, spec: Source) -> DataFrame:
     """Kafka's messages, each an object in JSON; its place is its partition and offset."""
     schema = text(f"{ddl(spec)}, {RAW} STRING")
-    options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{RAW}')"
+    given = {**JSON_DEFAULTS, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
+    options = f"map({', '.join(text(part) for pair in given.items() for part in pair)})"
     place = f"partition AS {BLOCK}", f"offset AS {ROW}"
     parsed = rows.selectExpr(
         f"from_json(value, {schema}, {options}) AS v", f"topic AS {FILE}", *place, "value"

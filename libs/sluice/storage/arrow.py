@@ -4,10 +4,12 @@ They have no position. Two writers at once take turns; one that is always late r
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from sluice.errors import LostRace
 from sluice.storage.conflicts import lost_race_of
@@ -72,6 +74,26 @@ def tidy_rows(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None
     """Put a table of `many` files or more together in one, of the rows that `keep` chooses."""
     if DeltaTable.is_deltatable(uri):
         _in_turn(uri, lambda: _tidy(uri, many, keep))
+
+
+def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
+    """Put many files together, and delete those that nothing of these last hours reads; how many.
+
+    Entries of the log that are older than its retention go, too. Nothing of it is done if somebody
+    writes meanwhile.
+    """
+    if not DeltaTable.is_deltatable(uri):
+        return 0
+    with suppress(DeltaError):
+        table = DeltaTable(uri)
+        if len(table.file_uris()) >= many:
+            table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
+        if gone := table.vacuum(hours, enforce_retention_duration=False, full=True):
+            table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+            table.create_checkpoint()
+            table.cleanup_metadata()
+        return len(gone)
+    return 0
 
 
 def _tidy(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:

@@ -3,7 +3,7 @@
 One small table a source, `<source>__intervals`. What is noted there of an interval is withdrawn
 before the source's own commit and noted anew after it: if a crash comes in between, the interval
 counts as not delivered, is read once more, and nothing changes. Never does a note outlive the rows
-that it speaks of.
+that it speaks of. Each is a file of its own until there are MANY_FILES; then they are made one.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ from deltalake import DeltaTable
 
 from sluice.errors import UsageError
 from sluice.specs.interval import Interval
-from sluice.storage.arrow import replace_rows
+from sluice.storage.arrow import replace_rows, tidy_rows
 from sluice.storage.failpoint import passing
 
+MANY_FILES = 32  # as many as are read to know what was delivered
 _TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
@@ -111,6 +112,7 @@ def record(uri: str, delivery: Delivery) -> None:
     rows, inside = pa.Table.from_pylist([row], schema=SCHEMA), _inside(delivery.interval)
     replace_rows(uri, rows, inside, unless=f"{inside} AND batch > {delivery.batch}")
     passing("recorded", uri)
+    tidy_rows(uri, MANY_FILES, lambda known: known)
 
 
 def _inside(interval: Interval) -> str:

@@ -1,0 +1,13 @@
+"""Where Sluice's pages are in Airflow's UI, which may itself be below a path of its host."""
+
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+
+PREFIX = "/sluice"
+
+
+def address(page: str) -> str:
+    """The absolute path of a page, for a link."""
+    root = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+    return f"{root}{PREFIX}{page}"

@@ -1,0 +1,39 @@
+"""Keeps a program running: `python keep.py COMMAND...` starts it again when it has ended.
+
+One that ends within ten seconds of its start is not helped by another: its exit code is handed on.
+Being told to end, it ends the program first.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+LEAST = 10.0
+PAUSE = 1.0
+
+
+def main(command: Sequence[str]) -> int:
+    """The exit code of a program that can't be kept running."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    while True:
+        began = time.monotonic()
+        code = _run(command)
+        if time.monotonic() - began < LEAST:
+            return code
+        print(f"{command[0]} ended with {code} and is started again", flush=True)
+        time.sleep(PAUSE)  # or be told to end, like the program
+
+
+def _run(command: Sequence[str]) -> int:
+    with subprocess.Popen(command) as program:
+        try:
+            return program.wait()
+        except BaseException:
+            program.terminate()
+            raise
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
