@@ -8,7 +8,8 @@ names and no file of this package changes.
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -87,21 +88,22 @@ def check(config: Path) -> None:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A site, and the state that it belongs to."""
+    """A site, and the state that it belongs to; of variables, which may be secrets, digests."""
 
     state: str
+    salt: str
     environ: dict[str, str | None]
     site: Site
 
 
 @dataclass(frozen=True)
 class _Noting(Mapping[str, str]):
-    """The environment; notes which variables were asked for, and what they were."""
+    """The environment; notes which variables were asked for."""
 
-    asked: dict[str, str | None] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
 
     def __getitem__(self, name: str) -> str:
-        self.asked[name] = os.environ.get(name)
+        self.asked.add(name)
         return os.environ[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -118,18 +120,27 @@ def _folder() -> Path:
 def _kept(file: Path, state: str) -> Site | None:
     with suppress(OSError, ValueError):
         found = TypeAdapter(_Kept).validate_json(file.read_bytes())
-        is_same = all(os.environ.get(name) == value for name, value in found.environ.items())
+        is_same = found.environ == _digests(found.environ, found.salt)
         return found.site if found.state == state and is_same else None
     return None
+
+
+def _digests(names: Iterable[str], salt: str) -> dict[str, str | None]:
+    """What those variables of the environment are now, unreadably."""
+    values = ((name, os.environ.get(name)) for name in names)
+    key = bytes.fromhex(salt)
+    return {n: v and hashlib.blake2b(v.encode(), key=key).hexdigest() for n, v in values}
 
 
 def _made(config: Path, file: Path, state: str) -> Site:
     environ = _Noting()
     made = _site(*loaded(config, environ))
-    text = TypeAdapter(_Kept).dump_json(_Kept(state, environ.asked, made))
+    salt = secrets.token_hex()
+    text = TypeAdapter(_Kept).dump_json(_Kept(state, salt, _digests(environ.asked, salt), made))
     with suppress(OSError):  # a folder that can't be written costs time, not more
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_suffix(f".{os.getpid()}")
+        draft.touch(mode=0o600)
         draft.write_bytes(text)
         draft.replace(file)
     return made

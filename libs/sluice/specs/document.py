@@ -26,6 +26,7 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # What the library raises for text that its grammar did not foresee: a mapping as a key, say.
 FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError)
 MOST_NODES = 200_000
+TELLING = 4  # characters: what is shorter is no secret, and part of many a word
 
 
 class _Constructor(RoundTripConstructor):
@@ -49,13 +50,24 @@ class BrokenDocument(ValueError):
 
 @dataclass
 class Document:
-    """The data of one file, the line of each place in it, and of its variables; what is wrong."""
+    """The data of one file, the line of each place in it; what is wrong; its variables.
+
+    `variables`: the places that name one; `values`: what the environment has for them.
+    """
 
     path: str
     data: dict[str, Any] = field(default_factory=dict)
     lines: dict[Where, int] = field(default_factory=dict)
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
     variables: set[Where] = field(default_factory=set)
+    values: dict[str, str] = field(default_factory=dict)
+
+    def without_values(self, text: str) -> str:
+        """A message with the names of environment variables in place of what they hold."""
+        for name, value in self.values.items():
+            if len(value) >= TELLING:
+                text = text.replace(value, f"${{{name}}}")
+        return text
 
     def at(self, where: Where) -> Any:
         """The data at that place, which exists."""
@@ -145,6 +157,8 @@ class _Reader:
     def _variable(self, match: re.Match[str], where: Where) -> str:
         name, default = match[1], match[2]
         self.document.variables.add(where)
+        if name in self.environ:
+            self.document.values[name] = self.environ[name]
         if name in self.environ or default is not None:
             return self.environ.get(name) or default or ""
         guess = near(name, self.environ)
