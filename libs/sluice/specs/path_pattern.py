@@ -7,7 +7,7 @@ from sluice.specs.interval import Interval
 from sluice.specs.names import unknown
 
 PLACEHOLDERS = ("interval_start", "interval_end")
-CODES = frozenset("YymdHMSjGVufWU%")
+CODES = frozenset("YymdHMSjGVufWUz%")
 
 
 def check_pattern(path: str) -> None:

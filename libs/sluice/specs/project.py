@@ -17,6 +17,7 @@ from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
 from sluice.specs.names import Name
 from sluice.specs.names_elsewhere import check_compared, check_modules
+from sluice.specs.own_paths import same_path
 from sluice.specs.reading import Reading, find_files, read_file, read_tables
 from sluice.specs.resolution.scope import Review
 from sluice.specs.settings import AirflowSettings, QualitySettings, SparkSettings
@@ -183,8 +184,22 @@ def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) ->
             at = ("start_date",) if "start_date" in reading.header else ()
             missing = "`start_date` is missing: the first interval's start"
             mistakes.add(reading.document, at, missing)
+        _check_paths(pipeline, reading, mistakes)
         return
     for source in pipeline.sources.values():
         if source.delivery == "interval":
             message = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
             mistakes.add(reading.document, ("sources", source.name), message)
+
+
+def _check_paths(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+    for source in pipeline.sources.values():
+        if source.key or not source.has_pattern:
+            continue
+        if same := same_path(source.path, pipeline.schedule):
+            message = (
+                f"{same[0]} and {same[1]} have the same path, so their rows would count twice; "
+                "tell them apart, by %H, or by %z where clocks are set back; or give the source a "
+                "`key`"
+            )
+            mistakes.add(reading.document, ("sources", source.name, "path"), message)
