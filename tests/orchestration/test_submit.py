@@ -51,8 +51,9 @@ def task_of(config: Path) -> SubmittedJob:
 
 def context(day: Interval) -> dict[str, Any]:
     """What Airflow hands to a task, as far as it is looked at."""
-    run = SimpleNamespace(data_interval_start=day.start, data_interval_end=day.end)
-    ti = SimpleNamespace(xcom_pull=lambda **_: [])
+    bounds = {"data_interval_start": day.start, "data_interval_end": day.end}
+    run = SimpleNamespace(**bounds, start_date=day.end)
+    ti = SimpleNamespace(xcom_pull=lambda **_: [], xcom_push=lambda *_: None)
     return {"run_id": "r1", "dag_run": run, "ti": ti, "outlet_events": Events()}
 
 
