@@ -6,7 +6,7 @@ SETUP := .venv/.ready
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test check lint types contracts format up down lock clean
+.PHONY: help setup demo demo-year test soak check lint types contracts format up down lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+soak: $(SETUP) ## kill runs of random histories for an hour (make soak ARGS="--minutes 10 --seed 7")
+	@$(PY) -m tests.crash.soak $(ARGS)
 
 check: lint types contracts test ## format, lint, types, import contracts, tests
 

@@ -20,6 +20,12 @@ def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
                 hint=f"`sluice verify {table.id}` shows them; keep that, then `sluice rebuild "
                 f"{table.id}`",
             )
+        if verdict.faults:
+            raise Differs(
+                f"{verdict.table} at version {verdict.version}: {verdict.faults[0]}",
+                hint=f"`sluice verify {table.id}` tells all; keep that, then `sluice rebuild "
+                f"{table.id}`",
+            )
         yield verdict
 
 

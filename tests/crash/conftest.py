@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.crash.bazaar import Bazaar
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.crash.worker import MARK
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
+LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass
@@ -35,7 +38,11 @@ class Worker:
     def start(cls, folder: Path) -> "Worker":
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(ROOT / "tests" / "crash" / "worker.py"), str(folder)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)])}
+        environment = {
+            **os.environ,
+            "JDK_JAVA_OPTIONS": LEAN,
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)]),
+        }
         with (folder / "stderr").open("w") as log:
             process = subprocess.Popen(
                 command,
@@ -50,12 +57,11 @@ class Worker:
         return cls(process)
 
     def tell(
-        self, shop: Shop, interval: Interval, *, failpoint: str = "", what: str = "run"
+        self, shop: Shop | Bazaar, *intervals: Interval, failpoint: str = "", what: str = "run"
     ) -> None:
-        bounds = [interval.start.isoformat(), interval.end.isoformat()]
         told = {
             "config": str(shop.config),
-            "interval": bounds,
+            "intervals": [(i.start.isoformat(), i.end.isoformat()) for i in intervals],
             "failpoint": failpoint,
             "what": what,
         }
@@ -73,14 +79,21 @@ class Worker:
         return None
 
     def wait_until_stopped(self) -> None:
-        deadline = time.monotonic() + 120
+        if not self.stops_within(120):
+            pytest.fail("it passed the place where it was to stop")
+
+    def stops_within(self, seconds: float) -> bool:
+        """Whether it stops before it answers, or at all."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)
             if pid:
                 assert os.WIFSTOPPED(status)
-                return
-            time.sleep(0.05)
-        pytest.fail("it passed the place where it was to stop")
+                return True
+            if select.select([self.process.stdout], [], [], 0.05)[0]:
+                return False
+        return False
 
     def resume(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)

@@ -1,6 +1,5 @@
 """A small pipeline, and what a lake must look like after it ran: whatever happened on the way."""
 
-import itertools
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -11,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from tests.support.lake import counted, folded, frozen
+from tests.support.lake import counted, frozen
 
+from sluice.runtime.invariants import faults
 from sluice.runtime.run import run
 from sluice.runtime.session import Spark
 from sluice.specs import load
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.storage.lake import layout
-from sluice.storage.log import Log
 from sluice.storage.position import positions
 
 PIPELINE = """
@@ -138,27 +137,14 @@ class Shop:
 
     def check(self) -> None:
         """What holds of every lake, also of one that a crash has left."""
+        project = self.project
+        for table in project.graph.tables.values():
+            found = faults(project, table)
+            assert not any(found.values()), found
         for name in POSITIONED:
-            if not DeltaTable.is_deltatable(self.uri(name)):
-                continue
-            assert folded(self.feed(name)) == counted(
-                DeltaTable(self.uri(name)).to_pyarrow_table().to_pylist()
-            ), f"{name}: its feed does not amount to its rows"
-            check_positions(self.uri(name))
-
-
-def check_positions(uri: str) -> None:
-    """Every commit has a position; batches and versions read only ever go up."""
-    found = sorted(positions(uri), key=lambda item: item[0])
-    assert [version for version, _ in found] == list(range(len(found)))
-    batches = [position.batch for _, position in found]
-    assert batches == sorted(set(batches)), f"{uri}: a batch was committed twice"
-    log = Log(uri)
-    for (_, before), (version, position) in itertools.pairwise(found):
-        assert position.after == version - 1
-        assert log.changes_data(version) == (position.unchanged_since is None)
-        for name, pin in before.inputs.items():
-            assert position.inputs[name].version >= pin.version, f"{uri}: {name} went back"
+            if DeltaTable.is_deltatable(self.uri(name)):
+                every = DeltaTable(self.uri(name)).version() + 1
+                assert len(positions(self.uri(name))) == every, f"{name}: who has committed there?"
 
 
 def quoted(text: str | None) -> str:

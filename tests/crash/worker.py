@@ -8,14 +8,16 @@ import json
 import os
 import sys
 import traceback
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from sluice.runtime.batch import Run
 from sluice.runtime.ingest import ingest
+from sluice.runtime.maintain import maintain
+from sluice.runtime.report import BatchReport
 from sluice.runtime.run import run
 from sluice.runtime.session import Spark
+from sluice.runtime.verify import verify
 from sluice.specs import load
 from sluice.specs.interval import Interval
 from sluice.specs.settings import SparkSettings
@@ -33,20 +35,27 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
     """Outcomes of the batches, as `table outcome`."""
     project = load(Path(told["config"]))
     spark.settings = project.spark
-    interval = Interval(*(datetime.fromisoformat(t) for t in told["interval"]))
-    if told["what"] == "ingest":
-        table = project.graph.table("sales")
-        reports = list(ingest(spark, project, table, interval, Run("worker")))
-    else:
-        reports = []
-        run(spark, project, project.pipelines["shop"], [interval], on_step=reports.append)
+    tables = project.graph.tables.values()
+    intervals = [Interval.parse(*bounds) for bounds in told["intervals"]]
+    reports: list[BatchReport] = []
+    match told["what"]:
+        case "ingest":
+            sales = project.graph.table("sales")
+            reports += ingest(spark, project, sales, intervals[0], Run("worker"))
+        case "maintain":
+            return [f"{u.table} {u.done}" for u in maintain(spark, project, tables)]
+        case "verify":
+            built = (t for t in tables if t.is_stored)
+            verdicts = [v for table in built for v in verify(spark, project, table)]
+            return [f"{v.table} differs: {v.differences[:3]}" for v in verdicts if not v.is_equal]
+        case _:
+            run(spark, project, project.pipelines["shop"], intervals, on_step=reports.append)
     return [f"{report.table} {report.outcome}" for report in reports]
 
 
 def main(folder: str) -> None:
     conf = {
         "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": f"{folder}/local",
     }

@@ -46,7 +46,11 @@ def plan(table: str | None, format_: Format, config: str) -> None:
 @format_option
 @config_option
 def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
-    """Recompute VIEWS (or all) at the versions they reflect and compare. Exit 1 if one differs."""
+    """Recompute VIEWS (or all) at the versions they reflect and compare. Exit 1 if one differs.
+
+    Of every table, sources too: its change feed adds up to its rows, the versions that it read
+    never went back, and what was read of each delivery was accepted or set aside.
+    """
     project = load_project(config)
     tables = [project.graph.table(name) for name in views] or _computed(project)
 
@@ -55,7 +59,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 
     verdicts = with_spark(project.spark, work)
     _show_verdicts(verdicts, format_)
-    if not all(verdict.is_equal for verdict in verdicts):
+    if not all(verdict.is_sound for verdict in verdicts):
         raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
 
 
@@ -101,11 +105,11 @@ def _row(step: Step) -> tuple[object, ...]:
 
 
 def _computed(project: Project) -> list[Table]:
-    """The tables that are a query over others, and have been built."""
+    """The tables that have been built, if there is one among them that is a query over others."""
     lake = layout(project)
-    tables = project.graph.tables.values()
-    found = [t for t in tables if nodes_of(t, project.graph) and exists(lake.uri(t.id))]
-    if not found:
+    stored = (t for t in project.graph.tables.values() if t.is_stored)
+    found = [t for t in stored if exists(lake.uri(t.id))]
+    if not any(nodes_of(t, project.graph) for t in found):
         raise UsageError(
             f"there is nothing to verify: no view has been built in {lake.root}",
             hint="`sluice run PIPELINE` builds them; is this the lake that you mean?",
@@ -120,6 +124,8 @@ def _show_verdicts(verdicts: Iterable[Verdict], format_: Format) -> None:
         return
     print_table(VERDICT_COLUMNS, [_verdict_row(v) for v in found])
     for verdict in found:
+        for fault in verdict.faults:
+            click.echo(f"{verdict.table}: {fault}")
         if not verdict.is_equal:
             click.echo(f"{verdict.table}: rows that differ from the recompute")
             columns = list(verdict.differences[0])
@@ -127,5 +133,5 @@ def _show_verdicts(verdicts: Iterable[Verdict], format_: Format) -> None:
 
 
 def _verdict_row(v: Verdict) -> tuple[object, ...]:
-    verdict = "equal" if v.is_equal else "DIFFERS"
+    verdict = ("equal" if v.is_sound else "FAULTY") if v.is_equal else "DIFFERS"
     return (v.table, v.version, v.rows, verdict, v.missing, v.extra, v.different)

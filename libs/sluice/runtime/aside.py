@@ -13,6 +13,7 @@ from sluice.quality.verdict import Verdict
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.arrow import count_rows, create_empty, delete_rows, replace_rows
+from sluice.storage.failpoint import passing
 from sluice.storage.lake import layout
 from sluice.storage.table import replace_where
 
@@ -45,6 +46,7 @@ def set_aside(
     uri = layout(project).uri(table.id, QUARANTINE)
     if not verdict.rows_quarantined:
         delete_rows(uri, delivered.within)
+        passing("aside", table.id)
         return
     bad = quarantine.rows(
         split,
@@ -58,6 +60,7 @@ def set_aside(
     else:
         create_empty(uri, bad.limit(0).toArrow().schema)
         replace_where(uri, bad, delivered.within)
+    passing("aside", table.id)
     _check_balance(verdict, count_rows(uri, delivered.within))
 
 

@@ -1,5 +1,7 @@
 """Proof on demand: a view recomputed at the versions in its position, and compared with its rows.
 
+Of every table, the invariants of its log, feed and deliveries are checked as well.
+
 The recompute uses the same defining query as the batches, over whole inputs. A lookup whose rows
 keep the dimension versions of the batch that joined them is recomputed batch by batch.
 """
@@ -20,12 +22,14 @@ from sluice.runtime.computation import Computation
 from sluice.runtime.computing import expected
 from sluice.runtime.evolution import grown
 from sluice.runtime.horizon import recorded_horizon
+from sluice.runtime.invariants import faults
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy
 from sluice.runtime.rows import references_at, snapshots_at
 from sluice.runtime.session import Spark
 from sluice.specs.project import Project
 from sluice.specs.table import Table
+from sluice.storage.invariants import row_count
 from sluice.storage.lake import layout
 from sluice.storage.position import REBUILD, Head, Pin, Position, head, positions
 from sluice.storage.table import snapshot
@@ -35,7 +39,10 @@ SAMPLES = 20
 
 @dataclass(frozen=True)
 class Verdict:
-    """One table against its query; `differences` are up to 20 rows with how they differ."""
+    """One table against its query; `differences` are up to 20 rows with how they differ.
+
+    `faults`: what else does not hold of it, in words.
+    """
 
     table: str
     version: int
@@ -44,18 +51,35 @@ class Verdict:
     extra: int
     different: int
     differences: tuple[Mapping[str, object], ...]
+    faults: tuple[str, ...] = ()
 
     @property
     def is_equal(self) -> bool:
         """Whether the table is what its query gives."""
         return not (self.missing or self.extra or self.different)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing at all is wrong with it."""
+        return self.is_equal and not self.faults
+
 
 def verify(spark: Spark, project: Project, table: Table) -> list[Verdict]:
     """Verdicts of the table and of the internal tables behind it."""
-    return [
-        _verify(spark, project, node) for node in nodes_of(grown(project, table), project.graph)
-    ]
+    nodes = {node.id: node for node in nodes_of(grown(project, table), project.graph)}
+    verdicts = {name: _verify(spark, project, node) for name, node in nodes.items()}
+    for table_id, found in faults(project, table).items():
+        verdict = verdicts.get(table_id) or _as_delivered(project, table_id)
+        verdicts[table_id] = replace(verdict, faults=found)
+    return list(verdicts.values())
+
+
+def _as_delivered(project: Project, table_id: str) -> Verdict:
+    """Of a table that no query gives: it is what was delivered."""
+    uri = layout(project).uri(table_id)
+    at = head(uri)
+    assert at is not None
+    return Verdict(table_id, at.version, row_count(uri, at.version), 0, 0, 0, ())
 
 
 def _verify(spark: Spark, project: Project, node: Node) -> Verdict:

@@ -91,6 +91,7 @@ def withdraw(uri: str, interval: Interval) -> None:
     """Forget what was delivered inside `interval`: its rows are about to be replaced."""
     if any(known.interval.overlaps(interval) for known in deliveries(uri)):
         replace_rows(uri, SCHEMA.empty_table(), _inside(interval))
+        passing("withdrawn", uri)
 
 
 def record(uri: str, delivery: Delivery) -> None:

@@ -1,0 +1,83 @@
+"""What must hold of a project's tables after whatever has happened, checked without Spark.
+
+    1  a view equals its query at the versions in its position      `sluice.runtime.verify`
+    2  its change feed, folded from the beginning, gives its rows   `faults`
+    3  the versions that it records never go back and never skip    `faults`
+    4  a rerun of a finished run adds no version                    `versions`
+    5  intervals in any order, split or repeated, end in the same   `digests`
+    6  rows read = rows accepted + rows set aside                   `faults`
+
+`sluice verify` tells 1, 2, 3 and 6 of a lake as it is; 4 and 5 compare lakes, or moments of one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sluice.operators.source import INTERVAL
+from sluice.runtime.delivery import INTERVALS, keeps_deliveries, stored_as
+from sluice.runtime.maintain import kept_in
+from sluice.runtime.nodes import nodes_of
+from sluice.specs.project import Project
+from sluice.specs.source import Source
+from sluice.specs.table import Table
+from sluice.storage.digest import Digest
+from sluice.storage.intervals import deliveries
+from sluice.storage.invariants import (
+    count_faults,
+    digest,
+    feed_faults,
+    position_faults,
+    rows_by,
+)
+from sluice.storage.lake import exists, layout
+from sluice.storage.position import head
+
+
+def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
+    """Of each Delta table that holds the table's rows, what is wrong; nothing of those unbuilt."""
+    found = {}
+    for table_id in stored_ids(project, [table]):
+        uri = layout(project).uri(table_id)
+        told = (*position_faults(uri), *feed_faults(uri), *_counts(project, table, table_id))
+        found[table_id] = told
+    return found
+
+
+def versions(project: Project, tables: Iterable[Table]) -> dict[str, int]:
+    """The version at which each of their Delta tables stands."""
+    heads = {i: head(layout(project).uri(i)) for i in stored_ids(project, tables)}
+    return {table_id: at.version for table_id, at in heads.items() if at}
+
+
+def digests(project: Project, tables: Iterable[Table]) -> dict[str, Digest]:
+    """The canonical hash of each of their Delta tables whose rows depend on the data alone.
+
+    What a state keeps beside, to have it at hand, depends on the way there; so does the number of
+    the batch that joined a row of a lookup.
+    """
+    found: dict[str, Digest] = {}
+    for table in tables:
+        nodes = {node.id: node for node in nodes_of(table, project.graph)}
+        for table_id in stored_ids(project, [table]):
+            node = nodes.get(table_id)
+            if node is None or not node.operator.has_slack:
+                ignored = node.ignored if node else ()
+                found[table_id] = digest(layout(project).uri(table_id), ignore=ignored)
+    return found
+
+
+def stored_ids(project: Project, tables: Iterable[Table]) -> list[str]:
+    """The ids of the Delta tables that have been built."""
+    kept = [k for table in tables for k in kept_in(table, project)]
+    return [k.table for k in kept if exists(k.uri)]
+
+
+def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
+    """What the notes of deliveries say of the table that they went to."""
+    uri, spec = layout(project).uri(table_id), table.spec
+    noted = deliveries(layout(project).uri(table.id, INTERVALS))
+    if isinstance(spec, Source) and spec.delivery == "interval":
+        if table_id == stored_as(table, spec):
+            stored: Mapping[object, int] = rows_by(uri, INTERVAL)
+            yield from count_faults(noted, stored, repeats=keeps_deliveries(spec))
+    elif table_id == table.id:
+        yield from count_faults(noted)

@@ -1,0 +1,247 @@
+"""A pipeline of every kind of table, and a history that a seed decides.
+
+Sources with and without a key, a dimension with both kinds of lookup, cogroups that add, that keep
+extremes and that count days for a while, a top-k, a diamond, a window store. A history lands files:
+new days, corrected ones, late rows, rows for the quarantine, another price list; and it says
+which intervals are run over it, some again, some out of order, some several at once.
+"""
+
+import json
+import random
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from deltalake import DeltaTable
+from tests.crash.shop import PASSING, day
+
+import sluice
+from sluice.runtime.invariants import digests, faults, versions
+from sluice.specs import load
+from sluice.specs.interval import Interval
+from sluice.specs.project import Project
+from sluice.storage.invariants import digest
+from sluice.storage.lake import exists, layout
+
+PIPELINE = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  sales:
+    path: "landing/sales/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: "shop STRING, item STRING, amount DECIMAL(12,2), at TIMESTAMP"
+    expect:
+      - {type: expect_column_values_to_not_be_null, column: item, on_failure: quarantine}
+  orders:
+    path: "landing/orders/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: "id INT, shop STRING, item STRING, quantity INT, at TIMESTAMP"
+    key: [id]
+    sequence: [at]
+dimensions:
+  items:
+    path: landing/items/
+    format: json
+    schema: "item STRING, price DECIMAL(12,2)"
+    key: [item]
+views:
+  priced:
+    kind: lookup
+    from: sales
+    join: [{dimension: items, on: "item = items.item", type: left}]
+    select: {shop: shop, item: item, amount: amount, price: items.price}
+  fresh:
+    kind: lookup
+    from: orders
+    refresh: true
+    join: [{dimension: items, on: "item = items.item"}]
+    select: {id: id, shop: shop, at: at, value: quantity * items.price}
+  totals:
+    kind: cogroup
+    key: [shop, item]
+    streams:
+      sales: {from: sales, aggregates: {total: sum(amount), lines: count(*)}}
+      orders: {from: orders, aggregates: {ordered: sum(quantity), last: max(at)}}
+  best: {kind: topk, from: totals, partition_by: [shop], order_by: [total desc], limit: 2}
+  peaks:
+    kind: cogroup
+    key: [shop]
+    streams:
+      all: {from: totals, aggregates: {items: count(*), least: min(total)}}
+      best: {from: best, aggregates: {shown: sum(total)}}
+  days:
+    kind: cogroup
+    key: [shop]
+    window: {type: tumbling, time: at, size: 1 day}
+    retention: 4 days
+    streams: {orders: {from: orders, aggregates: {ordered: sum(quantity)}}}
+  recent:
+    kind: window_store
+    from: orders
+    key: [shop]
+    time: at
+    duplicates: true
+    retention: 5 days
+"""
+SETTINGS = """
+lake: lake
+spark:
+  commit: {commit}
+  conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}}
+"""
+NOTES = ("sales__quarantine", "sales__intervals", "orders__intervals", "items__intervals")
+STATES = ("totals__state", "best__state", "peaks__state", "days__state")
+TABLES = ("orders__deliveries", "orders", "sales", "items", "priced", "fresh", "totals", "best")
+EVERY = (*TABLES, "peaks", "days", "recent", *STATES)
+BIRTHS = tuple(f"{place}:{name}" for place in ("creating", "created") for name in EVERY)
+PLACES = (
+    *(f"{place}:{name}" for place in ("committing", "committed") for name in EVERY),
+    *(f"pinned:{name}" for name in (*STATES, "totals", "best", "peaks", "priced", "fresh")),
+    *("aside:sales", "recorded:sales__intervals", "recorded:orders__intervals"),
+    *("withdrawn:sales__intervals", "withdrawn:orders__intervals", "recorded:items__intervals"),
+)
+DAYS = 8
+What = Literal["run", "maintain"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Files that land (path below the landing folder -> rows), and what is run then."""
+
+    files: dict[str, list[dict[str, Any]]]
+    intervals: tuple[Interval, ...]
+    what: What = "run"
+
+
+@dataclass
+class Bazaar:
+    """The project in a folder."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path, commit: str) -> "Bazaar":
+        (folder / "config" / "pipelines").mkdir(parents=True)
+        (folder / "config" / "pipelines" / "shop.yaml").write_text(PIPELINE)
+        (folder / "config" / "sluice.yaml").write_text(SETTINGS.format(commit=commit))
+        return cls(folder)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config"
+
+    @property
+    def project(self) -> Project:
+        return load(self.config)
+
+    def land(self, step: Step) -> None:
+        """Each file in place of the one that was there; no rows: no file."""
+        for name, rows in step.files.items():
+            path = self.folder / "landing" / name / "rows.json"
+            shutil.rmtree(path.parent, ignore_errors=True)
+            if rows:
+                path.parent.mkdir(parents=True)
+                path.write_text("\n".join(json.dumps(row) for row in rows))
+
+    def faults(self) -> list[str]:
+        """What does not hold, also while a crash has not been mended yet."""
+        project = self.project
+        found = [faults(project, table) for table in project.graph.tables.values()]
+        return [f"{i}: {what}" for told in found for i, all_ in told.items() for what in all_]
+
+    def state(self) -> dict[str, str]:
+        """The canonical hash of every table that must not depend on what happened on the way."""
+        project = self.project
+        rows = digests(project, project.graph.tables.values())
+        notes = {name: layout(project).uri(f"shop.{name}") for name in NOTES}
+        rows |= {n: digest(uri, ignore=PASSING) for n, uri in notes.items() if exists(uri)}
+        return {name: str(found) for name, found in sorted(rows.items()) if found.rows}
+
+    def rows(self, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Those columns of a table as readers see them; none while it has not been built."""
+        uri = layout(self.project).uri(f"shop.{name}")
+        if not exists(uri):
+            return []
+        if name == "recent":  # whose expired rows are hidden before they are deleted
+            return list(sluice.open(str(self.config)).window(name).all())
+        return DeltaTable(uri).to_pyarrow_table(columns=list(columns)).to_pylist()
+
+    def versions(self) -> dict[str, int]:
+        project = self.project
+        return versions(project, project.graph.tables.values())
+
+
+@dataclass
+class History:
+    """Steps without end, decided by the seed."""
+
+    seed: str
+    landed: list[int] = field(default_factory=list)
+
+    def steps(self) -> Iterator[Step]:
+        chance = random.Random(self.seed)
+        yield Step({**self._prices(chance), **self._days(chance, [1])}, (day(1),))
+        while True:
+            yield self._step(chance)
+
+    def _step(self, chance: random.Random) -> Step:
+        match chance.choices(("new", "correct", "several", "again", "prices", "maintain"), WEIGHTS):
+            case ["new"]:
+                numbers = [chance.randint(1, DAYS)]
+            case ["correct"]:
+                numbers = [chance.choice(self.landed)]
+            case ["several"]:
+                numbers = sorted(chance.sample(range(1, DAYS + 1), 3))
+                numbers = numbers if chance.random() < 0.5 else numbers[::-1]
+            case ["again"]:
+                return Step({}, tuple(day(n) for n in dict.fromkeys(self.landed)))
+            case ["maintain"]:
+                return Step({}, (), "maintain")
+            case _:
+                return Step(self._prices(chance), (day(chance.choice(self.landed)),))
+        prices = self._prices(chance) if chance.random() < 0.2 else {}
+        return Step({**prices, **self._days(chance, numbers)}, tuple(map(day, numbers)))
+
+    def _days(self, chance: random.Random, numbers: Sequence[int]) -> dict[str, list[Any]]:
+        files: dict[str, list[Any]] = {}
+        for number in numbers:
+            self.landed.append(number)
+            files[f"sales/2024-01-{number:02}"] = [sale(chance, number) for _ in some(chance)]
+            files[f"orders/2024-01-{number:02}"] = [order(chance, number) for _ in some(chance)]
+        return files
+
+    def _prices(self, chance: random.Random) -> dict[str, list[Any]]:
+        known = [item for item in ITEMS if chance.random() < 0.8] or ITEMS
+        return {"items": [{"item": i, "price": str(chance.randint(1, 9))} for i in known]}
+
+
+WEIGHTS = (5, 5, 3, 1, 2, 1)
+SHOPS, ITEMS = ["a", "b", "c"], ["tea", "oil", "jam", "nut", "fig"]
+
+
+def some(chance: random.Random) -> range:
+    """No row at all now and then."""
+    return range(chance.choice([0, 1, 3, 8, 15]))
+
+
+def sale(chance: random.Random, number: int) -> dict[str, Any]:
+    item = None if chance.random() < 0.1 else chance.choice(ITEMS)
+    amount = f"{chance.randint(-300, 2000) / 100:.2f}"
+    return {"shop": chance.choice(SHOPS), "item": item, "amount": amount, "at": at(chance, number)}
+
+
+def order(chance: random.Random, number: int) -> dict[str, Any]:
+    told = {"id": chance.randint(1, 20), "shop": chance.choice(SHOPS), "item": chance.choice(ITEMS)}
+    return {**told, "quantity": chance.randint(1, 9), "at": at(chance, number)}
+
+
+def at(chance: random.Random, number: int) -> str:
+    """Some time of that day, or long before."""
+    late = timedelta(days=chance.choice([0, 0, 0, 0, 0, 1, 3, 9]))
+    moment = datetime(2024, 1, number, tzinfo=UTC) + timedelta(minutes=chance.randrange(1440))
+    return (moment - late).isoformat()

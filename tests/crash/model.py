@@ -1,0 +1,148 @@
+"""What the bazaar's tables must hold, by plain Python over the files that were delivered.
+
+It shares no code with what it is compared to. Left out is the lookup that keeps the prices of the
+run that joined it: what it holds depends on the runs, and `verify` compares that.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from tests.crash.bazaar import Step
+
+from sluice.specs.interval import Interval
+
+Row = dict[str, Any]
+Rows = Counter[tuple[Any, ...]]
+COLUMNS = {
+    "sales": ("shop", "item", "amount", "at"),
+    "orders": ("id", "shop", "item", "quantity", "at"),
+    "fresh": ("id", "value"),
+    "totals": ("shop", "item", "total", "lines", "ordered", "last"),
+    "best": ("shop", "item", "total", "rank"),
+    "peaks": ("shop", "items", "least", "shown"),
+    "days": ("shop", "window_start", "ordered"),
+    "recent": ("shop", "window_start", "id", "quantity"),
+}
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Model:
+    """Files that lie there, and what each interval delivered of them when it was run last."""
+
+    files: dict[str, list[Row]] = field(default_factory=dict)
+    sales: dict[datetime, list[Row]] = field(default_factory=dict)
+    orders: dict[datetime, list[Row]] = field(default_factory=dict)
+    prices: dict[str, Decimal] = field(default_factory=dict)
+
+    def take(self, step: Step) -> None:
+        """The step's files land and its intervals are run."""
+        self.files |= step.files
+        for interval in step.intervals:
+            self.sales[interval.start] = self._read("sales", interval)
+            self.orders[interval.start] = self._read("orders", interval)
+        if step.intervals:
+            self.prices = {r["item"]: Decimal(r["price"]) for r in self.files["items"]}
+
+    def _read(self, source: str, interval: Interval) -> list[Row]:
+        rows = self.files.get(f"{source}/{interval.start:%Y-%m-%d}", [])
+        return [{**row, "at": datetime.fromisoformat(row["at"])} for row in rows]
+
+    def tables(self) -> dict[str, Rows]:
+        """The visible columns of each table, counted."""
+        sales = [
+            {**row, "amount": Decimal(row["amount"])}
+            for rows in self.sales.values()
+            for row in rows
+            if row["item"] is not None
+        ]
+        orders = latest(self.orders)
+        totals = list(summed(sales, orders))
+        best = list(ranked(totals))
+        found = {
+            "sales": sales,
+            "orders": orders,
+            "fresh": [
+                {"id": o["id"], "value": o["quantity"] * self.prices[o["item"]]}
+                for o in orders
+                if o["item"] in self.prices
+            ],
+            "totals": totals,
+            "best": best,
+            "peaks": list(peaks(totals, best)),
+            "days": list(days(orders)),
+            "recent": list(recent(orders)),
+        }
+        return {name: counted(rows, COLUMNS[name]) for name, rows in found.items()}
+
+
+def counted(rows: Iterable[Row], columns: Iterable[str]) -> Rows:
+    """Rows of those columns, by how often they are there."""
+    names = tuple(columns)
+    return Counter(tuple(row[name] for name in names) for row in rows)
+
+
+def latest(delivered: dict[datetime, list[Row]]) -> list[Row]:
+    """Of each key the row that is last by time, then by interval, then by place in it."""
+    best: dict[int, tuple[tuple[Any, ...], Row]] = {}
+    for start, rows in delivered.items():
+        for place, row in enumerate(rows):
+            order = (row["at"], start, place)
+            if row["id"] not in best or order > best[row["id"]][0]:
+                best[row["id"]] = (order, row)
+    return [row for _, row in best.values()]
+
+
+def summed(sales: list[Row], orders: list[Row]) -> Iterable[Row]:
+    for shop, item in {(r["shop"], r["item"]) for r in (*sales, *orders)}:
+        sold = [r["amount"] for r in sales if (r["shop"], r["item"]) == (shop, item)]
+        ordered = [r for r in orders if (r["shop"], r["item"]) == (shop, item)]
+        yield {
+            "shop": shop,
+            "item": item,
+            "total": sum(sold) if sold else None,
+            "lines": len(sold),
+            "ordered": sum(r["quantity"] for r in ordered) if ordered else None,
+            "last": max((r["at"] for r in ordered), default=None),
+        }
+
+
+def ranked(totals: list[Row]) -> Iterable[Row]:
+    """The two greatest of each shop; nulls come last, ties go by item."""
+    for shop in {row["shop"] for row in totals}:
+        mine = [row for row in totals if row["shop"] == shop]
+        mine.sort(key=lambda r: (r["total"] is None, -(r["total"] or 0), r["item"]))
+        yield from ({**row, "rank": nth} for nth, row in enumerate(mine[:2], 1))
+
+
+def peaks(totals: list[Row], best: list[Row]) -> Iterable[Row]:
+    for shop in {row["shop"] for row in totals}:
+        mine = [row["total"] for row in totals if row["shop"] == shop]
+        shown = [r["total"] for r in best if r["shop"] == shop and r["total"] is not None]
+        least = min((total for total in mine if total is not None), default=None)
+        known = sum(shown) if shown else None
+        yield {"shop": shop, "items": len(mine), "least": least, "shown": known}
+
+
+def days(orders: list[Row]) -> Iterable[Row]:
+    """Sums of windows that end less than four days before the newest order."""
+    horizon = max((row["at"] for row in orders), default=None)
+    sums: dict[tuple[str, datetime], int] = defaultdict(int)
+    for row in orders:
+        start = row["at"].astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        sums[row["shop"], start] += row["quantity"]
+    for (shop, start), ordered in sums.items():
+        if horizon and start + DAY + 4 * DAY > horizon:
+            yield {"shop": shop, "window_start": start, "ordered": ordered}
+
+
+def recent(orders: list[Row]) -> Iterable[Row]:
+    """Orders less than five days before the newest one."""
+    horizon = max((row["at"] for row in orders), default=None)
+    for row in orders:
+        if horizon and row["at"] > horizon - 5 * DAY:
+            yield {**row, "window_start": row["at"]}

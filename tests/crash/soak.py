@@ -1,0 +1,285 @@
+"""Hours of random histories, killed at random, compared with what they must end in.
+
+    python -m tests.crash.soak --minutes 60 --seed 7
+
+Each step of a history is run by processes that are killed on the way, at a named place or at any
+time, or stopped until another has done the work. Then it is mended by running once more, and every
+table must be as a model in plain Python has it; one more run must add no version. At its end the
+lake must have the same canonical hashes as another that was delivered everything in one undisturbed
+run, and `verify` must agree. What is found is written down with its seed and step, and the lake is
+kept. The exit code says whether there was anything.
+"""
+
+import argparse
+import contextlib
+import json
+import random
+import shutil
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.crash.bazaar import BIRTHS, PLACES, Bazaar, History, Step
+from tests.crash.conftest import Pool, Worker
+from tests.crash.model import COLUMNS, DAY, Model, counted
+
+from sluice.specs.interval import Interval
+
+STEPS = 12  # of a history
+PATIENCE = 240.0  # seconds, before a process counts as stuck
+COMMITTERS = ("auto", "auto", "spark")
+BY_BATCH = "shop.priced"  # which keeps the prices of the run that joined it
+RETRIED = {"LostRace"}  # what a run may end in that another has overtaken
+
+
+@dataclass
+class Record:
+    """What was done and found."""
+
+    seed: int
+    started: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    seconds: float = 0
+    histories: int = 0
+    steps: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    places: Counter[str] = field(default_factory=Counter)
+    survived: int = 0
+    recovery_seconds: list[float] = field(default_factory=list)
+    divergences: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def killed(self) -> int:
+        """How many processes were killed; those that were stopped and woken not among them."""
+        return self.kills["at a place"] + self.kills["at any time"]
+
+    def to_json(self) -> str:
+        told = {**vars(self), "killed": self.killed, "recovery": self.recovery()}
+        return json.dumps(told, indent=2)
+
+    def recovery(self) -> dict[str, float]:
+        """Seconds of the run that mends."""
+        if len(self.recovery_seconds) < 2:
+            return {}
+        found = statistics.quantiles(self.recovery_seconds, n=20)
+        most = max(self.recovery_seconds)
+        return {"median": round(found[9], 1), "p95": round(found[18], 1), "most": round(most, 1)}
+
+    def __str__(self) -> str:
+        every = len({*PLACES, *BIRTHS})
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(self.kills.items()))
+        lines = [
+            f"seed {self.seed}, {self.seconds / 60:.0f} minutes from {self.started}",
+            f"{self.histories} histories of {self.steps} steps, {self.killed} kills ({kinds})",
+            f"at {len(self.places)} of {every} places; {self.survived} runs survived",
+            f"recovery in seconds: {self.recovery()}",
+            f"{len(self.divergences)} divergences",
+        ]
+        return "\n".join([*lines, *(f"  {found}" for found in self.divergences)])
+
+
+@dataclass
+class Soak:
+    """One session: processes, a lake at a time, and the record."""
+
+    folder: Path
+    seed: int
+    record: Record
+    pool: Pool
+    steady: Worker
+    kept: Path
+    began: float = field(default_factory=time.monotonic)
+
+    def history(self, number: int, until: float) -> None:
+        """One history; it ends where it diverges."""
+        seed = f"{self.seed}-{number}"
+        chance, at = random.Random(f"{seed}-kills"), self.folder / str(number)
+        commit = chance.choice(COMMITTERS)
+        lake, model = Bazaar.create(at / "lake", commit), Model()
+        self.record.histories += 1
+        for nth, step in enumerate(self._steps(seed, until)):
+            self.record.steps += 1
+            lake.land(step)
+            model.take(step)
+            found = self._disturbed(lake, step, chance, nth) or self._mended(lake, step)
+            found = found or unlike(model, lake)
+            self.write()
+            if found:
+                self._keep(at, {"history": seed, "step": nth, "commit": commit, "found": found})
+                return
+        if found := self._ended(lake, Bazaar.create(at / "calm", commit), model):
+            self._keep(at, {"history": seed, "step": "end", "commit": commit, "found": found})
+        self.write()
+        shutil.rmtree(at, ignore_errors=True)
+
+    def _ended(self, lake: Bazaar, calm: Bazaar, model: Model) -> list[str]:
+        """Where the lake is not what its queries give, or not as one undisturbed run makes it."""
+        if said := self._done(lake, what="verify"):
+            return [said]
+        shutil.copytree(lake.folder / "landing", calm.folder / "landing")
+        days = tuple(Interval(start, start + DAY) for start in sorted(model.sales))
+        if said := self._done(calm, Step({}, days)):
+            return [said]
+        mine, theirs = lake.state(), calm.state()
+        differing = sorted(n for n in mine.keys() | theirs.keys() if mine.get(n) != theirs.get(n))
+        return [f"{n}: {mine.get(n)} is not {theirs.get(n)}" for n in differing if n != BY_BATCH]
+
+    def _steps(self, seed: str, until: float) -> Iterator[Step]:
+        for nth, step in enumerate(History(seed).steps()):
+            if nth == STEPS or time.monotonic() > until:
+                return
+            yield step
+
+    def _disturbed(self, lake: Bazaar, step: Step, chance: random.Random, nth: int) -> list[str]:
+        """Run the step and see that it does not end; up to three times."""
+        found: list[str] = []
+        for _ in range(chance.choice([1, 2, 2, 3])):
+            kind = chance.choices(["at a place", "at any time", "stopped"], [5, 4, 1])[0]
+            places = PLACES if nth else BIRTHS
+            place = chance.choice(places) if kind != "at any time" else ""
+            found += self._one(lake, step, kind, place, chance)
+            found += lake.faults()
+            if found:
+                return [f"{kind} {place}: {what}" for what in found]
+        return []
+
+    def _one(
+        self, lake: Bazaar, step: Step, kind: str, place: str, chance: random.Random
+    ) -> list[str]:
+        victim = self.pool.take()
+        armed = f"{place}!STOP" if kind == "stopped" else place
+        victim.tell(lake, *step.intervals, failpoint=armed, what=step.what)
+        if kind == "at any time":
+            time.sleep(chance.uniform(0, 8))
+            self._count(kind)
+            victim.kill()
+            return []
+        if kind == "stopped" and victim.stops_within(PATIENCE):
+            self._count(kind, place)
+            said = self._done(lake, step)
+            victim.resume()
+            answer = self._answer(victim)
+            self.pool.give_back(victim)
+            return [said] if said else unexpected(answer)
+        answer = self._answer(victim)
+        if answer is None:
+            self._count(kind, place)
+            victim.kill()
+            return []
+        self.record.survived += 1
+        self.pool.give_back(victim)
+        return unexpected(answer)
+
+    def _count(self, kind: str, place: str = "") -> None:
+        self.record.kills[kind] += 1
+        if place:
+            self.record.places[place] += 1
+
+    def _mended(self, lake: Bazaar, step: Step) -> list[str]:
+        """Run once more; then all holds, and yet another run adds no version."""
+        began = time.monotonic()
+        if said := self._done(lake, step):
+            return [said]
+        self.record.recovery_seconds.append(round(time.monotonic() - began, 2))
+        found, before = lake.faults(), lake.versions()
+        if not found and step.what == "run":
+            said, now = self._done(lake, step), lake.versions()
+            found += [said] if said else []
+            found += [f"{n}: a rerun added a version" for n in now if now[n] != before.get(n)]
+        return found
+
+    def _done(self, lake: Bazaar, step: Step | None = None, what: str = "run") -> str:
+        """Run the step by the process that lives on; what went wrong, if anything did."""
+        what, intervals = (step.what, step.intervals) if step else (what, ())
+        self.steady.tell(lake, *intervals, what=what)
+        answer = self._answer(self.steady)
+        if answer is None:
+            self.steady = self.pool.take()
+            return f"the undisturbed {what} died"
+        if what == "verify":
+            return "; ".join(answer.get("outcomes", [])) or answer.get("error", "")
+        return "" if "outcomes" in answer else f"{answer['error']}: {answer['message']}"
+
+    def _answer(self, worker: Worker) -> dict[str, Any] | None:
+        """What it says; nothing if it died. One that is stuck is killed."""
+        guard = threading.Timer(PATIENCE, worker.kill)
+        guard.start()
+        try:
+            return worker.answer()
+        finally:
+            guard.cancel()
+
+    def write(self) -> None:
+        """The record as it is by now."""
+        self.record.seconds = round(time.monotonic() - self.began, 1)
+        (self.kept / "soak.json").write_text(self.record.to_json())
+        (self.kept / "soak.txt").write_text(f"{self.record}\n")
+
+    def _keep(self, at: Path, found: dict[str, Any]) -> None:
+        self.record.divergences.append(found)
+        self.write()
+        name = f"{found['history']}-{found['step']}"
+        shutil.copytree(at, self.kept / name, dirs_exist_ok=True)
+        print("divergence:", json.dumps(found), flush=True)
+
+
+def unlike(model: Model, lake: Bazaar) -> list[str]:
+    """Where a table is not what plain Python makes of the files."""
+    found = []
+    for name, wanted in model.tables().items():
+        rows = counted(lake.rows(name, COLUMNS[name]), COLUMNS[name])
+        if rows != wanted:
+            found.append(f"{name} is not the model's: {rows - wanted} in place of {wanted - rows}")
+    return found
+
+
+def unexpected(answer: dict[str, Any] | None) -> list[str]:
+    """What a run ended in that it must not end in."""
+    if answer is None:
+        return ["it died where it was not to"]
+    error = answer.get("error")
+    return [f"{error}: {answer['message']}"] if error and error not in RETRIED else []
+
+
+def soak(folder: Path, minutes: float, seed: int, written: Path) -> Record:
+    """Histories until the time is over; the record is written after each step."""
+    record = Record(seed)
+    until = time.monotonic() + minutes * 60
+    pool = Pool(folder / "workers")
+    written.mkdir(parents=True, exist_ok=True)
+    try:
+        work = Soak(folder, seed, record, pool, pool.take(), written)
+        number = 0
+        while time.monotonic() < until:
+            number += 1
+            work.history(number, until)
+            work.write()
+            print(f"{record}\n", flush=True)
+    finally:
+        pool.stop()
+    return record
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--folder", type=Path, default=Path("reports") / "soak")
+    given = parser.parse_args()
+    scratch = given.folder.resolve() / f"scratch-{given.seed}"
+    try:
+        record = soak(scratch, given.minutes, given.seed, given.folder.resolve())
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(scratch)
+    return 1 if record.divergences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
