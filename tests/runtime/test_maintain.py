@@ -64,7 +64,7 @@ def check(lake: Lake) -> None:
 
 
 def test_expired_slices_leave_with_a_delete_and_stay_away(lake: Lake) -> None:
-    lake.put("traces", *(trace(n, n) for n in range(5)), trace(9, 9.5))
+    lake.put("traces", *(trace(n, n) for n in range(5)), trace(9, 9))
     lake.advance()
     assert (visible(lake), stored(lake)) == ([3, 4, 9], [0, 1, 2, 3, 4, 9])
     (done,) = upkeep(lake)
