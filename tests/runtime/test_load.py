@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 from tests.runtime.landed import Landed, write
 from tests.support.lake import Row, counted, folded
 
@@ -263,6 +264,27 @@ def test_a_delta_table_is_a_snapshot_too(spark: "SparkSession", tmp_path: Path) 
         lake.load()
     assert lake.rows("things") == [{"id": 2, "v": 9}]
     assert lake.load().outcome == "unchanged"
+    DeltaTable(str(lake.landing / "things")).delete()
+    assert lake.load().deleted == 1, "a commit that writes no file counts as well"
+
+
+def test_a_delta_table_is_read_as_it_was_when_the_load_began(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Landed(tmp_path, declared().replace("format: json", "format: delta"), spark)
+    frame = spark.sql("SELECT 1 AS id, 1 AS v").write.format("delta")
+    path = str(lake.landing / "things")
+    frame.save(path)
+
+    def late(*given: Any) -> Any:
+        frame.mode("append").save(path)
+        return read(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loading, "read", late)
+        report = lake.load()
+    assert (report.rows_in, lake.rows("things")) == (1, [{"id": 1, "v": 1}])
+    assert lake.load().quarantined == 1
 
 
 def test_a_table_behind_jdbc_is_a_snapshot_too(

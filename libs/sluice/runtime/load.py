@@ -5,8 +5,8 @@ none: what was read is only noted.
 """
 
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
@@ -48,7 +48,10 @@ LARGE_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A dimension's source as it was found at the run's start."""
+    """A dimension's source as it was found at the run's start.
+
+    `options`: how to read it, at the version of it that was found.
+    """
 
     table: Table
     spec: Dimension
@@ -56,12 +59,13 @@ class Snapshot:
     fingerprint: str
     uri: str
     loads_uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether exactly these files were loaded last."""
+        """Whether exactly this was loaded last."""
         known = intervals.is_delivered(self.loads_uri, WHOLE, self.fingerprint)
-        return bool(self.files) and known
+        return self.spec.format in IN_FILES and known
 
     @property
     def bytes(self) -> int:
@@ -101,18 +105,29 @@ def plan_load(project: Project, table: Table) -> Snapshot:
     """What a load would read. Starts no Spark. Raises UsageError if there are no files."""
     spec = table.spec
     assert isinstance(spec, Dimension)
-    lake = layout(project)
+    lake, path = layout(project), project.resolve(spec.path) if spec.path else ""
+    made, options = definition(table), dict(spec.options)
     files: tuple[LandedFile, ...] = ()
-    if spec.format in IN_FILES:
-        files = tuple(landing.list_files(project.resolve(spec.path)))
-        if not files:
-            raise UsageError(
-                f"{table.id}: there are no files at {project.resolve(spec.path)}",
-                hint="a dimension must be there before facts are joined; an empty one is a file "
-                "without rows",
-            )
-    print_ = landing.fingerprint(files, definition(table))
-    return Snapshot(table, spec, files, print_, lake.uri(table.id), lake.uri(table.id, INTERVALS))
+    if spec.format == "delta" and (at := landing.delta_table(path)):
+        files, made = at.files, f"{made} {at.identity} {at.version}"
+        is_pinned = any(name.lower() in ("versionasof", "timestampasof") for name in options)
+        options = options if is_pinned else {"versionAsOf": str(at.version), **options}
+    elif spec.format in IN_FILES:
+        files = _files(table, path)
+    print_ = landing.fingerprint(files, made)
+    uris = lake.uri(table.id), lake.uri(table.id, INTERVALS)
+    return Snapshot(table, spec, files, print_, *uris, options)
+
+
+def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
+    files = tuple(landing.list_files(path))
+    if not files:
+        raise UsageError(
+            f"{table.id}: there are no files at {path}",
+            hint="a dimension must be there before facts are joined; an empty one is a file "
+            "without rows",
+        )
+    return files
 
 
 def load_as(
@@ -177,7 +192,7 @@ def _resolved(project: Project, found: Snapshot) -> Dimension:
     spec = found.spec
     path = project.resolve(spec.path) if spec.path else ""
     secret = jdbc_options(spec.connection, found.table.id) if spec.connection else {}
-    return spec.model_copy(update={"path": path, "options": {**spec.options, **secret}})
+    return spec.model_copy(update={"path": path, "options": {**found.options, **secret}})
 
 
 def _position(found: Snapshot, before: Head | None, run: Run) -> Position:

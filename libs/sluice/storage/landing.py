@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+from deltalake import DeltaTable
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.specs.interval import Interval
@@ -22,6 +24,15 @@ class LandedFile:
     uri: str
     size: int
     modified: int
+
+
+@dataclass(frozen=True)
+class LandedTable:
+    """One version of a Delta table of somebody else's."""
+
+    identity: str
+    version: int
+    files: tuple[LandedFile, ...]
 
 
 def interval_path(path: str, interval: Interval, timezone: str) -> str:
@@ -47,6 +58,16 @@ def list_files(path: str) -> list[LandedFile]:
     kept = [f for f in found if not pattern or fnmatch(f.path, pattern)]
     files = [LandedFile(scheme + f.path, f.size, f.mtime_ns or 0) for f in kept]
     return sorted(files, key=lambda f: f.uri)
+
+
+def delta_table(path: str) -> LandedTable | None:
+    """The Delta table at `path` as it is now, None if there is none."""
+    if not DeltaTable.is_deltatable(path):
+        return None
+    table = DeltaTable(path)
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    files = [LandedFile(f"{path}/{a['path']}", a["size_bytes"], 0) for a in actions]
+    return LandedTable(str(table.metadata().id), table.version(), tuple(files))
 
 
 def fingerprint(files: Sequence[LandedFile], definition: str) -> str:
