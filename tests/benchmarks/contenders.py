@@ -37,12 +37,11 @@ class Question:
     time_to: dt.datetime | None = None
     status: str | None = None
 
-    @property
-    def sql(self) -> str:
-        """As SQL behind a FROM."""
+    def sql(self, literal: str = "TIMESTAMP") -> str:
+        """As SQL behind a FROM; `literal` is the engine's word for a time with a zone."""
         tests = [f"service = {self.key}"] if self.key is not None else []
         if self.time_to:
-            tests.append(f"window_start <= TIMESTAMP '{self.time_to:%Y-%m-%d %H:%M:%S+00:00}'")
+            tests.append(f"window_start <= {literal} '{self.time_to:%Y-%m-%d %H:%M:%S+00:00}'")
         if self.status:
             tests.append(f"status = '{self.status}'")
         where = f"WHERE {' AND '.join(tests)}" if tests else ""
@@ -84,11 +83,12 @@ class Duck:
         self.forget()
 
     def forget(self) -> None:
-        self.connection = duckdb.connect(config={"TimeZone": "UTC"})
+        self.connection = duckdb.connect()
         self.connection.execute("SET parquet_metadata_cache = true")
 
     def ask(self, question: Question) -> Rows:
-        query = f"SELECT {VISIBLE} FROM read_parquet(?) {question.sql}"
+        shown = VISIBLE.replace("window_start", "epoch_us(window_start)")  # zones need an extension
+        query = f"SELECT {shown} FROM read_parquet(?) {question.sql('TIMESTAMPTZ')}"
         return self.connection.execute(query, [self.files]).fetchall()
 
 
@@ -101,7 +101,7 @@ class SparkSql:
         session.read.format("delta").load(uri).createOrReplaceTempView("traces")
 
     def ask(self, question: Question) -> Rows:
-        return list(self.session.sql(f"SELECT {VISIBLE} FROM traces {question.sql}").collect())
+        return list(self.session.sql(f"SELECT {VISIBLE} FROM traces {question.sql()}").collect())
 
 
 class Rocks:
@@ -114,12 +114,12 @@ class Rocks:
         """Put every row into both; meant to be done once."""
         for number, batch in enumerate(store.all().batches()):
             mine, timed = WriteBatch(raw_mode=False), WriteBatch(raw_mode=False)
-            columns = [batch.column(i).to_pylist() for i in range(batch.num_columns)]
+            times = batch.column(1).cast("int64")
+            columns = [c.to_pylist() for c in batch.set_column(1, "at", times).columns]
             for nth, row in enumerate(zip(*columns, strict=True)):
-                key, at = row[0], _micros(row[1])
-                value, number_ = pickle.dumps(row), number * 65_536 + nth
-                mine.put(_by_key(key, at, number_), value)
-                timed.put(struct.pack(">QQ", LATEST - at, number_), value)
+                value, place = pickle.dumps(row), number * 65_536 + nth
+                mine.put(_by_key(row[0], row[1], place), value)
+                timed.put(struct.pack(">QQ", LATEST - row[1], place), value)
             self.by_key.write(mine)
             self.by_time.write(timed)
         self.by_key.flush()

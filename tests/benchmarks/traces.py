@@ -54,6 +54,7 @@ class Traces:
     days: int = 30
     keys: int = 100_000
     batches: int = 8
+    memory: str = "3g"
 
     @property
     def hours(self) -> int:
@@ -74,6 +75,8 @@ class Traces:
         path.parent.mkdir(parents=True, exist_ok=True)
         end = START + dt.timedelta(days=self.days)
         path.write_text(PIPELINE.format(hours=self.hours, end=end), encoding="utf-8")
+        settings = f"lake: lake\nspark: {{conf: {{spark.driver.memory: {self.memory}}}}}\n"
+        (self.home / "config" / "sluice.yaml").write_text(settings)
         return load(self.home / "config")
 
     def key(self, rank: Any) -> Any:
@@ -107,7 +110,7 @@ class Traces:
         times = int(interval.start.timestamp() * 1e6) + rng.integers(0, length, count) - late
         return pa.table(
             {
-                "trace": [f"{n:016x}" for n in rng.integers(0, 2**62, count).tolist()],
+                "trace": _traces(rng.bytes(8 * count).hex(), count),
                 "service": pa.array(self.key(ranks), pa.int32()),
                 "at": pa.array(times).cast(pa.timestamp("us", "UTC")),
                 "duration": rng.integers(1, 60_000, count).astype("int32"),
@@ -115,6 +118,12 @@ class Traces:
                 "bytes": rng.integers(100, 10_000_000, count),
             }
         )
+
+
+def _traces(digits: str, count: int) -> pa.Array:
+    """As many texts of sixteen of those digits each."""
+    offsets = pa.py_buffer(np.arange(count + 1, dtype="int32") * 16)
+    return pa.StringArray.from_buffers(count, offsets, pa.py_buffer(digits.encode()))
 
 
 def _tell(done: BatchReport | Upkeep) -> None:
