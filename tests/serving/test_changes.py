@@ -78,6 +78,16 @@ def test_both_bounds_are_included(project):
     assert changes_of(project, from_version=3) == []
 
 
+def test_bounds_that_can_not_be_are_told_with_the_newest_version(project):
+    for bounds, told in (
+        ({"from_version": 9}, "'leaders' has no version 9 yet"),
+        ({"from_version": 2, "to_version": 0}, "the first version, 2, is after the last, 0"),
+    ):
+        with pytest.raises(UsageError, match=told) as refused:
+            changes_of(project, **bounds)
+        assert refused.value.hint == "the newest version is 2"
+
+
 def test_one_run_shows_what_it_changed(project):
     assert changes_of(project, run="tuesday") == UPDATES
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sluice.runtime.broadcast import broadcast_of
 from sluice.runtime.load import plan_load
-from sluice.runtime.nodes import nodes_of
+from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch
 from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
@@ -46,7 +46,9 @@ def _delivery(project: Project, table: Table) -> Iterator[Step]:
     if isinstance(table.spec, Source):
         known = deliveries(layout(project).uri(table.id, "intervals"))
         last = f", the last one {known[-1].interval.start:%Y-%m-%d %H:%M}" if known else ""
-        yield Step(table.id, "ingest", f"{len(known)} delivered{last}")
+        is_kept = known and nodes_of(table, project.graph)
+        written = internal(table.id, DELIVERIES) if is_kept else table.id
+        yield Step(written, "ingest", f"{len(known)} delivered{last}")
     elif isinstance(table.spec, Dimension):
         found = plan_load(project, table)
         size = sum(f.size for f in found.files)

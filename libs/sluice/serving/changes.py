@@ -64,10 +64,7 @@ class Changelog:
         """The commits that changed rows, oldest first."""
         first = from_version or 0
         if first > self.snapshot.version + 1:
-            raise UsageError(
-                f"{self.snapshot.name!r} has no version {first} yet",
-                hint=f"the newest version is {self.snapshot.version}",
-            )
+            raise self._too_late(first)
         every = back_from(self.snapshot.uri, self.snapshot.version)
         kept = list(takewhile(lambda commit: commit.version >= first, every))[::-1]
         oldest = kept[0].version if kept else self.snapshot.version + 1
@@ -94,6 +91,15 @@ class Changelog:
             for partition in _distinct(feed.select(columns)):
                 ranks = next((r for _, r in ranking.partitions(partition)), {})
                 yield Full(commit.version, partition, ranks)
+
+    def _too_late(self, first: int) -> UsageError:
+        newest = self.table.refresh().snapshot.version
+        return UsageError(
+            f"{self.snapshot.name!r} has no version {first} yet"
+            if first > newest
+            else f"the first version, {first}, is after the last, {self.snapshot.version}",
+            hint=f"the newest version is {newest}",
+        )
 
     def _check_run(self, run: str, commits: Iterable[Commit]) -> None:
         """Refuse a run that no table of the lake knows; others may have changed nothing here."""
