@@ -7,6 +7,7 @@ same rows whatever is committed meanwhile.
 from collections.abc import Mapping, Sequence
 
 from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -89,7 +90,7 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
         if log.changes_schema(version) and not is_wider(uri, after, upto):
             raise ColumnsChanged(
                 f"{reader!r} last read {name!r} at version {after}, but version {version} took "
-                "columns away or changed their types",
+                "columns away or changed their types, or can't be compared any more",
                 hint=f"run `sluice rebuild {reader}`",
             )
         if deleted := log.missing_files(version):
@@ -102,6 +103,12 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
 
 
 def is_wider(uri: str, after: int, upto: int) -> bool:
-    """Whether a version has all columns of an earlier one, in the same types."""
-    old, new = (DeltaTable(uri, version=version).schema().fields for version in (after, upto))
+    """Whether a version surely has all columns of an earlier one, in the same types.
+
+    Not so where the log was cleaned and the earlier one can't be opened any more.
+    """
+    try:
+        old, new = (DeltaTable(uri, version=version).schema().fields for version in (after, upto))
+    except DeltaError:
+        return False
     return {(f.name, f.type.to_json()) for f in old} <= {(f.name, f.type.to_json()) for f in new}

@@ -1,0 +1,244 @@
+"""The protocol of positions, fences and upkeep, played at random against dictionaries.
+
+A source and a view over it, which counts its values, are kept by the real log, commits, feeds and
+upkeep; what computes the counts is a few lines of Python. Anything may happen at any time: batches,
+batches that sleep over others, compaction, vacuum, checkpoints, foreign commits, restores, lost
+history. Whatever happens, the view is what it was at the version that it names, or is refused.
+"""
+
+import os
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from pyspark.sql.types import StructType
+from tests.storage.tables import ID_AND_V, Small, a_position
+
+from sluice.errors import ForeignCommit, HistoryLost, LostRace
+from sluice.storage.commit import commit_arrow, commit_position
+from sluice.storage.invariants import feed_faults, position_faults
+from sluice.storage.local import read_feed
+from sluice.storage.maintenance import Filing
+from sluice.storage.position import REBUILD, Head, Pin, Position, head_as_found, positions
+from sluice.storage.table import check_feed
+from sluice.storage.vacuum import vacuum
+
+COUNTS = StructType().add("v", "string").add("n", "long")
+COUNTED = pa.schema([("v", pa.string()), ("n", pa.int64())])
+Changes = list[tuple[str, dict[str, Any]]]
+Batch = tuple[Head, Changes, Position]
+rows = st.dictionaries(st.integers(1, 4), st.sampled_from(["a", "b", "c"]), max_size=3)
+gone = st.sets(st.integers(1, 4), max_size=2)
+sides = st.sampled_from(["source", "view"])
+
+
+class Protocol(RuleBasedStateMachine):
+    """`states`: what the source holds at each of its versions, by the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name)
+        self.source = Small.create(path, ID_AND_V, ["id"], commit_arrow)
+        self.view = Small.create(path, COUNTS, ["v"], commit_arrow)
+        self.states: dict[int, dict[int, str]] = {0: {}}
+        self.asleep: list[Batch] = []
+        self.is_foreign = self.is_lost = False
+
+    def teardown(self) -> None:
+        faults = [what for t in (self.source, self.view) for what in feed_faults(t.uri)]
+        self.folder.cleanup()
+        assert faults == []
+
+    def table(self, side: str) -> Small:
+        return self.source if side == "source" else self.view
+
+    @property
+    def now(self) -> dict[int, str]:
+        return self.states[max(self.states)]
+
+    @rule(come=rows, gone=gone)
+    def the_source_changes(self, come: dict[int, str], gone: set[int]) -> None:
+        changes: Changes = [
+            ("delete", {"id": i, "v": self.now[i]}) for i in gone - come.keys() if i in self.now
+        ]
+        for i, v in come.items():
+            if self.now.get(i) != v:
+                changes.append(("update" if i in self.now else "insert", {"id": i, "v": v}))
+        done = self.source.commit(*changes) if changes else self.source.position_only()
+        kept = {i: v for i, v in self.now.items() if i not in gone}
+        self.states[done.version] = {**kept, **come}
+
+    @rule()
+    def a_batch_runs(self) -> None:
+        try:
+            batch = self.planned()
+        except HistoryLost:
+            assert self.is_foreign or self.is_lost, "nothing was lost"
+            self.rebuild()
+            return
+        assert not self.is_foreign, "rows of others were overlooked"
+        if batch:
+            self.commit(batch)
+
+    @rule()
+    def a_batch_is_planned_and_sleeps(self) -> None:
+        if not (self.is_foreign or self.is_lost) and (batch := self.planned()):
+            self.asleep.append(batch)
+
+    @precondition(lambda self: self.asleep)
+    @rule()
+    def a_sleeper_wakes(self) -> None:
+        batch = self.asleep.pop(0)
+        version = DeltaTable(self.view.uri).version()
+        try:
+            self.commit(batch)
+        except LostRace:
+            assert version > batch[0].version, "nobody else was first"
+            assert DeltaTable(self.view.uri).version() == version
+        else:
+            assert version == batch[0].version, "it was computed from rows that are gone"
+
+    @rule(side=sides)
+    def files_are_put_together(self, side: str) -> None:
+        if not self.is_foreign:
+            filing = Filing(self.table(side).head)
+            filing.compact(filing.slices, "compact")
+            self.follow(side)
+
+    @rule(side=sides)
+    def files_that_nobody_names_are_deleted(self, side: str) -> None:
+        if self.is_foreign:
+            return
+        at = self.table(side).head
+        named = self.recorded(self.view.head) if side == "source" else None
+        oldest = named.version if named else 0 if side == "source" else at.version
+        vacuum(at, oldest, datetime.now(UTC), least=timedelta(0))
+        self.follow(side)
+
+    @rule(side=sides)
+    def a_checkpoint_is_made(self, side: str) -> None:
+        DeltaTable(self.table(side).uri).create_checkpoint()
+
+    @rule(side=sides)
+    def somebody_changes_a_setting(self, side: str) -> None:
+        properties = {"delta.checkpointInterval": "100"}
+        DeltaTable(self.table(side).uri).alter.set_table_properties(properties)
+        self.follow(side)
+
+    @rule()
+    def somebody_writes_into_the_view(self) -> None:
+        write_deltalake(self.view.uri, pa.table({"v": ["z"], "n": [1]}), mode="append")
+        self.is_foreign = True
+
+    @precondition(lambda self: DeltaTable(self.view.uri).version() > 1)
+    @rule()
+    def somebody_restores_the_view(self) -> None:
+        before = set(DeltaTable(self.view.uri).file_uris())
+        try:
+            DeltaTable(self.view.uri).restore(1)
+        except Exception:  # noqa: BLE001 - its files were vacuumed: nothing happens
+            return
+        after = set(DeltaTable(self.view.uri).file_uris())
+        self.is_foreign = self.is_foreign or after != before
+
+    @rule()
+    def the_log_of_the_source_is_cleaned(self) -> None:
+        """All that is older than the newest commit of Sluice's."""
+        DeltaTable(self.source.uri).create_checkpoint()
+        log = Path(self.source.uri) / "_delta_log"
+        for version in range(positions(self.source.uri)[0][0]):
+            (log / f"{version:020d}.json").unlink(missing_ok=True)
+        self.is_lost = True
+
+    @invariant()
+    def the_view_is_what_it_was_at_the_version_that_it_names(self) -> None:
+        try:
+            at = self.view.head
+        except ForeignCommit:
+            assert self.is_foreign
+            return
+        if not self.is_foreign and (pin := self.recorded(at)):
+            found = {row["v"]: row["n"] for row in self.view.rows()}
+            assert found == Counter(self.states[self.known(pin.version)].values())
+            assert list(position_faults(self.view.uri)) == []
+
+    def planned(self) -> Batch | None:
+        """The next batch of the view, as the runtime would have it."""
+        before, now = self.view.head, self.source.head
+        pin = self.recorded(before)
+        if pin and pin.version >= now.data_version:
+            return None
+        counts = Counter(row["v"] for row in self.source.rows(now.version))
+        old = {row["v"]: row["n"] for row in self.view.rows(before.version)}
+        touched = old.keys() | counts.keys()
+        if pin:
+            check_feed(self.source.uri, "s", "view", pin.version, now.version)
+            feed = read_feed(self.source.uri, pin.version, now.version)
+            touched = set(feed["v"].to_pylist())
+        position = a_position(before.next_batch, inputs={"s": Pin(now.table, now.version)})
+        return before, difference(touched, old, counts), position
+
+    def rebuild(self) -> None:
+        before, now = head_as_found(self.view.uri), self.source.head
+        assert before
+        counts = Counter(row["v"] for row in self.source.rows())
+        position = a_position(
+            before.next_batch, kind=REBUILD, inputs={"s": Pin(now.table, now.version)}
+        )
+        metadata = {"userMetadata": replace(position, after=before.version).to_json()}
+        write_deltalake(
+            self.view.uri,
+            pa.table({"v": list(counts), "n": list(counts.values())}, COUNTED),
+            mode="overwrite",
+            commit_properties=CommitProperties(custom_metadata=metadata),
+        )
+        self.is_foreign = self.is_lost = False
+
+    def commit(self, batch: Batch) -> None:
+        before, changes, position = batch
+        if changes:
+            commit_arrow(before, self.view.changelog(changes), ["v"], position)
+        else:
+            commit_position(before, position)
+
+    def recorded(self, at: Head) -> Pin | None:
+        return at.position.inputs.get("s") if at.position else None
+
+    def known(self, version: int) -> int:
+        return max(v for v in self.states if v <= version)
+
+    def follow(self, side: str) -> None:
+        """A commit that changes no row leaves the source as it is."""
+        if side == "source":
+            self.states[DeltaTable(self.source.uri).version()] = self.now
+
+
+def difference(touched: Any, old: dict[str, int], new: Counter[str]) -> Changes:
+    found: Changes = []
+    for v in sorted(touched):
+        if v in old and not new[v]:
+            found.append(("delete", {"v": v, "n": old[v]}))
+        elif new[v] and old.get(v) != new[v]:
+            found.append(("update" if v in old else "insert", {"v": v, "n": new[v]}))
+    return found
+
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+TestProtocol = Protocol.TestCase
+TestProtocol.settings = settings(
+    max_examples=1_000 if DEEP else 25,
+    stateful_step_count=25 if DEEP else 15,
+    derandomize=not DEEP,
+    phases=list(Phase) if DEEP else [Phase.generate],
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
