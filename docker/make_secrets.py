@@ -10,7 +10,7 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 from secrets import token_bytes, token_urlsafe
 
-KEYS = ("fernet", "jwt", "session")
+KEYS = {"fernet": 32, "jwt": 64, "session": 32}  # bytes
 
 
 def main() -> None:
@@ -21,8 +21,8 @@ def main() -> None:
     known = (folder / "postgres").read_text("utf-8")
     _keep(folder / "database", f"postgresql+psycopg2://airflow:{known}@postgres/airflow")
     _keep(folder / "passwords.json", json.dumps({"admin": token_urlsafe(12)}))
-    for name in KEYS:
-        _keep(folder / name, urlsafe_b64encode(token_bytes(32)).decode())
+    for name, size in KEYS.items():
+        _keep(folder / name, urlsafe_b64encode(token_bytes(size)).decode())
     print(f"the password of admin is in {folder / 'passwords.json'}")
 
 

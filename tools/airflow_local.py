@@ -21,6 +21,7 @@ from daemons import Daemon, Daemons, is_listening
 from sluice.errors import SluiceError
 
 USER = "admin"
+KEYS = {"API_AUTH__JWT_SECRET": 64, "API__SECRET_KEY": 32, "CORE__FERNET_KEY": 32}  # bytes
 
 
 class AirflowNotSetUp(SluiceError):
@@ -133,8 +134,9 @@ class LocalAirflow:
     def _secrets(self) -> dict[str, str]:
         file = self.home / "secrets.json"
         if not file.exists():
-            names = ("API_AUTH__JWT_SECRET", "API__SECRET_KEY", "CORE__FERNET_KEY")
-            made = {name: urlsafe_b64encode(secrets.token_bytes(32)).decode() for name in names}
+            made = {
+                n: urlsafe_b64encode(secrets.token_bytes(of)).decode() for n, of in KEYS.items()
+            }
             file.parent.mkdir(parents=True, exist_ok=True)
             _write_secret(file, json.dumps(made))
         known: dict[str, str] = json.loads(file.read_text("utf-8"))

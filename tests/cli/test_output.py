@@ -39,6 +39,13 @@ def test_csv_is_rfc_4180(capsys):
     assert read[1]["money"] == ""
 
 
+def test_tuples_in_csv_are_json_too(capsys):
+    rows = [{"list": ({"input": "sales", "read": 9},)}, {"list": ()}]
+    out = written(capsys, rows, Format.CSV)
+    read = list(csv.DictReader(io.StringIO(out, newline="")))
+    assert [json.loads(row["list"]) for row in read] == [[{"input": "sales", "read": 9}], []]
+
+
 def test_a_table_puts_numbers_right_and_names_null(capsys):
     lines = written(capsys, ROWS, Format.TABLE).splitlines()
     assert "│ 1234.50 │    7 │" in lines[3]

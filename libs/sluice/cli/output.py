@@ -121,7 +121,7 @@ def _write_csv(rows: Iterator[Row], columns: Sequence[str]) -> None:
 def _field(value: Any) -> str:
     if value is None:
         return ""
-    if isinstance(value, dict | list | bool):
+    if isinstance(value, dict | list | tuple | bool):
         return to_json(value)
     return f"{value:f}" if isinstance(value, Decimal) else _as_text(value)
 
@@ -153,7 +153,7 @@ def _cell(value: Any, missing: str = "null") -> Text:
         return Text(missing, style="dim")
     if isinstance(value, datetime):
         return Text(show_time(value))
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | tuple):
         return Text(to_json(value), overflow="fold")
     return Text(_field(value), overflow="fold")
 
