@@ -83,7 +83,8 @@ class RoundedSum(Sum):
     """approx_sum and approx_avg: added up as DOUBLE, each time rounded.
 
     What is left of removed values, and the order of what came, show in the last digits. How great
-    the numbers are that stand in the sum is kept beside it: `verify` allows a billionth of it.
+    all numbers were that were ever added or subtracted is kept beside it, because their rounding
+    stays when they go: `verify` allows a trillionth of it.
     """
 
     is_approximate: ClassVar[bool] = True
@@ -98,13 +99,13 @@ class RoundedSum(Sum):
         number = value.cast("double")
         parts = exact.parts(number, total, count)
         finite = F.when(~F.isnan(number) & (F.abs(number) != float("inf")), F.abs(number))
-        return {**parts, _MAGNITUDE: total(finite)}
+        return {**parts, _MAGNITUDE: _total(finite * F.abs(weight), DoubleType())}
 
     def agrees(self, a: Column, b: Column, kept: DataType) -> Column:
         assert isinstance(kept, StructType)
         exactly = [f for f in kept.names if f not in (exact.TOTAL, _MAGNITUDE)]
         same = [a.getField(f).eqNullSafe(b.getField(f)) for f in exactly]
-        allowed = F.greatest(a.getField(_MAGNITUDE), b.getField(_MAGNITUDE), F.lit(1.0)) * 1e-9
+        allowed = F.greatest(a.getField(_MAGNITUDE), b.getField(_MAGNITUDE), F.lit(1.0)) * 1e-12
         is_near = F.abs(a.getField(exact.TOTAL) - b.getField(exact.TOTAL)) <= allowed
         return a.eqNullSafe(b) | F.coalesce(reduce(Column.__and__, same, is_near), F.lit(False))
 
