@@ -49,18 +49,6 @@ def page_name(table: TableDigest) -> str:
     return re.sub(r"[^a-z0-9_.]", "-", table.name.lower()) + ".html"
 
 
-def ago(moment: dt.datetime | None, now: dt.datetime) -> str:
-    """How long before `now`, in the largest unit that says something."""
-    if moment is None:
-        return "never"
-    seconds = max((now - moment).total_seconds(), 0)
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return "just now"
-
-
 def figure(number: float) -> str:
     """A number at the end of a scale: short, and exact where it is small."""
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.3g}"
@@ -76,7 +64,6 @@ def _environment(now: dt.datetime) -> Environment:
     )
     environment.globals |= {"now": moment_text(now), "State": State, "strip": strip, "bars": bars}
     environment.globals |= {"page_name": page_name, "moment_text": moment_text, "curve": curve}
-    environment.filters["ago"] = lambda moment: ago(moment, now)
     environment.filters["figure"] = figure
     environment.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
     return environment

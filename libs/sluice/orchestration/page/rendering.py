@@ -6,13 +6,23 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from sluice.quality.report import ago
-
 
 def render(template: str, **shown: Any) -> str:
     """The HTML of that page."""
     now = dt.datetime.now(dt.UTC)
     return _environment().get_template(f"{template}.html.j2").render(now=now, **shown)
+
+
+def ago(moment: dt.datetime | None, now: dt.datetime) -> str:
+    """How long before `now`, in the largest unit that says something."""
+    if moment is None:
+        return "never"
+    seconds = max((now - moment).total_seconds(), 0)
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"
 
 
 @cache
