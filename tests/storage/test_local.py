@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 from tests.storage.tables import ADDED, Row, Small, by_delta_rs, by_spark, in_order, plain
@@ -13,6 +14,7 @@ from tests.storage.tables import ADDED, Row, Small, by_delta_rs, by_spark, in_or
 from sluice.errors import HistoryLost
 from sluice.storage import table as delta
 from sluice.storage.local import has_local_feed, local_feed, local_snapshot
+from sluice.storage.local import plain as one_piece
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -208,3 +210,10 @@ def _text(column: str, type_: str) -> Any:
     if type_ in ("timestamp", "timestamp_ntz"):
         return F.date_format(named, "yyyy-MM-dd HH:mm:ss.SSSSSS").alias(column)
     return named if type_ in ("binary", "double", "float") else named.cast("string").alias(column)
+
+
+def test_rows_behind_empty_pieces_are_not_lost(session: "SparkSession") -> None:
+    one = pa.table({"id": pa.array([1, 2])})
+    pieces = pa.concat_tables([one.slice(0, 0), one.slice(0, 1), *[one.slice(0, 0)] * 3, one])
+    assert [b.num_rows for b in pieces.to_batches()] == [0, 1, 0, 0, 0, 2]
+    assert session.createDataFrame(one_piece(pieces)).count() == 3

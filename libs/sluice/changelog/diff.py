@@ -37,6 +37,11 @@ def diff(
     return changed.select(*[row.getField(c).alias(c) for c in columns], CHANGE)
 
 
+def inserted(rows: DataFrame) -> DataFrame:
+    """The changelog of rows that are all new."""
+    return rows.withColumn(CHANGE, F.lit("insert"))
+
+
 def _side(rows: DataFrame, side: str) -> DataFrame:
     columns = rows.columns
     return rows.select("*", F.struct(*_named(columns)).alias("_row"), F.lit(side).alias("_side"))

@@ -64,16 +64,20 @@ class LookupJoin(Operator):
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.facts.id]
         for join in self.spec.join:
-            rows = self._join(rows, join, references[self._dimensions[join.dimension].id])
+            rows = self._join(rows, join, references[self.dimension(join).id])
         shown = [self._shown(c) for c in self.view.columns]
         hidden = [c for c in self.key if c not in self.view.columns]
         return rows.select(*shown, *names(tuple(hidden)))
+
+    def dimension(self, join: Join) -> Table:
+        """The dimension, or the view over dimensions, that a join looks its facts up in."""
+        return self._dimensions[join.dimension]
 
     def changed_keys(self, changes: Rows) -> dict[Join, DataFrame]:
         """For each join, the distinct keys of its dimension's old and new images."""
         found = {}
         for join in self.spec.join:
-            changed = changes.get(self._dimensions[join.dimension].id)
+            changed = changes.get(self.dimension(join).id)
             if changed is not None:
                 keys = [F.col(f"`{c}`").alias(f"_d{i}") for i, (_, c) in _on(join)]
                 found[join] = changed.select(*keys).dropna().distinct()
@@ -134,7 +138,7 @@ class LookupJoin(Operator):
             return F.expr(self.spec.select[name].sql).alias(name)
         if name in self.facts.columns:
             return F.col(f"`{name}`")
-        joins = [j for j in self.spec.join if name in self._dimensions[j.dimension].columns]
+        joins = [j for j in self.spec.join if name in self.dimension(j).columns]
         return F.col(f"`{joins[0].qualifier}`").getField(name).alias(name)
 
     def _used(self) -> set[str]:
@@ -151,7 +155,7 @@ class LookupJoin(Operator):
     def _dimension_columns(self, table_id: str) -> set[str]:
         used: set[str] = set()
         for join in self.spec.join:
-            table = self._dimensions[join.dimension]
+            table = self.dimension(join)
             if table.id != table_id:
                 continue
             used |= {column for _, column in join.on}

@@ -18,15 +18,20 @@ class Computed:
     """The changelog of a node, and what there is to say about how it was found.
 
     `strategy`: the way that was taken, where the plan left it open. `shown`: of a state, the
-    changelog of the view over it, where it came out of the same pass.
+    changelog of the view over it, where it came out of the same pass. `rows`: how many the
+    changelog may have, where what was read does not tell. `is_projection`: each of them comes from
+    one row of the feed, so to compute it twice costs less than to keep it.
     """
 
     changelog: Changelog
     strategy: str = ""
     refills: int = 0
     recomputed: int | None = None
+    expired: int = 0
     warnings: tuple[str, ...] = ()
     shown: Changelog | None = None
+    rows: int | None = None
+    is_projection: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,17 @@
 """The horizon of a batch: the greatest event time among the current rows of the view's inputs."""
 
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
 
 from sluice.operators.retention import Horizon, latest_time
 from sluice.runtime.plan import BatchPlan
 from sluice.runtime.rows import snapshots_at
 from sluice.specs.project import Project
+from sluice.storage.lake import layout
+from sluice.storage.times import not_before
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -18,12 +22,23 @@ def horizon_of(session: SparkSession, project: Project, plan: BatchPlan) -> Hori
     if operator.retention is None:
         return None
     snapshots = snapshots_at(session, project, operator, plan.pins)
-    rows = latest_time(snapshots, operator.retention)
+    late = {name: rows.where(_is_late(project, plan, name)) for name, rows in snapshots.items()}
+    rows = latest_time(late, operator.retention)
     latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
     position = plan.before.position if plan.before else None
     if position is None:
         return Horizon(operator.retention.keep, None, _time(latest))
     return Horizon(operator.retention.keep, position.horizon, _time(latest), position.stored_from)
+
+
+def _is_late(project: Project, plan: BatchPlan, input_id: str) -> Column:
+    """What the input's latest row meets, by which a scan leaves out nearly all files."""
+    assert plan.node.operator.retention is not None
+    columns = plan.node.operator.retention.times.get(input_id, ())
+    uri, version = layout(project).uri(input_id), plan.pins[input_id].version
+    known = {column: not_before(uri, version, column) for column in columns}
+    bounds = [F.col(f"`{c}`") >= F.lit(time) for c, time in known.items() if time and time.tzinfo]
+    return reduce(Column.__or__, bounds) if len(bounds) == len(columns) > 0 else F.lit(True)
 
 
 def recorded_horizon(plan: BatchPlan) -> Horizon | None:

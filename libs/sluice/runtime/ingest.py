@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.changelog.diff import CHANGE, diff
+from sluice.changelog.diff import diff, inserted
 from sluice.operators.source import ID, INTERVAL
 from sluice.runtime.aside import Delivered
 from sluice.runtime.batch import LARGE_BYTES, Run, advance
@@ -44,6 +44,7 @@ from sluice.storage.feed_size import FeedSize
 from sluice.storage.lake import layout
 from sluice.storage.position import Head, Pin, Position, head
 from sluice.storage.table import snapshot
+from sluice.storage.times import may_hold
 
 __all__ = ["INTERVALS", "deliver", "follow", "ingest", "replace_interval"]
 
@@ -127,9 +128,12 @@ def _replace(
         new = stored_rows(passed.rows, delivery)
         before = before and add_columns(before, new.schema)
         target = _target(project, delivery, before, passed.verdict.rows_read)
-        changelog = _difference(session, target, delivery, new)
+        old = _old_rows(session, target, delivery)
+        changelog = inserted(new) if old is None else diff(old, new, target.key)
+        is_counted = old is None and not keeps_deliveries(delivery.spec)
+        inserts = passed.verdict.rows_accepted if is_counted else None
         intervals.withdraw(delivery.intervals_uri, span)
-        done = write(session, project.spark, target, changelog, position, clock)
+        done = write(session, project.spark, target, changelog, position, clock, inserts=inserts)
     _record(delivery, passed, position.batch)
     return BatchReport(
         table=delivery.stored_as,
@@ -159,15 +163,14 @@ def _target(project: Project, delivery: Delivery, before: Head | None, rows: int
     return Target(uri, (INTERVAL, ID), before, size)
 
 
-def _difference(
-    session: SparkSession, target: Target, delivery: Delivery, new: DataFrame
-) -> DataFrame:
-    if target.before is None:
-        return new.withColumn(CHANGE, F.lit("insert"))
-    at, span = F.col(INTERVAL), delivery.interval
+def _old_rows(session: SparkSession, target: Target, delivery: Delivery) -> DataFrame | None:
+    """The rows of the interval; None where the table surely has none."""
+    before, span = target.before, delivery.interval
+    if before is None or not may_hold(target.uri, before.version, INTERVAL, span.start, span.end):
+        return None
+    at = F.col(INTERVAL)
     inside = (at >= F.lit(span.start)) & (at < F.lit(span.end))
-    old = snapshot(session, target.uri, target.before.version).where(inside)
-    return diff(old, new, target.key)
+    return snapshot(session, target.uri, before.version).where(inside)
 
 
 def _position(

@@ -37,11 +37,15 @@ class Strategy(StrEnum):
     RETRACT = "retract"  # the same, with any: groups that run short are filled from the input
     WITH_STATE = "with its state"  # a view, from what its state's batch has seen
     FULL = "full"  # the whole query, compared with all rows
+    EXTEND = "extend"  # what is new of a changed definition, beside what stays
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """One batch of one node. `ranges`: input -> (from, to] versions with new data to read."""
+    """One batch of one node. `ranges`: input -> (from, to] versions with new data to read.
+
+    `growing`: those of them that only got new rows.
+    """
 
     node: Node
     uri: str
@@ -50,6 +54,7 @@ class BatchPlan:
     reason: str
     pins: Mapping[str, Pin] = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    growing: frozenset[str] = frozenset()
     references: Mapping[str, Pin] = field(default_factory=dict)
     frontier: Frontier = field(default_factory=dict)
     size: FeedSize = field(default_factory=FeedSize)
@@ -158,6 +163,7 @@ def _plan(
         for i, pin in pins.items()
         if i in recorded and recorded[i].version < min(pin.version, heads[i].data_version)
     }
+    growing = frozenset[str]()
     if not recorded:
         strategy, reason = Strategy.BUILD, "the whole query: there are no earlier versions"
         size = sum((table_size(lake.uri(i), p.version) for i, p in pins.items()), FeedSize())
@@ -166,10 +172,23 @@ def _plan(
         for input_id, (after, upto) in ranges.items():
             check_feed(lake.uri(input_id), input_id, node.id, after, upto)
         size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
+        growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
         if isinstance(node.operator, TopKState):
-            strategy, reason = _ranking(node.operator, lake, ranges, size)
-    uri = lake.uri(node.id)
-    return BatchPlan(node, uri, before, strategy, reason, pins, ranges, references, frontier, size)
+            grows = growing == ranges.keys()
+            strategy, reason = _ranking(node.operator, lake, ranges, size, grows=grows)
+    return BatchPlan(
+        node,
+        lake.uri(node.id),
+        before,
+        strategy,
+        reason,
+        pins,
+        ranges,
+        growing,
+        references,
+        frontier,
+        size,
+    )
 
 
 def _strategy(node: Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[Strategy, str]:
@@ -225,9 +244,13 @@ def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
 
 
 def _ranking(
-    operator: TopKState, lake: LakeLayout, ranges: Mapping[str, tuple[int, int]], size: FeedSize
+    operator: TopKState,
+    lake: LakeLayout,
+    ranges: Mapping[str, tuple[int, int]],
+    size: FeedSize,
+    *,
+    grows: bool,
 ) -> tuple[Strategy, str]:
     whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges.items()), FeedSize())
-    inserts = all(only_inserts(lake.uri(i), *range_) for i, range_ in ranges.items())
-    name, reason = chosen_for_topk(operator, size, whole, only_inserts=inserts)
+    name, reason = chosen_for_topk(operator, size, whole, only_inserts=grows)
     return Strategy(name), reason

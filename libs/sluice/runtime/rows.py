@@ -1,6 +1,6 @@
 """The rows that an operator reads: at pinned versions, only the columns that it uses."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -30,12 +30,16 @@ def snapshots_at(
 
 
 def references_at(
-    session: SparkSession, project: Project, operator: Operator, plan: BatchPlan
+    session: SparkSession,
+    project: Project,
+    operator: Operator,
+    plan: BatchPlan,
+    known: Collection[str] = (),
 ) -> dict[str, DataFrame]:
-    """Each reference as of its pinned version, dimension views resolved."""
+    """Each reference as of its pinned version, dimension views resolved; but not those `known`."""
     pins = {**plan.pins, **plan.references}
     found = {}
-    for table_id in operator.references:
+    for table_id in (i for i in operator.references if i not in known):
         rows = dimension_at(session, project, table_id, pins)
         used = rows.select(*names(operator.columns(table_id)))
         is_broadcast = broadcast_of(project, table_id, pins).is_chosen

@@ -10,9 +10,16 @@ from sluice.storage.local import plain, to_arrow
 
 @dataclass
 class Work:
-    """Of one batch. `recomputed`: groups that merging could not follow; None where none merged."""
+    """Of one batch.
 
-    recomputed: int | None = None
+    `expired`: rows that came too late for their windows. `rows`: how many the changelog may have,
+    where what was read does not tell. `is_projection`: each of its rows comes from one row of the
+    feed.
+    """
+
+    expired: int = 0
+    rows: int | None = None
+    is_projection: bool = False
     _held: list[DataFrame] = field(default_factory=list)
 
     def hold(self, session: SparkSession, rows: DataFrame, *, small: bool) -> DataFrame:
@@ -21,6 +28,10 @@ class Work:
             return session.createDataFrame(plain(to_arrow(rows)), rows.schema)
         self._held.append(rows.persist())
         return self._held[-1]
+
+    def expire(self, late: DataFrame) -> None:
+        """Note what `operators.lateness` finds. One Spark job."""
+        self.expired = int(late.collect()[0][0] or 0)
 
     def count(self, rows: DataFrame) -> int:
         """How many rows there are. One Spark job."""

@@ -52,8 +52,15 @@ def write(
     changelog: Changelog,
     position: Position,
     clock: Clock,
+    *,
+    inserts: int | None = None,
+    is_projection: bool = False,
 ) -> Committed:
-    """Commit the changelog; if it is empty only the position, or nothing. Raises LostRace."""
+    """Commit the changelog; if it is empty only the position, or nothing. Raises LostRace.
+
+    `inserts`: how many rows it has, where that is known and all of them are new. `is_projection`:
+    its rows come from one row each, so to compute it twice costs less than to keep it.
+    """
     if isinstance(changelog, pa.Table):
         with clock.phase("commit"):
             return _local(session, settings, target, changelog, position)
@@ -63,10 +70,14 @@ def write(
             rows = to_arrow(changelog)
         with clock.phase("commit"):
             return _local(session, settings, replace(target, before=before), rows, position)
+    target = replace(target, before=before)
+    if is_projection or inserts is not None:
+        with clock.phase("commit"):
+            return _counted(session, settings, target, changelog, position, inserts)
     cached = changelog.persist()
     try:
         with clock.phase("commit"):
-            return _counted(session, settings, target, before, cached, position)
+            return _counted(session, settings, target, cached, position)
     finally:
         cached.unpersist()
 
@@ -93,11 +104,13 @@ def _counted(
     session: SparkSession,
     settings: SparkSettings,
     target: Target,
-    before: Head,
     rows: DataFrame,
     position: Position,
+    inserts: int | None = None,
 ) -> Committed:
-    counts = commit.changelog_counts(rows)
+    before = target.before
+    assert before is not None
+    counts = commit.changelog_counts(rows) if inserts is None else {"insert": inserts}
     total = sum(counts.values())
     if total == 0:
         return _unchanged(target, before, position)

@@ -24,6 +24,7 @@ from sluice.storage.statistics import GROUP_ROWS
 
 Span = tuple[Any, Any]
 HIDDEN = "_sluice"
+CARRIED = "_sluice_key_"  # a column of an input's key, which has an order of its own
 PARTITION_FILE_ROWS = 5_000_000  # of a file of a partition that is written anew
 FILE_ROWS = 100_000  # of a file of a table without partitions: what a change of one key rewrites
 
@@ -45,6 +46,12 @@ class Slice:
     def is_small(self) -> bool:
         """Whether its rows fit one row group, where no order makes a difference."""
         return self.row_count <= GROUP_ROWS
+
+    @property
+    def is_lumped(self) -> bool:
+        """Whether a file has the rows of two: a MERGE puts what it rewrites together, unordered."""
+        is_whole = self.number is None and not self.is_small
+        return is_whole and max(self.rows) > 2 * FILE_ROWS
 
     @property
     def sealed_files(self) -> int:
@@ -93,16 +100,16 @@ def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[Span]:
 
 
 def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows of a small commit by the visible columns of their key, where those have an order."""
+    """The rows of a small commit by the columns of their key that have a meaning and an order."""
     shown = [name for name in _shown(key) if not pa.types.is_nested(rows.schema.field(name).type)]
     return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
 
 
 def in_order(rows: DataFrame, uri: str, key: Sequence[str], count: int) -> DataFrame:
-    """So many new rows of a table by the visible columns of their key."""
+    """So many new rows of a table by the columns of their key that have a meaning."""
     shown = [Direction(name) for name in _shown(key)]
     partitions = DeltaTable(uri).metadata().partition_columns
-    return filed(rows, shown, partitions, files_for(count)) if shown else rows
+    return filed(rows, shown, partitions, files_for(count)) if shown or partitions else rows
 
 
 def files_for(count: int) -> int:
@@ -123,4 +130,4 @@ def filed(
 
 
 def _shown(key: Sequence[str]) -> list[str]:
-    return [name for name in key if not name.startswith(HIDDEN)]
+    return [name for name in key if name.startswith(CARRIED) or not name.startswith(HIDDEN)]

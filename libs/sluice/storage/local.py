@@ -5,6 +5,7 @@ them here takes a few. Spark still computes: it gets them as a local relation.
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from threading import Lock
 
@@ -72,21 +73,49 @@ def read_rows(
 
     No more of the others is held at a time than a page of each file that is read.
     """
+    found = read_few(uri, version, sys.maxsize, columns, where)
+    assert found is not None
+    return found
+
+
+def read_few(
+    uri: str,
+    version: int,
+    most: int,
+    columns: Sequence[str] | None = None,
+    where: pc.Expression | None = None,
+    bounds: pc.Expression | None = None,
+) -> pa.Table | None:
+    """As `read_rows`; None if more than `most` rows meet the condition.
+
+    `bounds`: what they meet as well, of columns whose statistics are exact: files and row groups
+    are left out by it.
+    """
     dataset = DeltaTable(uri, version=version).to_pyarrow_dataset()
     chosen = list(columns) if columns else dataset.schema.names
-    pages = (plain(pa.Table.from_batches([b])) for b in dataset.to_batches(columns=chosen))
-    found = [page if where is None else page.filter(where) for page in pages]
-    nothing = plain(dataset.schema.empty_table().select(chosen))
-    return pa.concat_tables([nothing, *found])
+    found, count = [plain(dataset.schema.empty_table().select(chosen))], 0
+    for batch in dataset.to_batches(columns=chosen, filter=bounds):
+        page = plain(pa.Table.from_batches([batch]))
+        found.append(page if where is None or where is bounds else page.filter(where))
+        count += found[-1].num_rows
+        if count > most:
+            return None
+    return pa.concat_tables(found)
+
+
+def arrow_schema(uri: str, version: int) -> pa.Schema:
+    """The types in which rows of the table are read here."""
+    schema = pa.schema(DeltaTable(uri, version=version).schema().to_arrow())
+    return plain(schema.empty_table()).schema
 
 
 def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
-    """Rows that were read of a table or of its feed, as Spark's, in the types of the table."""
+    """Columns that were read of a table or of its feed, as Spark's, in the types of the table."""
     schema = spark_schema(DeltaTable(uri, version=version))
-    if "_change_type" in rows.column_names:
-        for name, type_ in _ADDED.items():
-            schema.add(name, type_)
-    return _rows(session, rows, schema)
+    for name, type_ in _ADDED.items():
+        schema.add(name, type_)
+    present = [field for field in schema.fields if field.name in rows.column_names]
+    return _rows(session, rows, StructType(present))
 
 
 def spark_schema(table: DeltaTable) -> StructType:
@@ -131,11 +160,14 @@ def _rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFram
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """The same rows in the Arrow types that Spark knows."""
+    """The same rows in the Arrow types that Spark knows, and in one piece.
+
+    Of a table in pieces Spark takes an empty one for the end, and loses what comes behind it.
+    """
     schema = pa.schema([pa.field(f.name, _plain(f.type)) for f in rows.schema])
     if not rows.num_rows:  # Spark takes no column without a chunk
         return pa.Table.from_batches([pa.RecordBatch.from_pylist([], schema=schema)])
-    return rows.cast(schema)
+    return rows.cast(schema).combine_chunks()
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:

@@ -1,0 +1,106 @@
+"""The rows of large tables that a few others match, found in this process before Spark joins them.
+
+A batch of some thousand facts meets a small part of a large dimension, and a changed dimension row
+few of many facts. To look for those here takes tens of milliseconds, where sending or scanning the
+whole by Spark takes seconds. What is found may be too much, never too little: the join itself is
+Spark's. Values are told apart by plain equality, so only those of exact types are looked for.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from sluice.storage.feed_size import table_size
+from sluice.storage.local import SMALL_BYTES, plain
+
+LARGEST = 512_000_000  # bytes of files that are looked through here
+MOST = 200_000  # rows that are held here, and handed to Spark
+EXACT = (
+    *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
+    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
+)
+Values = Mapping[str, pa.ChunkedArray]  # of each column, those that are looked for
+
+
+@dataclass(frozen=True)
+class Place:
+    """One version of a table, and the columns that are wanted of it; none: all of them."""
+
+    uri: str
+    version: int
+    columns: Sequence[str] = ()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether Spark would scan it; smaller tables are read here in any case."""
+        return table_size(self.uri, self.version).bytes > SMALL_BYTES
+
+    def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
+        """The rows whose values are all among those of one of `wanted`.
+
+        None where they can't be told, or are too many.
+        """
+        if table_size(self.uri, self.version).bytes > LARGEST:
+            return None
+        dataset = _dataset(self.uri, self.version)
+        tests = [_test(dataset.schema, values) for values in wanted]
+        told = [test for test in tests if test is not None]
+        if len(told) < len(tests):
+            return None
+        where = reduce(pc.Expression.__or__, told, pc.scalar(False))
+        columns = list(self.columns or dataset.schema.names)
+        batches, count = [], 0
+        for batch in dataset.to_batches(columns=columns, filter=where):
+            count += batch.num_rows
+            if count > MOST:
+                return None
+            batches.append(batch)
+        schema = pa.schema([dataset.schema.field(name) for name in columns])
+        return plain(pa.Table.from_batches(batches, schema))
+
+
+def _dataset(uri: str, version: int) -> ds.FileSystemDataset:
+    """Its files, told apart by their partitions alone: what else the log says of texts can't be
+    compared with them. Local files are read without a detour through Python.
+    """
+    table = DeltaTable(uri, version=version)
+    local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
+    found, parts = table.to_pyarrow_dataset(filesystem=local), table.metadata().partition_columns
+    fragments = [
+        file.format.make_fragment(file.path, file.filesystem, _partition(file, parts))
+        for file in found.get_fragments()
+    ]
+    schema = plain(found.schema.empty_table()).schema
+    return ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
+
+
+def _partition(file: ds.ParquetFileFragment, parts: Sequence[str]) -> pc.Expression:
+    known = ds.get_partition_keys(file.partition_expression)
+    values = {name: value for name, value in known.items() if name in parts}
+    tests = [pc.field(n).is_null() if v is None else pc.field(n) == v for n, v in values.items()]
+    return reduce(pc.Expression.__and__, tests, pc.scalar(True))
+
+
+def _test(schema: pa.Schema, values: Values) -> pc.Expression | None:
+    tests = [_is_in(schema.field(name), some) for name, some in values.items()]
+    told = [test for test in tests if test is not None]
+    return reduce(pc.Expression.__and__, told) if len(told) == len(tests) else None
+
+
+def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
+    """None where Spark may take for equal what is not the same."""
+    if pa.types.is_integer(field.type) and pa.types.is_integer(values.type):
+        values = values.cast(field.type, safe=False)  # what does not fit finds too much at most
+    if not any(is_exact(values.type) for is_exact in EXACT) or field.type != values.type:
+        return None
+    some, column = pc.unique(values), pc.field(field.name)
+    if some.null_count or not len(some):
+        return column.isin(some)
+    bounds = pc.min_max(some)  # by which files and row groups are left out
+    return (column >= bounds["min"]) & (column <= bounds["max"]) & column.isin(some)
