@@ -1,18 +1,21 @@
 """What a batch of a cogroup reads: feed and touched state; inputs only for broken groups."""
 
 import math
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import strategies as st
 from tests.operators.test_cogroup import Aggregates, G, per_key
 from tests.support.contract import Case, hold
-from tests.support.lake import Lake, Row, State
+from tests.support.lake import Lake, Row, State, without_files
 from tests.support.oracle import column, ordered, present
 from tests.support.rows import groups, ids, numbers, row, words
 
 from sluice.runtime.explain import explain
+from sluice.runtime.nodes import nodes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,6 +127,57 @@ def test_sketches_of_groups_that_lose_a_value_are_made_anew(
     )
     lake.put("sales", gone=[{"id": 3}])
     assert recomputed(lake) == 1
+
+
+TWO = """
+sources:
+  sales:
+    path: "sales/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, v INT, w STRING"
+  clicks:
+    path: "clicks/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, n INT"
+views:
+  found:
+    kind: cogroup
+    key: [g]
+    streams:
+      sold: {from: sales, aggregates: {high: max(v), words: "count(distinct w)"}}
+      clicked: {from: clicks, aggregates: {least: min(n), clicks: "count(*)"}}
+      again: {from: clicks, where: n > 1, aggregates: {more: sum(n)}}
+"""
+
+
+def test_only_the_stream_that_lost_its_bound_is_read_again(
+    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.storage.local.KEPT_BYTES", 0)
+    lake = Lake(tmp_path, TWO, spark)
+    lake.put("sales", *ROWS)
+    lake.put("clicks", *({"id": i, "g": "a", "n": i} for i in (1, 2, 3)))
+    lake.advance()
+    lake.put("sales", gone=[{"id": 2}, {"id": 3}])
+    with without_files(lake, "clicks"):
+        state, _ = lake.advance()
+    assert state.recomputed == 1
+    assert [r for r in lake.rows("found") if r["g"] == "a"] == [
+        {"g": "a", "high": 1, "words": 1, "least": 1, "clicks": 3, "more": 5}
+    ]
+    assert [v for v in lake.verdicts() if not v.is_equal] == []
+
+
+def test_streams_of_any_number_are_shuffled_once(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = Lake(tmp_path, TWO, spark)
+    state = nodes_of(lake.table("found"), lake.project.graph)[0].operator
+    rows = {
+        "shop.sales": spark.range(9).selectExpr("id", "'a' AS g", "1 AS v", "'x' AS w"),
+        "shop.clicks": spark.range(9).selectExpr("id", "'a' AS g", "1 AS n"),
+    }
+    query: Any = state.query(rows, {})
+    plan = query._jdf.queryExecution().executedPlan().toString()
+    assert re.findall(r"(?:Exchange|Join)\b.*", plan) == [ANY], plan
 
 
 def test_strategy_and_reason_are_told(tmp_path: Path, spark: "SparkSession") -> None:

@@ -34,4 +34,13 @@ def test_large_tables_are_read_and_written_by_spark(
 ) -> None:
     for module in ("storage.table", "runtime.computation", "runtime.topk", "runtime.writing"):
         monkeypatch.setattr(f"sluice.{module}.SMALL_BYTES", -1)
+    monkeypatch.setattr("sluice.runtime.cogroup_reads.MOST_ROWS", -1)
     hold(replace(case, spark={"small_changelog": 0}), spark, FEWER)
+
+
+@pytest.mark.parametrize("case", [KINDS[2], KINDS[3]], ids=str)
+def test_touched_rows_of_large_tables_are_picked_without_spark(
+    case: Case, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.runtime.cogroup_reads.SMALL_BYTES", -1)
+    hold(case, spark, FEWER)

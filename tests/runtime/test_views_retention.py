@@ -1,12 +1,13 @@
 """Retention against brute force: what lives depends on the rows, not on when they came."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import strategies as st
 from tests.support.contract import Case, Query, hold
-from tests.support.lake import Row, State
+from tests.support.lake import Lake, Row, State
 from tests.support.oracle import column, grouped, in_sessions, present, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row
 
@@ -121,6 +122,28 @@ CASES = [
     case("sessions", sessions, cogroup("type: session, gap: 1 hour", "count(*)"), *BOTH),
     case("a ranking per hopping window", best, TOP, "sales"),
 ]
+
+
+LATE = [{"id": i, "g": "p", "v": i, "at": NOON - i * HOUR} for i in (0, 9, 10)]
+
+
+@pytest.mark.parametrize(
+    ("window", "left"),
+    [("type: tumbling, size: 2 hours", [1, 1]), ("type: session, gap: 90 minutes", [2])],
+)
+def test_rows_that_come_too_late_are_counted(
+    tmp_path: Path, spark: "SparkSession", window: str, left: list[int]
+) -> None:
+    lake = Lake(tmp_path, DECLARED + cogroup(window, "count(*)"), spark)
+    lake.put("clicks")
+    lake.put("sales", *LATE)
+    assert [r.expired for r in lake.advance()] == [2, 0], "of the first rows"
+    lake.put("sales", {"id": 1, "g": "p", "at": NOON - HOUR}, {**LATE[1], "id": 8})
+    assert [r.expired for r in lake.advance()] == [1, 0], "of those that come later"
+    lake.put("sales", {**LATE[2], "at": NOON - 11 * HOUR}, gone=[LATE[1]])
+    state, view = lake.advance()
+    assert (state.expired, state.outcome, view.outcome) == (1, "position", "unchanged")
+    assert [row["n"] for row in lake.rows("found")] == left
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

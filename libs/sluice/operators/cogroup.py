@@ -2,19 +2,18 @@
 
 After KIP-150 (Kafka Streams' cogroup), with retractions. The view is kept in two tables: the state
 holds what each stream has accumulated for a key; the visible view is a function of one state row.
-A batch reads the feed and the touched state, and merges the one into the other; only groups whose
-state can't take in what went are recomputed from the inputs. Sessions are always recomputed: what
-comes and goes moves their bounds.
+A batch merges what changed into the touched rows of the state (`cogroup_change`). Sessions are
+always recomputed: what comes and goes moves their bounds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property, partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.changelog.net import WEIGHT
 from sluice.operators import windows
 from sluice.operators.accumulator import Accumulator
 from sluice.operators.aggregates import accumulator_of
@@ -22,7 +21,6 @@ from sluice.operators.operator import Agreement, Operator, Retention, Rows, name
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.graph import Table
 
-BROKEN = "_broken"
 _STREAM = "_stream"
 
 
@@ -34,7 +32,7 @@ class CogroupState(Operator):
         assert isinstance(view.spec, Cogroup)
         self.spec = view.spec
         self.inputs = tuple(dict.fromkeys(of_stream.values()))
-        self._tables, self._of_stream = inputs, of_stream
+        self._view, self._tables, self._of_stream = view, inputs, of_stream
         self.is_session = bool(self.spec.window and self.spec.window.type == "session")
         windowed = (windows.START, windows.END) if self.spec.window else ()
         self.by = (*windowed, *self.spec.key)
@@ -53,6 +51,28 @@ class CogroupState(Operator):
     def breaking(self) -> tuple[str, ...]:
         """The aggregates with removals that their state can't take in, as they were written."""
         return tuple(a.aggregate.text for a in self.accumulators if a.can_break)
+
+    @property
+    def row_counts(self) -> tuple[str, ...]:
+        """The columns that count the rows of each stream."""
+        return tuple(map(rows_column, self.spec.streams))
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The columns of the state."""
+        return (*self.by, *self.row_counts, *(a.name for a in self.accumulators))
+
+    def only(
+        self, streams: Collection[str], aggregates: Mapping[str, Collection[str]] | None = None
+    ) -> "CogroupState":
+        """Of these streams alone, and of their `aggregates` where those are named."""
+        chosen = {name: s for name, s in self.spec.streams.items() if name in streams}
+        for name, columns in (aggregates or {}).items():
+            kept = {c: a for c, a in chosen[name].aggregates.items() if c in columns}
+            chosen[name] = chosen[name].model_copy(update={"aggregates": kept})
+        spec = self.spec.model_copy(update={"streams": chosen})
+        of_stream = {name: self._of_stream[name] for name in chosen}
+        return CogroupState(replace(self._view, spec=spec), self._tables, of_stream)
 
     @cached_property
     def accumulators(self) -> tuple[Accumulator, ...]:
@@ -74,7 +94,7 @@ class CogroupState(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         used: set[str] = set()
-        for stream_name, stream in self._streams_of(name):
+        for stream_name, stream in self.streams_of(name):
             time = self._time(stream)
             used |= {time} if time else set()
             expressions = [*stream.key, *([stream.where] if stream.where else [])]
@@ -88,58 +108,20 @@ class CogroupState(Operator):
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         extra = passed_on(rows, self.columns(name))
-        return union([self._prepare(s, rows, extra) for s, _ in self._streams_of(name)])
+        return union([self._prepare(s, rows, extra) for s, _ in self.streams_of(name)])
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = union(list(prepared.values()))
         if self.is_session:
             rows = windows.sessions(rows, self.spec.key, self.spec.window)
-        gathered = self._gather(rows, F.lit(1))
+        gathered = self.gather(rows, F.lit(1))
         types = {f.name: f.dataType for f in gathered.schema.fields}
         settled = [
-            _present(a, a.settle(None, _delta(a), types[_delta_name(a)])) for a in self.accumulators
+            present(a, a.settle(None, delta(a), types[delta_name(a)])) for a in self.accumulators
         ]
-        return gathered.select(*names(self.by), *self._row_counts(), *settled).where(self._alive())
-
-    def change(self, prepared: Rows) -> DataFrame:
-        """What the net change contributes to each touched group's state.
-
-        Streams of inputs that did not change have no columns in it, but for their row counts.
-        """
-        return self._gather(union(list(prepared.values())), F.col(WEIGHT))
-
-    def merge(self, old: DataFrame, change: DataFrame) -> DataFrame:
-        """The new state of the touched groups, with BROKEN; without the groups that emptied.
-
-        Rows that are BROKEN stand for groups that are to be recomputed.
-        """
-        types = {f.name: f.dataType for f in change.schema.fields}
-        present = [a for a in self.accumulators if _delta_name(a) in types]
-        absent = [a for a in self.accumulators if a not in present]
-        pairs = {a.name: a.merge(_state(a), _delta(a), types[_delta_name(a)]) for a in present}
-        merged = (
-            old.unionByName(change, allowMissingColumns=True)
-            .groupBy(*names(self.by))
-            .agg(
-                *[F.sum(n).cast("bigint").alias(c) for c, n in self._named_row_counts().items()],
-                *[was.alias(name) for name, (was, _) in pairs.items() if was is not None],
-                *[pairs[a.name][1].alias(_delta_name(a)) for a in present],
-                *[F.first(_state(a), ignorenulls=True).alias(a.name) for a in absent],
-            )
+        return gathered.select(*names((*self.by, *self.row_counts)), *settled).where(
+            self.has_any_rows()
         )
-        settled = {
-            a: a.settle(
-                _state(a) if pairs[a.name][0] is not None else None,
-                _delta(a),
-                types[_delta_name(a)],
-            )
-            for a in present
-        }
-        states = [_present(a, settled.get(a, _state(a))) for a in self.accumulators]
-        broken = [_has_rows(a) & a.breaks(_state(a), _delta(a)) for a in present if a.can_break]
-        is_broken = reduce(Column.__or__, broken, F.lit(False)).alias(BROKEN)
-        rows = merged.select(*names(self.by), *self._row_counts(), *states, is_broken)
-        return rows if self.spec.keep_empty else rows.where(self._alive())
 
     def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
         if not self.spec.keep_empty:
@@ -148,7 +130,7 @@ class CogroupState(Operator):
         lost = old.alias("o").join(new.alias("n"), reduce(Column.__and__, same), "left_anti")
         types = {f.name: f.dataType for f in new.schema.fields}
         nothing = [F.lit(None).cast(types[a.name]).alias(a.name) for a in self.accumulators]
-        zeros = [F.lit(0).cast("bigint").alias(c) for c in self._named_row_counts()]
+        zeros = [F.lit(0).cast("bigint").alias(c) for c in self.row_counts]
         return new.unionByName(lost.select(*names(self.by), *zeros, *nothing))
 
     def _prepare(self, name: str, rows: DataFrame, extra: list[str]) -> DataFrame:
@@ -170,7 +152,7 @@ class CogroupState(Operator):
             return timed.withColumn(windows.END, windows.alone(self.spec.window))
         return windows.assign(rows, self.spec.window, windows.TIME).drop(windows.TIME)
 
-    def _gather(self, rows: DataFrame, weight: Column) -> DataFrame:
+    def gather(self, rows: DataFrame, weight: Column) -> DataFrame:
         """The rows of each stream and their contributions, by group. One shuffle."""
         counts = [
             F.sum(F.when(F.col(_STREAM) == s, weight).otherwise(0)).cast("bigint")
@@ -182,69 +164,23 @@ class CogroupState(Operator):
                 argument = rows.schema[accumulator.name].dataType
                 assert isinstance(argument, StructType)
                 gathered = accumulator.gather(weight, argument["v"].dataType)
-                contributions.append(gathered.alias(_delta_name(accumulator)))
-        named = [n.alias(c) for n, c in zip(counts, self._named_row_counts(), strict=True)]
+                contributions.append(gathered.alias(delta_name(accumulator)))
+        named = [n.alias(c) for n, c in zip(counts, self.row_counts, strict=True)]
         return rows.groupBy(*names(self.by)).agg(*named, *contributions)
 
-    def _named_row_counts(self) -> dict[str, Column]:
-        return {rows_column(s): F.col(f"`{rows_column(s)}`") for s in self.spec.streams}
+    def has_any_rows(self) -> Column:
+        """Of a row of the state: whether any stream has rows in the group."""
+        return F.greatest(*[rows > 0 for rows in names(self.row_counts)], F.lit(False))
 
-    def _row_counts(self) -> list[Column]:
-        return list(self._named_row_counts().values())
-
-    def _alive(self) -> Column:
-        rows = [F.col(f"`{rows_column(s)}`") > 0 for s in self.spec.streams]
-        return F.greatest(*rows, F.lit(False))
-
-    def _streams_of(self, name: str) -> list[tuple[str, Stream]]:
+    def streams_of(self, name: str) -> list[tuple[str, Stream]]:
         return [(s, d) for s, d in self.spec.streams.items() if self._of_stream[s] == name]
 
     def _times(self, name: str) -> tuple[str, ...]:
-        times = (self._time(stream) for _, stream in self._streams_of(name))
+        times = (self._time(stream) for _, stream in self.streams_of(name))
         return tuple(dict.fromkeys(time for time in times if time))
 
     def _time(self, stream: Stream) -> str | None:
         return (stream.time or self.spec.window.time) if self.spec.window else None
-
-
-class CogroupView(Operator):
-    """The visible columns, from one state row each."""
-
-    row_wise = True
-    mirror = True
-
-    def __init__(self, state: CogroupState, state_id: str):
-        self.state = state
-        self.inputs = (state_id,)
-        self.key = state.key
-        self.group = state.group
-
-    def columns(self, name: str) -> tuple[str, ...]:
-        return ()
-
-    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        return rows
-
-    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
-        rows = prepared[self.inputs[0]]
-        values = [self._value(a, rows.schema).alias(a.name) for a in self.state.accumulators]
-        visible = rows.select(*names(self.state.by), *values)
-        selected = self.state.spec.select
-        if selected is None:
-            return visible
-        return visible.select(
-            *names(self.state.by), *[F.expr(e.sql).alias(n) for n, e in selected.items()]
-        )
-
-    def _value(self, accumulator: Accumulator, state: StructType) -> Column:
-        value = accumulator.finish(_state(accumulator), state[accumulator.name].dataType)
-        stream = accumulator.stream
-        given = self.state.spec.streams[stream].initial
-        initial = given.get(accumulator.name, accumulator.empty)
-        if initial is None:
-            return value
-        empty = F.array() if initial == [] else F.lit(initial)
-        return F.when(_has_rows(accumulator), value).otherwise(empty)
 
 
 def rows_column(stream: str) -> str:
@@ -252,22 +188,21 @@ def rows_column(stream: str) -> str:
     return f"_rows_{stream}"
 
 
-def _state(accumulator: Accumulator) -> Column:
-    return F.col(f"`{accumulator.name}`")
-
-
-def _has_rows(accumulator: Accumulator) -> Column:
+def has_rows(accumulator: Accumulator) -> Column:
+    """Of a row of the state: whether the accumulator's stream has rows in the group."""
     return F.col(f"`{rows_column(accumulator.stream)}`") > 0
 
 
-def _present(accumulator: Accumulator, state: Column) -> Column:
+def present(accumulator: Accumulator, state: Column) -> Column:
     """The state, null where its stream has no row."""
-    return F.when(_has_rows(accumulator), state).alias(accumulator.name)
+    return F.when(has_rows(accumulator), state).alias(accumulator.name)
 
 
-def _delta_name(accumulator: Accumulator) -> str:
+def delta_name(accumulator: Accumulator) -> str:
+    """The column of what gathered rows contribute."""
     return f"_delta_{accumulator.name}"
 
 
-def _delta(accumulator: Accumulator) -> Column:
-    return F.col(f"`{_delta_name(accumulator)}`")
+def delta(accumulator: Accumulator) -> Column:
+    """As a column."""
+    return F.col(f"`{delta_name(accumulator)}`")

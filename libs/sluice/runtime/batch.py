@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from sluice.errors import LostRace
+from sluice.operators.cogroup import CogroupState
 from sluice.operators.retention import Horizon
 from sluice.runtime.aside import Delivered
 from sluice.runtime.computed import Carried, Computed
@@ -33,7 +34,8 @@ from sluice.storage.position import Position
 
 Advanced = tuple[BatchReport, Carried | None]
 ATTEMPTS = 3
-LARGE_BYTES = 64_000_000
+LARGE_BYTES = 8_000_000  # of files to read: from here on many tasks cost less than few
+LARGE_MERGE = 4_000_000  # of changes that are brought together with as many rows of a state
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def _attempt(
         return _nothing(plan, clock), None
     passing("pinned", node.id)
     with clock.phase("session"):
-        session = spark.tune(small=plan.size.bytes < LARGE_BYTES)
+        session = spark.tune(small=plan.size.bytes < _large_bytes(plan))
     with clock.phase("compute"):
         horizon = horizon_of(session, project, plan)
         position = next_position(plan, run, horizon)
@@ -113,14 +115,26 @@ def _attempt(
             found = computing(session, project, plan, position.batch, horizon)
             computed = held.enter_context(found)
         position = replace(position, refills=position.refills + computed.refills)
-    target = Target(
-        plan.uri, node.operator.key, plan.before, plan.size, partition_by=node.partition_by
-    )
+    size = plan.size if computed.rows is None else replace(plan.size, rows=computed.rows)
+    target = Target(plan.uri, node.operator.key, plan.before, size, partition_by=node.partition_by)
     batch = Delivered(run.id, position.batch, None, None)
     with clock.timed("check", checked(session, project, node, computed.changelog, batch)) as passed:
-        done = write(session, project.spark, target, passed.changelog, position, clock)
+        done = write(
+            session,
+            project.spark,
+            target,
+            passed.changelog,
+            position,
+            clock,
+            is_projection=computed.is_projection,
+        )
     report = _report(plan, position, computed, done, clock, passed.warnings)
     return report, Carried.after(plan, computed, done)
+
+
+def _large_bytes(plan: BatchPlan) -> int:
+    """From how many bytes to read on many tasks are worth their start."""
+    return LARGE_MERGE if isinstance(plan.node.operator, CogroupState) else LARGE_BYTES
 
 
 def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:
@@ -138,6 +152,7 @@ def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Positio
         horizon=horizon.now if horizon else None,
         stored_from=horizon.stored_from_now if horizon else None,
         refills=last.refills if last else 0,
+        parts=plan.node.parts,
     )
 
 
@@ -172,6 +187,7 @@ def _report(
         strategy=computed.strategy or plan.strategy.value,
         reason=plan.reason,
         recomputed=computed.recomputed,
+        expired=computed.expired,
         rows_in=plan.size.rows,
         inserted=done.inserted,
         updated=done.updated,

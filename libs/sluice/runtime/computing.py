@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.operators.retention import Horizon
 from sluice.operators.topk import TopKState
+from sluice.runtime.cogroup import CogroupBatch
 from sluice.runtime.computation import Computation
 from sluice.runtime.computed import Computed
 from sluice.runtime.plan import BatchPlan, Strategy
@@ -16,6 +17,7 @@ from sluice.runtime.topk import TopKBatch, without_limit
 from sluice.specs.project import Project
 
 FROM_KEPT_ROWS = (Strategy.APPEND, Strategy.UPDATE, Strategy.RETRACT)
+MERGED = (Strategy.ADDITIVE, Strategy.MERGE)
 
 
 @contextmanager
@@ -32,11 +34,23 @@ def computing(
         with TopKBatch(session, project, plan, horizon).computed() as computed:
             yield computed
         return
+    if plan.strategy in MERGED and not has_fallen:
+        merging = CogroupBatch(Computation(session, project, plan, batch, horizon))
+        with merging.computed() as computed:
+            yield computed
+        return
     way = Strategy.BUILD if plan.strategy is Strategy.FULL else plan.strategy
     computation = Computation(session, project, replace(plan, strategy=way), batch, horizon)
     try:
         changelog, warnings = computation.changelog(), tuple(_warnings(computation))
-        yield Computed(changelog, recomputed=computation.work.recomputed, warnings=warnings)
+        work = computation.work
+        yield Computed(
+            changelog,
+            expired=work.expired,
+            rows=work.rows,
+            is_projection=work.is_projection,
+            warnings=warnings,
+        )
     finally:
         computation.work.release()
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from sluice.operators.order import Direction
 from sluice.operators.retention import first_visible
-from sluice.operators.window_store import PART, WindowStoreRows
+from sluice.operators.window_store import WindowStoreRows
 from sluice.quality import facts
 from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.delivery import INTERVALS
@@ -59,11 +59,15 @@ def tidy(spark: Spark, project: Project, node: Node) -> None:
 
 @dataclass(frozen=True)
 class Kept:
-    """A Delta table that is looked after; `order` is that of its files, none without a key."""
+    """A Delta table that is looked after.
+
+    `order` is that of its files, none without a key; `partition` the column of its slices.
+    """
 
     table: str
     uri: str
     order: tuple[Direction, ...] = ()
+    partition: str | None = None
     store: WindowStoreRows | None = None
 
     @property
@@ -72,13 +76,17 @@ class Kept:
         before = head_as_found(self.uri)
         if before is None or before.position is None:
             return None
-        return Filing(before, self.order, PART if self.store else None)
+        return Filing(before, self.order, self.partition)
 
     def crowded(self, filing: Filing) -> list[Slice]:
-        """The slices that have too many files."""
+        """The slices that have too many files, or whose rows a batch has put together unordered."""
         if self.store:
             return [s for s in filing.slices if len(s.paths) >= OPEN_FILES]
-        return [s for s in filing.slices if len(s.paths) >= files_for(s.row_count) + MANY_FILES]
+        return [s for s in filing.slices if self._is_crowded(s)]
+
+    def _is_crowded(self, slice_: Slice) -> bool:
+        most = files_for(slice_.row_count) + MANY_FILES
+        return len(slice_.paths) >= most or (bool(self.order) and slice_.is_lumped)
 
     def unsealed(self, filing: Filing) -> list[Slice]:
         """The slices before the newest that are not one sorted file, or few: rows came late."""
@@ -108,7 +116,8 @@ def _kept(
     order = node.operator.file_order if node else tuple(map(Direction, key))
     store = node.operator if node and isinstance(node.operator, WindowStoreRows) else None
     shown = tuple(d for d in order if not d.column.startswith("_sluice_i"))
-    return Kept(table_id, layout(project).uri(table_id), shown and order, store)
+    partition = node.partition_by[0] if node and node.partition_by else None
+    return Kept(table_id, layout(project).uri(table_id), shown and order, partition, store)
 
 
 def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:

@@ -5,16 +5,17 @@ and its latest rows. Each is a Delta table with a position of its own, advanced 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sluice.operators.cogroup import CogroupState, CogroupView
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.cogroup_view import CogroupView
 from sluice.operators.lookup import BUCKET, LookupJoin
 from sluice.operators.operator import Operator
 from sluice.operators.source import LatestOfKey, Multiset
 from sluice.operators.topk import TopKState, TopKView
 from sluice.operators.window_store import PART, WindowStoreRows
 from sluice.specs.cogroup import Cogroup
-from sluice.specs.definition import definition
+from sluice.specs.definition import definition, definition_by_part
 from sluice.specs.graph import Graph
 from sluice.specs.lookup import Lookup
 from sluice.specs.quality import Expectation
@@ -28,7 +29,10 @@ STATE, DELIVERIES = "state", "deliveries"
 
 @dataclass(frozen=True)
 class Node:
-    """One Delta table that batches maintain. `ignored`: columns that don't make a row differ."""
+    """One Delta table that batches maintain. `ignored`: columns that don't make a row differ.
+
+    `parts`: fingerprints of the parts of its definition, where they can be told apart.
+    """
 
     id: str
     table: Table
@@ -36,6 +40,7 @@ class Node:
     definition: str
     partition_by: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def expectations(self) -> tuple[Expectation, ...]:
@@ -86,8 +91,9 @@ def _cogroup(
     streams = {n: _input_id(table, s.from_) for n, s in spec.streams.items()}
     state = CogroupState(table, tables, streams)
     state_id = internal(table.id, STATE)
+    parts = definition_by_part(table, spec, {i: t.key for i, t in tables.items()})
     return (
-        Node(state_id, table, state, made),
+        Node(state_id, table, state, made, parts=parts),
         Node(table.id, table, CogroupView(state, state_id), made),
     )
 

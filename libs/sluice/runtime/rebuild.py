@@ -1,8 +1,8 @@
 """Rebuilding a table by its definition of today, in one commit that keeps what is the same.
 
-A view is recomputed from its inputs, a source from its deliveries or its files, a dimension is
-loaded whole. The change feed gets the difference only, and the views over the table follow by it;
-those that can't are rebuilt as well.
+A view is recomputed from its inputs, a cogroup only in what is new of it; a source from its
+deliveries or its files, a dimension is loaded whole. The change feed gets the difference only, and
+the views over the table follow by it; those that can't are rebuilt as well.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,11 @@ from dataclasses import replace
 from pyspark.sql.types import StructType
 
 from sluice.errors import UsageError
+from sluice.operators.retention import Horizon
 from sluice.runtime.batch import Run, next_position
 from sluice.runtime.computation import Computation
 from sluice.runtime.evolution import grown
+from sluice.runtime.extension import Extension, extension_of
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy, plan_rebuild
@@ -69,17 +71,32 @@ def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[R
 def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> Rebuilt:
     clock = Clock()
     with clock.phase("plan"):
-        plan = plan_rebuild(node, layout(project), project.graph)
-    if plan.waiting_for:
-        raise UsageError(f"{node.id} waits for {plan.waiting_for}")
+        plan, horizon, extension = _way(spark, project, node)
     session = spark.tune(small=False)
-    horizon = horizon_of(session, project, plan)
     position = replace(next_position(plan, run, horizon), kind=REBUILD)
     computation = Computation(session, project, plan, position.batch, horizon)
-    rows = computation.numbered(computation.query())
+    found = computation.living(extension.rows(computation)) if extension else computation.query()
+    rows = computation.numbered(found)
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
     done = swap(session, project.spark, target, rows, position, clock, ignore=node.ignored)
     return _report(plan, position.batch, done, clock), done.ends_feed
+
+
+def _way(
+    spark: Spark, project: Project, node: Node
+) -> tuple[BatchPlan, Horizon | None, Extension | None]:
+    """By what is new of the definition alone, where the rest of the table stands; else whole.
+
+    Windows that had expired come back when the horizon falls: the table does not have them.
+    """
+    if extension := extension_of(node, layout(project)):
+        horizon = horizon_of(spark.tune(small=False), project, extension.plan)
+        if horizon is None or not horizon.has_fallen:
+            return extension.plan, horizon, extension
+    plan = plan_rebuild(node, layout(project), project.graph)
+    if plan.waiting_for:
+        raise UsageError(f"{node.id} waits for {plan.waiting_for}")
+    return plan, horizon_of(spark.tune(small=False), project, plan), None
 
 
 def _above(project: Project, table: Table) -> list[Table]:
@@ -123,7 +140,8 @@ def _report(plan: BatchPlan, batch: int, swapped: Swapped, clock: Clock) -> Batc
         outcome="committed" if done.changed else "position",
         version=done.version,
         batch=batch,
-        strategy=Strategy.BUILD.value,
+        strategy=plan.strategy.value,
+        reason=plan.reason if plan.strategy is Strategy.EXTEND else "",
         rows_in=plan.size.rows,
         inserted=done.inserted,
         updated=done.updated,

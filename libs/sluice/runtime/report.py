@@ -15,7 +15,8 @@ Outcome = Literal["committed", "position", "unchanged", "waiting"]
 class BatchReport:
     """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds.
 
-    `reason` says why the strategy; `recomputed`: groups that were read again from the inputs.
+    `reason` says why the strategy; `recomputed`: groups that were read again from the inputs;
+    `expired`: rows that came for windows which had ended too long ago, and were not applied.
     """
 
     table: str

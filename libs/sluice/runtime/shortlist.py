@@ -38,7 +38,7 @@ class Shortlist:
         spec = ranking.spec
         group = {p.name: p.expression.plain_column for p in spec.partition_by}
         columns = [*group.values(), spec.order_by[0].expression.plain_column]
-        plain = [c for c in columns if c in feed.names and _is_exact(feed.field(c).type)]
+        plain = [c for c in columns if c in feed.names and is_exact(feed.field(c).type)]
         if spec.window or ranking.limit_is_column or not group or len(plain) < len(columns):
             return None
         *by, column = [str(name) for name in plain]
@@ -78,5 +78,6 @@ class Shortlist:
         )
 
 
-def _is_exact(type_: pa.DataType) -> bool:
+def is_exact(type_: pa.DataType) -> bool:
+    """Whether equal values of the type are the same value, in Arrow and in Spark."""
     return any(is_a(type_) for is_a in EXACT)

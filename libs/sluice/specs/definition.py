@@ -6,11 +6,12 @@ files, columns taken from them, descriptions, expectations and how work is done 
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
+from sluice.specs.cogroup import Cogroup
 from sluice.specs.expression import Expression
 from sluice.specs.interval import Duration
 from sluice.specs.table import Table
@@ -23,6 +24,7 @@ SILENT = frozenset(
     }
 )
 AS_WRITTEN = frozenset({"text"})
+SHAPE = ""  # of a cogroup: all but its streams
 
 
 def definition(table: Table) -> str:
@@ -34,6 +36,26 @@ def definition_of_deliveries(table: Table) -> str:
     """As `definition`, of rows as they are delivered: a source chooses the last of a key later."""
     is_source = table.kind == "source"
     return _fingerprint(meaning(table, SILENT | {"sequence"} if is_source else SILENT))
+
+
+def definition_by_part(
+    table: Table, spec: Cogroup, keys: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """Fingerprints of what a cogroup's state consists of: SHAPE, `stream`, `stream.aggregate`.
+
+    Parts that are the same in two definitions hold the same in both. `keys`: of the inputs.
+    """
+    shape = {"key": list(spec.key), "types": [table.type_of(c) for c in table.key]}
+    found = {SHAPE: {**shape, "declared": _told(spec, SILENT | {"streams", "select"})}}
+    for name, stream in spec.streams.items():
+        silent = frozenset({"aggregates", "initial", "sequence"})
+        input_id = table.reference(stream.from_)
+        input_ = {"input": input_id, "key": list(keys[input_id])}
+        found[name] = {**input_, "declared": _told(stream, silent)}
+        for column, aggregate in stream.aggregates.items():
+            ordered = stream.in_order(aggregate)
+            found[f"{name}.{column}"] = {"aggregate": _canonical(ordered)}
+    return {name: _fingerprint(part) for name, part in found.items()}
 
 
 def meaning(table: Table, silent: frozenset[str] = SILENT) -> dict[str, Any]:

@@ -35,6 +35,10 @@ class Log:
         paths = [unquote(a["path"]) for a in feed_files(self.actions(version))]
         return [path for path in paths if ":" not in path and not self._exists([path])]
 
+    def has_files(self, paths: Iterable[str]) -> bool:
+        """Whether all of these files of the table are there."""
+        return self._exists([unquote(path) for path in paths if ":" not in path])
+
     def changes_data(self, version: int) -> bool:
         """Whether a commit adds or removes rows (compaction, vacuum and settings don't)."""
         return any(_data_files(self.actions(version)))

@@ -39,7 +39,8 @@ class Position:
     `inputs` drive the table; `references` were only looked up. `after` is the version of the table
     that the commit was computed from, `unchanged_since` is set on commits that change no data.
     `stored_from`: windows that begin before it have expired and were dropped. `refills`: how many
-    groups were filled anew from the input since the table was built.
+    groups were filled anew from the input since the table was built. `parts`: fingerprints of the
+    parts of the definition, where they can be told apart.
     """
 
     batch: int
@@ -55,6 +56,7 @@ class Position:
     after: int | None = None
     unchanged_since: int | None = None
     refills: int = 0
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The text for `userMetadata`."""
@@ -74,6 +76,8 @@ class Position:
             body["stored_from"] = self.stored_from.isoformat()
         if self.refills:
             body["refills"] = self.refills
+        if self.parts:
+            body["parts"] = dict(self.parts)
         body |= {name: version for name, version in later.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 

@@ -6,6 +6,7 @@ same rows whatever is committed meanwhile.
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
@@ -100,6 +101,15 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
                 hint=f"run `sluice rebuild {reader}`; don't vacuum files that a consumer has still "
                 "to read",
             )
+
+
+def is_readable(uri: str, version: int) -> bool:
+    """Whether the rows of a version can be read: its log and its files are still there."""
+    try:
+        files = DeltaTable(uri, version=version).get_add_actions(flatten=True)
+    except DeltaError:
+        return False
+    return Log(uri).has_files(pa.table(files)["path"].to_pylist())
 
 
 def is_wider(uri: str, after: int, upto: int) -> bool:

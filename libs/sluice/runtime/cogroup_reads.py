@@ -1,0 +1,186 @@
+"""What a small batch of a cogroup's state reads, read in this process and handed to Spark.
+
+The feeds name the keys that they touch, so that of a large state only their rows are handed on.
+Where a stream's key is computed, or of a type that is not exact, the state has to be small.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from sluice.operators import windows
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.operator import names
+from sluice.operators.retention import Horizon
+from sluice.runtime.computation import Computation
+from sluice.runtime.shortlist import is_exact
+from sluice.storage.feed_size import table_size
+from sluice.storage.lake import layout
+from sluice.storage.local import (
+    SMALL_BYTES,
+    arrow_schema,
+    handed_over,
+    has_local_feed,
+    read_feed,
+    read_few,
+)
+from sluice.storage.table import snapshot
+
+Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, and what of it has statistics
+
+LARGEST_FEEDS = 16_000_000  # bytes of files
+LARGEST_STATE = 256_000_000
+LARGEST_INPUT = 1_000_000_000
+MOST_ROWS = 50_000  # that are handed to Spark, of the feeds and of the state
+MONTHS_DIFFER = timedelta(days=4)  # of what is a month later and what was a month earlier
+
+
+@dataclass(frozen=True)
+class GroupReads:
+    """Rows of the inputs' feeds, and rows of the state, among them those of the touched groups."""
+
+    feeds: Mapping[str, DataFrame]
+    state: DataFrame
+
+    @classmethod
+    def of(cls, base: Computation, state: CogroupState) -> "GroupReads | None":
+        """None where there is too much to read."""
+        plan, lake = base.plan, layout(base.project)
+        assert plan.before is not None
+        size = table_size(plan.uri, plan.before.version).bytes
+        ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
+        if (
+            plan.pins.keys() != plan.recorded.keys()
+            or max(plan.size.bytes / LARGEST_FEEDS, size / LARGEST_STATE) > 1
+            or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
+        ):
+            return None
+        feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
+        wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version), base.horizon)
+        count = sum(feed.num_rows for feed in feeds.values())
+        if count > MOST_ROWS or (wanted is None and size > SMALL_BYTES):
+            return None
+        where, bounds = wanted or (None, None)
+        at = plan.before
+        rows = read_few(plan.uri, at.version, MOST_ROWS, where=where, bounds=bounds)
+        if rows is None:
+            return None
+
+        def given(uri: str, version: int, table: pa.Table) -> DataFrame:
+            return handed_over(base.session, uri, version, table).coalesce(1)
+
+        handed = {i: given(lake.uri(i), plan.ranges[i][1], feed) for i, feed in feeds.items()}
+        return cls(handed, given(plan.uri, plan.before.version, rows))
+
+
+def few_rows(
+    base: Computation, part: CogroupState, groups: pa.Table
+) -> dict[str, DataFrame] | None:
+    """The rows of the inputs that make up those groups; None where it isn't known to be few."""
+    found = {}
+    for input_id in part.inputs:
+        uri, version = layout(base.project).uri(input_id), base.plan.pins[input_id].version
+        size, columns = table_size(uri, version).bytes, part.columns(input_id)
+        if size <= SMALL_BYTES:
+            found[input_id] = snapshot(base.session, uri, version).select(*names(columns))
+            continue
+        wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
+        if wanted is None or size > LARGEST_INPUT:
+            return None
+        rows = read_few(uri, version, MOST_ROWS, columns, *wanted)
+        if rows is None:
+            return None
+        found[input_id] = handed_over(base.session, uri, version, rows).coalesce(1)
+    return found
+
+
+def _made_of(
+    part: CogroupState, input_id: str, groups: pa.Table, stored: pa.Schema
+) -> Wanted | None:
+    """What the rows of the groups meet in an input; None if not known."""
+    streams: list[Wanted] = []
+    for _, stream in part.streams_of(input_id):
+        columns = [e.plain_column for e in stream.key]
+        named = zip(part.spec.key, columns, strict=True)
+        plain = {k: c for k, c in named if c and c in stored.names}
+        exact = {k: c for k, c in plain.items() if is_exact(stored.field(c).type)}
+        if not exact:
+            return None
+        values = {c: _as(groups[k], stored.field(c).type) for k, c in exact.items()}
+        streams.append(_among(values))
+    return reduce(_either, streams)
+
+
+def _as(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+    """The distinct ones of values that the type can hold."""
+    distinct = pc.unique(values)
+    try:
+        return distinct.cast(type_)
+    except pa.ArrowInvalid:
+        fitting = [v for v in distinct if _fits(v, type_)]
+        return pa.array([v.as_py() for v in fitting], distinct.type).cast(type_)
+
+
+def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
+    try:
+        value.cast(type_)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _among(values: Mapping[str, pa.Array]) -> Wanted:
+    """Each column one of its values."""
+    each = {c: pc.field(c).isin(v) for c, v in values.items()}
+    bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
+    return _all(each.values()), _all(bounded) if bounded else None
+
+
+def _all(conditions: Iterable[pc.Expression]) -> pc.Expression:
+    return reduce(lambda a, b: a & b, conditions)
+
+
+def _either(a: Wanted, b: Wanted) -> Wanted:
+    bounds = None if a[1] is None or b[1] is None else a[1] | b[1]
+    return a[0] | b[0], bounds
+
+
+def _has_bounds(type_: pa.DataType) -> bool:
+    """Whether the statistics of files are exact for values of the type, whoever wrote them."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_date(type_))
+
+
+def _touched(
+    state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema, horizon: Horizon | None
+) -> Wanted | None:
+    """What the rows of all touched groups meet, and those that expire; None if not known."""
+    named = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
+    known = {name: values for name, values in named.items() if values is not None}
+    if not known:
+        return None
+    touched = _among(known)
+    if horizon is None or horizon.now is None:
+        return touched
+    slack = MONTHS_DIFFER if horizon.keep.months else timedelta(0)
+    last = pa.scalar(horizon.keep.before(horizon.now) + slack, stored.field(windows.END).type)
+    expired = pc.field(windows.END) <= last
+    return _either(touched, (expired, expired))
+
+
+def _values(
+    state: CogroupState, name: str, feeds: Mapping[str, pa.Table], stored: pa.DataType
+) -> pa.Array | None:
+    """The values that a key column has in the feeds; None if it is not a plain column of each."""
+    place, found = state.spec.key.index(name), [pa.array([], stored)]
+    for input_id, feed in feeds.items():
+        for _, stream in state.streams_of(input_id):
+            column = stream.key[place].plain_column
+            if column not in feed.column_names or not is_exact(feed[column].type):
+                return None
+            found.append(_as(feed[column], stored))
+    return pa.concat_arrays(found)
