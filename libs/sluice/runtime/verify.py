@@ -7,7 +7,7 @@ keep the dimension versions of the batch that joined them is recomputed batch by
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -35,6 +35,7 @@ from sluice.storage.position import REBUILD, Head, Pin, Position, head, position
 from sluice.storage.table import snapshot
 
 SAMPLES = 20
+REPEATED, MANY = "repeated", 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,9 @@ def _verify(spark: Spark, project: Project, node: Node) -> Verdict:
     rows = snapshot(session, uri, at.version)
     recomputed = _expected(session, project, node, at, rows)
     expected = _leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
-    differs = diff(rows, expected, node.operator.key, ignore=node.ignored).persist()
+    key, visible = node.operator.key, rows.select(*_columns(expected.columns))
+    repeated = _repeated(visible, key)
+    differs = diff(rows, expected, key, ignore=node.ignored).unionByName(repeated).persist()
     try:
         counted = {r[CHANGE]: r["n"] for r in _counts(differs).collect()}
         samples = [r.asDict(recursive=True) for r in differs.limit(SAMPLES).collect()]
@@ -104,10 +107,18 @@ def _verify(spark: Spark, project: Project, node: Node) -> Verdict:
         at.version,
         rows.count(),
         missing=counted.get("insert", 0),
-        extra=counted.get("delete", 0),
+        extra=counted.get("delete", 0) + counted.get(REPEATED, 0),
         different=counted.get("update", 0),
         differences=tuple(samples),
     )
+
+
+def _repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Rows whose key another one has already, as changes of their own: a diff sees one of them."""
+    row = F.struct(*_columns(rows.columns))
+    same = rows.groupBy(*_columns(key)).agg(F.collect_list(row).alias("_same"))
+    others = same.where(F.size("_same") > 1).select(F.explode(F.slice("_same", 2, MANY)))
+    return others.select("col.*", F.lit(REPEATED).alias(CHANGE))
 
 
 def _counts(differs: DataFrame) -> DataFrame:
@@ -187,8 +198,8 @@ def _in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
     return counted.where(F.col("_n") == len(parts))
 
 
-def _columns(key: tuple[str, ...]) -> list[Column]:
-    return [F.col(f"`{c}`") for c in key]
+def _columns(names: Sequence[str]) -> list[Column]:
+    return [F.col(f"`{c}`") for c in names]
 
 
 def _same(key: tuple[str, ...]) -> Column:
