@@ -5,17 +5,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 from tests.support.lake import Lake, counted
 
 from sluice.operators import lookup
-from sluice.runtime import broadcast, computation
+from sluice.runtime import broadcast
+from sluice.runtime import lookup as batches
+from sluice.runtime import maintain as upkeep
 from sluice.runtime.broadcast import memory_bytes
 from sluice.runtime.computation import Computation
 from sluice.runtime.explain import explain
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import plan_rebuild
 from sluice.specs.settings import SparkSettings
+from sluice.storage import matches
+from sluice.storage.filing import Slice, slices_of
 from sluice.storage.lake import layout
+from sluice.storage.local import handed_over
 from sluice.storage.log import Log
 
 if TYPE_CHECKING:
@@ -90,11 +96,19 @@ def test_the_threshold_follows_the_memory_that_spark_has() -> None:
     assert memory_bytes(cluster) == 2**30, "its executors have what Spark gives them"
 
 
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the tables are large."""
+    monkeypatch.setattr(matches, "SMALL_BYTES", -1)
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("largest", [matches.LARGEST, -1], ids=["here", "by spark"])
 @pytest.mark.parametrize("committer", ["auto", "spark"])
 def test_a_refresh_rewrites_the_files_of_the_facts_concerned_only(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, committer: str
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, committer: str, largest: int
 ) -> None:
-    monkeypatch.setattr(computation, "SMALL_BYTES", 0)  # as where the facts are many
+    monkeypatch.setattr(matches, "LARGEST", largest)
     monkeypatch.setattr(lookup, "BUCKETS", {2: 2})
     settings = lake.project.spark.model_copy(update={"commit": committer})
     lake.project = lake.project.model_copy(update={"spark": settings})
@@ -104,6 +118,68 @@ def test_a_refresh_rewrites_the_files_of_the_facts_concerned_only(
     (report,) = lake.advance()
     assert (report.inserted, report.updated, report.deleted) == (0, 10, 0)
     assert replaced(lake) - files <= 2, "of four: those of the product, whoever bought it"
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def test_what_a_refresh_may_change_is_not_told_by_what_it_reads(lake: Lake) -> None:
+    """A changed row of a dimension concerns any number of facts: too many to be held here."""
+    settings = lake.project.spark.model_copy(update={"small_changelog": 50})
+    lake.project = lake.project.model_copy(update={"spark": settings})
+    lake.advance()
+    lake.put("products", *({"product": i, "price": Decimal(-1)} for i in range(10)))
+    (report,) = lake.advance()
+    assert report.updated == 100
+    at = lake.head("invoices")
+    (info,) = (a["commitInfo"] for a in Log(at.uri).actions(at.version) if "commitInfo" in a)
+    assert "Apache-Spark" in info["engineInfo"]
+
+
+@pytest.mark.usefixtures("many")
+def test_few_facts_meet_only_the_rows_that_they_match(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: dict[str, int] = {}
+
+    def noting(session: Any, uri: str, version: int, rows: Any) -> Any:
+        handed[uri.rpartition("/")[2]] = rows.num_rows
+        return handed_over(session, uri, version, rows)
+
+    lake.advance()
+    monkeypatch.setattr(batches, "handed_over", noting)
+    lake.put("sales", {"id": 1000, "product": 7, "buyer": -3}, {"id": 1001, "product": None})
+    (report,) = lake.advance()
+    assert (report.inserted, handed) == (1, {"sales": 2, "products": 1, "buyers": 1})
+    lake.put("products", {"product": 7, "price": Decimal(1)})
+    assert lake.advance()[0].updated == 11
+    assert handed == {"sales": 11, "products": 1, "buyers": 5, "invoices": 11}
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+@pytest.mark.usefixtures("many")
+def test_the_facts_concerned_may_lie_in_files_far_apart(lake: Lake) -> None:
+    for nth in range(1000, 7000, 1000):
+        near = [{"id": nth, "product": 1}, {"id": nth + 1, "product": 38}]
+        lake.put("sales", *near, *([{"id": 6002, "product": 5}] if nth == 6000 else []))
+    lake.advance()
+    lake.put("products", {"product": 5, "price": Decimal(55)})
+    assert lake.advance()[0].updated == 11
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_buckets_that_many_batches_came_to_are_filed_anew_each_by_itself(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, is_small: bool
+) -> None:
+    monkeypatch.setattr(upkeep, "MANY_FILES", 1)
+    monkeypatch.setattr(Slice, "is_small", property(lambda _: is_small))
+    monkeypatch.setattr(lookup, "BUCKETS", {2: 2})
+    for nth in range(2):
+        lake.advance()
+        lake.put("sales", *({**fact, "id": fact["id"] + 1000 * (nth + 1)} for fact in FACTS))
+    (done, *_) = upkeep.maintain(lake.spark, lake.project, [lake.table("invoices")])
+    assert (done.table, done.done) == ("shop.invoices", "compact")
+    assert [len(s.paths) for s in slices_of(DeltaTable(lake.uri("invoices")))] == [1] * 4
+    lake.advance()
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 

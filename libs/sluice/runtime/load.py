@@ -43,7 +43,7 @@ from sluice.storage.table import snapshot
 INTERVALS = "intervals"
 WHOLE = Interval(NO_INTERVAL, NO_INTERVAL + timedelta(microseconds=1))
 IN_FILES = ("json", "csv", "parquet", "delta")
-LARGE_BYTES = 64_000_000
+LARGE_BYTES = 8_000_000  # of files to read: from here on many tasks cost less than few
 
 
 @dataclass(frozen=True)
