@@ -1,0 +1,189 @@
+"""Whatever happens to a table's past: told by name beforehand, refused, mended by a command.
+
+Nothing here ever ends in a table that is wrong and silent.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.runtime.landed import Landed, folder_of
+
+from sluice.errors import (
+    FeedVacuumed,
+    ForeignCommit,
+    HistoryLost,
+    InputReplaced,
+    LogCleaned,
+)
+from sluice.runtime.doctor import Finding, examine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  events:
+    path: "landing/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: id INT, v INT
+views:
+  totals:
+    kind: cogroup
+    key: [id]
+    streams: {e: {from: events, aggregates: {total: sum(v), lines: count(*)}}}
+"""
+DAYS = [[{"id": 1, "v": 1}, {"id": 2, "v": 5}], [{"id": 1, "v": 3}], [{"id": 3, "v": 4}]]
+CORRECTED = [{"id": 1, "v": 2}, {"id": 2, "v": 5}]
+
+
+@pytest.fixture(scope="module")
+def built(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three days delivered and followed; then the first was corrected, which nobody has read."""
+    folder = tmp_path_factory.mktemp("built")
+    lake = Landed(folder, DECLARED, spark)
+    for nth, rows in enumerate(DAYS):
+        lake.land(folder_of(nth), a_json=rows)
+        lake.deliver(nth)
+    lake.advance()
+    lake.land(folder_of(0), a_json=CORRECTED)
+    lake.deliver(0)
+    return folder
+
+
+@pytest.fixture
+def lake(built: Path, spark: "SparkSession", tmp_path: Path) -> Landed:
+    shutil.copytree(built, tmp_path / "lake", dirs_exist_ok=True)
+    return Landed(tmp_path / "lake", DECLARED, spark)
+
+
+def vacuumed_feed(lake: Landed) -> None:
+    shutil.rmtree(Path(lake.uri("events")) / "_change_data")
+
+
+def cleaned_log(lake: Landed) -> None:
+    lake.land(folder_of(1), a_json=[{"id": 1, "v": 4}])
+    lake.deliver(1)
+    forget(lake, "events")
+
+
+def forget(lake: Landed, name: str) -> None:
+    """Nothing of the log before the newest commit but what the checkpoint holds."""
+    table = DeltaTable(lake.uri(name))
+    table.create_checkpoint()
+    for version in range(table.version()):
+        (Path(lake.uri(name)) / "_delta_log" / f"{version:020d}.json").unlink()
+
+
+def foreign_rows(lake: Landed) -> None:
+    rows = {"id": pa.array([9], pa.int32()), "total": pa.array([9]), "lines": pa.array([1])}
+    write_deltalake(lake.uri("totals"), pa.table(rows), mode="append", schema_mode="merge")
+
+
+def copied_row(lake: Landed) -> None:
+    """Each row is right, but there is one twice."""
+    rows = DeltaTable(lake.uri("totals")).to_pyarrow_table().slice(0, 1)
+    write_deltalake(lake.uri("totals"), rows, mode="append")
+
+
+def foreign_update(lake: Landed) -> None:
+    DeltaTable(lake.uri("totals")).update({"total": "total + 1"})
+
+
+def restored_view(lake: Landed) -> None:
+    """The batch that follows has a number that Delta has seen, and would skip in silence."""
+    DeltaTable(lake.uri("totals")).restore(0)
+
+
+def overwritten_view(lake: Landed) -> None:
+    write_deltalake(lake.uri("totals"), one_row("id", "total", "lines"), mode="overwrite")
+
+
+def dropped_and_made_anew(lake: Landed) -> None:
+    for name in ("events", "events__intervals"):
+        shutil.rmtree(lake.uri(name))
+    for nth in range(3):
+        lake.deliver(nth)
+
+
+def one_row(*names: str) -> pa.Table:
+    types = {"id": pa.int32()}
+    return pa.table({name: pa.array([9], types.get(name, pa.int64())) for name in names})
+
+
+@dataclass(frozen=True)
+class Case:
+    happens: Callable[[Landed], None]
+    error: type[HistoryLost]
+    told: str
+    rebuilt: str
+
+
+CASES = [
+    Case(vacuumed_feed, FeedVacuumed, "of its files were deleted", "totals"),
+    Case(cleaned_log, LogCleaned, "its log starts at", "totals"),
+    Case(foreign_rows, ForeignCommit, "was not written by Sluice", "totals"),
+    Case(copied_row, ForeignCommit, "was not written by Sluice", "totals"),
+    Case(foreign_update, ForeignCommit, r"\(UPDATE\) was not written by Sluice", "totals"),
+    Case(restored_view, ForeignCommit, r"\(RESTORE\) was not written by Sluice", "totals"),
+    Case(overwritten_view, ForeignCommit, "was not written by Sluice", "totals"),
+    Case(dropped_and_made_anew, InputReplaced, "replaced by another table", "totals"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.happens.__name__)
+def test_lost_history_is_found_refused_and_mended(lake: Landed, case: Case) -> None:
+    case.happens(lake)
+    found = {one.name for one in stopping(lake)}
+    assert "".join(f"-{c.lower()}" if c.isupper() else c for c in case.error.__name__)[1:] in found
+    with pytest.raises(case.error, match=case.told) as refused:
+        lake.advance()
+    assert "sluice rebuild" in refused.value.hint
+    lake.rebuild(case.rebuilt)
+    lake.advance()
+    landed = [row for nth in range(3) for row in rows_of(lake, nth)]
+    assert Counter(map(as_text, lake.rows("totals"))) == Counter(map(as_text, totals(landed)))
+    assert stopping(lake) == []
+    assert {report.outcome for report in lake.advance()} == {"unchanged"}
+
+
+def test_a_quiet_view_outlives_the_log(lake: Landed) -> None:
+    lake.advance()
+    for name in ("events", "totals", "totals__state"):
+        forget(lake, name)
+    assert {report.outcome for report in lake.advance()} == {"unchanged"}
+    assert stopping(lake) == []
+
+
+def stopping(lake: Landed) -> list[Finding]:
+    tables = lake.project.graph.tables.values()
+    return [one for one in examine(lake.project, tables, datetime.now(UTC)) if one.stops]
+
+
+def rows_of(lake: Landed, nth: int) -> list[dict[str, int]]:
+    import json
+
+    text = (lake.landing / folder_of(nth) / "a.json").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def totals(rows: list[dict[str, int]]) -> list[dict[str, int]]:
+    return [
+        {
+            "id": key,
+            "total": sum(r["v"] for r in rows if r["id"] == key),
+            "lines": sum(1 for r in rows if r["id"] == key),
+        }
+        for key in {r["id"] for r in rows}
+    ]
+
+
+def as_text(row: dict[str, int]) -> str:
+    return repr(sorted(row.items()))
