@@ -48,21 +48,23 @@ class Place:
         """
         if table_size(self.uri, self.version).bytes > LARGEST:
             return None
-        dataset = _dataset(self.uri, self.version)
-        tests = [_test(dataset.schema, values) for values in wanted]
-        told = [test for test in tests if test is not None]
-        if len(told) < len(tests):
+        dataset, wanted = _dataset(self.uri, self.version), list(wanted)
+        where = _any_of([_test(dataset.schema, values) for values in wanted])
+        if where is None:
             return None
-        where = reduce(pc.Expression.__or__, told, pc.scalar(False))
+        near = _any_of([_test(dataset.schema, _compared(values)) for values in wanted])
+        is_near = all(len(_compared(values)) == len(values) for values in wanted)
         columns = list(self.columns or dataset.schema.names)
-        batches, count = [], 0
-        for batch in dataset.to_batches(columns=columns, filter=where):
-            count += batch.num_rows
+        schema = pa.schema([dataset.schema.field(name) for name in columns])
+        pages, count = [schema.empty_table()], 0
+        for batch in dataset.to_batches(columns=columns, filter=near):
+            if batch.num_rows:
+                page = plain(pa.Table.from_batches([batch]))
+                pages.append(page if is_near else page.filter(where))
+                count += pages[-1].num_rows
             if count > MOST:
                 return None
-            batches.append(batch)
-        schema = pa.schema([dataset.schema.field(name) for name in columns])
-        return plain(pa.Table.from_batches(batches, schema))
+        return plain(pa.concat_tables(pages))
 
 
 def _dataset(uri: str, version: int) -> ds.FileSystemDataset:
@@ -87,10 +89,21 @@ def _partition(file: ds.ParquetFileFragment, parts: Sequence[str]) -> pc.Express
     return reduce(pc.Expression.__and__, tests, pc.scalar(True))
 
 
+def _compared(values: Values) -> Values:
+    """Without texts: files of delta-rs have them in a type that a scan does not compare."""
+    return {name: some for name, some in values.items() if not pa.types.is_string(some.type)}
+
+
+def _any_of(tests: Sequence[pc.Expression | None]) -> pc.Expression | None:
+    """None if one of them can't be told."""
+    told = [test for test in tests if test is not None]
+    return reduce(pc.Expression.__or__, told, pc.scalar(False)) if len(told) == len(tests) else None
+
+
 def _test(schema: pa.Schema, values: Values) -> pc.Expression | None:
     tests = [_is_in(schema.field(name), some) for name, some in values.items()]
     told = [test for test in tests if test is not None]
-    return reduce(pc.Expression.__and__, told) if len(told) == len(tests) else None
+    return reduce(pc.Expression.__and__, told) if told and len(told) == len(tests) else None
 
 
 def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
