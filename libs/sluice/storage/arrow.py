@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import DeltaError
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from sluice.errors import LostRace
 from sluice.storage.conflicts import lost_race_of
@@ -27,9 +28,21 @@ def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[st
     """The rows of the table at `uri` that meet all filters; none if there is no table."""
     if not DeltaTable.is_deltatable(uri):
         return []
-    found = DeltaTable(uri).to_pyarrow_table(filters=list(filters) if filters else None)
+    found = read_table(uri, filters)
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
+
+
+def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
+    """The rows of the table at `uri` that meet all filters.
+
+    Local files are read without a detour through Python: a thread of Arrow's that lets go of a
+    Python file when the interpreter has ended would abort the process.
+    """
+    table = DeltaTable(uri)
+    is_plain = "://" not in uri and not table.metadata().partition_columns
+    files = SubTreeFileSystem(uri, LocalFileSystem()) if is_plain else None
+    return table.to_pyarrow_table(filesystem=files, filters=list(filters) if filters else None)
 
 
 def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
@@ -60,7 +73,7 @@ def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "fal
 def take_rows(uri: str, other: str) -> None:
     """Make the table at `uri` hold the rows of the one at `other`; none if there is no other."""
     if DeltaTable.is_deltatable(other):
-        replace_rows(uri, DeltaTable(other).to_pyarrow_table(), "true")
+        replace_rows(uri, read_table(other), "true")
     else:
         delete_rows(uri, "true")
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from sluice.errors import UsageError
 from sluice.specs.interval import Interval
-from sluice.storage.arrow import replace_rows, tidy_rows
+from sluice.storage.arrow import read_table, replace_rows, tidy_rows
 from sluice.storage.failpoint import passing
 
 MANY_FILES = 32  # as many as are read to know what was delivered
@@ -52,7 +52,7 @@ def deliveries(uri: str) -> list[Delivery]:
     """Every delivered interval, in order."""
     if not DeltaTable.is_deltatable(uri):
         return []
-    rows = DeltaTable(uri).to_pyarrow_table().sort_by("interval_start").to_pylist()
+    rows = read_table(uri).sort_by("interval_start").to_pylist()
     return [
         Delivery(
             Interval(r["interval_start"], r["interval_end"]),
