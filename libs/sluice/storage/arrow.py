@@ -34,15 +34,21 @@ def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[st
 
 
 def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
-    """The rows of the table at `uri` that meet all filters.
-
-    Local files are read without a detour through Python: a thread of Arrow's that lets go of a
-    Python file when the interpreter has ended would abort the process.
-    """
+    """The rows of the table at `uri` that meet all filters."""
     table = DeltaTable(uri)
-    is_plain = "://" not in uri and not table.metadata().partition_columns
-    files = SubTreeFileSystem(uri, LocalFileSystem()) if is_plain else None
-    return table.to_pyarrow_table(filesystem=files, filters=list(filters) if filters else None)
+    chosen = list(filters) if filters else None
+    return table.to_pyarrow_table(filesystem=files_of(table, uri), filters=chosen)
+
+
+def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
+    """How Arrow reads its files: local ones without a detour through Python, where they need none.
+
+    A thread of Arrow's that lets go of a Python file when the interpreter has ended aborts the
+    process. Names of partitions are Python's to decode.
+    """
+    if "://" in uri or table.metadata().partition_columns:
+        return None
+    return SubTreeFileSystem(uri, LocalFileSystem())
 
 
 def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:

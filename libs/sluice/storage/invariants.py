@@ -13,6 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from sluice.storage.arrow import files_of
 from sluice.storage.columns import GROW
 from sluice.storage.digest import Digest, digest_of
 from sluice.storage.intervals import Delivery
@@ -118,7 +119,8 @@ def feed_digest(uri: str, after: int, upto: int) -> Digest:
 
 def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -> Digest:
     """The rows of a table, hidden columns and all but those to ignore: its canonical hash."""
-    dataset = DeltaTable(uri, version=version).to_pyarrow_dataset()
+    table = DeltaTable(uri, version=version)
+    dataset = table.to_pyarrow_dataset(filesystem=files_of(table, uri))
     columns = [name for name in dataset.schema.names if name not in ignore]
     batches = dataset.to_batches(columns=columns)
     return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())
