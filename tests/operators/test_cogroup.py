@@ -36,6 +36,8 @@ from tests.support.rows import (
     words,
 )
 
+from sluice.errors import QualityStop
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.support.oracle import Value
@@ -367,6 +369,17 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_cogroup_equals_its_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
     hold(case, spark)
+
+
+def test_a_sum_that_overflows_ends_the_batch(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = Lake(tmp_path, SOURCES + FLOATS.replace("f32: sum(f)", "n: sum(n)"), spark)
+    lake.put("sales", {"id": 1, "g": "a", "f": 0.5})
+    lake.put("clicks", {"_sluice_interval": NOON, "_sluice_id": "p-1", "who": "a", "n": 2**62})
+    lake.advance()
+    lake.put("clicks", {"_sluice_interval": NOON, "_sluice_id": "q-1", "who": "a", "n": 2**62})
+    with pytest.raises(QualityStop, match=r"out of range|overflow"):
+        lake.advance()
+    assert lake.rows("found") == [{"g": "a", "f": 0.5, "mean": 0.5, "n": 2**62}]
 
 
 # The example that KIP-150 was published with.
