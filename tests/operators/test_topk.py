@@ -9,6 +9,7 @@ from tests.support.contract import Case, Query, hold
 from tests.support.lake import Row, State
 from tests.support.oracle import column, top, windowed, windows_of
 from tests.support.rows import NOON, groups, ids, maybe, numbers, row, times, words
+from tests.support.scores import surprise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +73,12 @@ def _twice(value: int | None) -> int | None:
     return None if value is None else 2 * value
 
 
+def by_own_function(state: State) -> list[Row]:
+    keys = [(lambda found: surprise(found["v"], found["w"]), "desc")]
+    best = top(state["sales"], [column("g")], keys, ["id"], 2)
+    return [shown(rank, found) for rank, found in best]
+
+
 def last_of_key(state: State) -> list[Row]:
     keys = [(column("at"), "desc nulls last")]
     best = top(state["sales"], [column("g")], keys, ["id"], 1)
@@ -114,13 +121,14 @@ CASES = [
         "rank lets ties share a place",
         by_rank,
         "best: {kind: topk, from: sales, partition_by: [g], order_by: [v], limit: 2, "
-        "function: rank, headroom: 0}",
+        "function: rank, headroom: 0, strategy: retract}",
     ),
     case(
         "dense_rank, an offset, two keys with their nulls placed",
         by_dense_rank,
         "best: {kind: topk, from: sales, partition_by: [g], limit: 2, offset: 1, "
-        "order_by: [v desc nulls first, w asc nulls last], function: dense_rank, headroom: 0}",
+        "order_by: [v desc nulls first, w asc nulls last], function: dense_rank, headroom: 0, "
+        "strategy: append}",
     ),
     case(
         "each row says how many there may be",
@@ -136,10 +144,16 @@ CASES = [
         "lines",
     ),
     case(
+        "a Python function of the row",
+        by_own_function,
+        "best: {kind: topk, from: sales, partition_by: [g], limit: 2, headroom: 0, "
+        "order_by: ['tests.support.scores:surprise(v, w) desc']}",
+    ),
+    case(
         "k = 1 keeps the last row of a key",
         last_of_key,
         "best: {kind: topk, from: sales, partition_by: [g], order_by: [at desc nulls last], "
-        "limit: 1, rank: false, headroom: 2, select: {g: g, v: v}}",
+        "limit: 1, rank: false, headroom: 2, select: {g: g, v: v}, strategy: update}",
     ),
     case(
         "a top-k of a top-k",

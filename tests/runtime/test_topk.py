@@ -7,14 +7,19 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row, counted
 
+from sluice.changelog import net
+from sluice.errors import ConfigError
 from sluice.runtime.batch import Run, advance_nodes
 from sluice.runtime.explain import explain
 from sluice.runtime.nodes import nodes_of
+from sluice.runtime.rebuild import rebuild
 from sluice.runtime.report import BatchReport
+from sluice.serving.changes import Changelog
+from sluice.serving.lake import Lake as Reader
 from sluice.serving.status import status
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SALES = """
 sources:
@@ -27,6 +32,8 @@ views:
     MORE}
 """
 UNRANKED = "rank: false, select: {g: g}"
+APPENDED = "rows were only added: the best of them meet the kept ones"
+CHANGED = "rows were changed: kept ones make good what falls"
 
 
 def sale(id_: int, v: int, g: str = "a", most: int | None = 1) -> Row:
@@ -68,6 +75,13 @@ def files_of(lake: Lake, name: str) -> set[Path]:
     return {Path(uri) for uri in DeltaTable(lake.uri(name)).file_uris()}
 
 
+def in_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is small enough to be read in this process."""
+    for module in ("storage.table", "runtime.topk", "runtime.local_reads"):
+        monkeypatch.setattr(f"sluice.{module}.SMALL_BYTES", -1)
+    monkeypatch.setattr("sluice.runtime.local_reads.MOST_ROWS", -1)
+
+
 def jobs(lake: Lake) -> int:
     context: Any = lake.session.sparkContext
     return int(context._jsc.sc().dagScheduler().numTotalJobs())
@@ -95,10 +109,7 @@ def test_a_plan_says_how_and_why(lakes: Lakes) -> None:
     lake = lakes.built()
     lake.put("sales", sale(10, 7))
     state, view = explain(lake.project, lake.table("best"))
-    assert (state.next, state.reason) == (
-        "append",
-        "rows were only added: the best of them meet the kept ones",
-    )
+    assert (state.next, state.reason) == ("append", APPENDED)
     assert view.next == "nothing"
     lake.put("sales", sale(10, 8))
     assert explain(lake.project, lake.table("best"))[0].next == "retract"
@@ -113,11 +124,24 @@ def test_a_declared_strategy_that_does_not_hold_is_told_and_not_followed(lakes: 
     assert top(lake) == [8, 7]
 
 
+@pytest.mark.parametrize("declared", ["append", "update", "retract"])
+def test_a_declared_strategy_that_holds_is_told(lakes: Lakes, declared: str) -> None:
+    lake = lakes.built(f"strategy: {declared}")
+    lake.put("sales", sale(10, 50), *([] if declared == "append" else [sale(9, 60)]))
+    (planned, _), (state, _) = explain(lake.project, lake.table("best")), advanced(lake)
+    assert (state.strategy, state.warnings) == (declared, ())
+    assert planned.reason == (
+        APPENDED if declared == "append" else f"declared {declared}; {CHANGED}"
+    )
+
+
 def test_full_computes_everything_and_commits_the_difference(lakes: Lakes) -> None:
+    """Of both tables, in one pass."""
     lake = lakes.built("strategy: full")
     lake.put("sales", sale(9, 3))
     state, view = advanced(lake)
-    assert state.strategy == "full"
+    assert (state.strategy, view.strategy) == ("full", "with its state")
+    assert (state.inserted, state.updated, state.deleted) == (1, 0, 1)
     assert (view.inserted, view.updated, view.deleted) == (1, 1, 1)
 
 
@@ -186,11 +210,106 @@ def test_a_change_behind_the_kept_rows_touches_no_file(lakes: Lakes) -> None:
     assert files == (files_of(lake, "best__state"), files_of(lake, "best"))
 
 
+def test_a_batch_rewrites_the_files_of_its_groups_alone(lakes: Lakes) -> None:
+    lake = lakes.built(groups="a")
+    first = files_of(lake, "best__state"), files_of(lake, "best")
+    lake.put("sales", *(sale(100 + v, v, "b") for v in range(10)))
+    lake.advance()
+    second = files_of(lake, "best__state"), files_of(lake, "best")
+    lake.put("sales", sale(110, 50, "b"))
+    advanced(lake)
+    third = files_of(lake, "best__state"), files_of(lake, "best")
+    for a, both, now in zip(first, second, third, strict=True):
+        assert len(both - a) == 1, "what came is one file"
+        assert a < now, "the other group's file is as it was"
+        assert not (both - a) & now, "the group's own is written anew"
+
+
+def test_what_comes_behind_the_kept_rows_is_dropped_before_a_shuffle(
+    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, passed = lakes.built(), []
+    in_spark(monkeypatch)
+
+    def summed(rows: "DataFrame", columns: tuple[str, ...]) -> "DataFrame":
+        plan: Any = rows._jdf  # type: ignore[attr-defined]
+        passed.append((rows.count(), plan.queryExecution().executedPlan().toString()))
+        return net.summed(rows, columns)
+
+    monkeypatch.setattr("sluice.runtime.topk.summed", summed)
+    lake.put("sales", *(sale(v, v - 10) for v in range(7)), sale(10, 50), sale(11, 1))
+    state, _ = advanced(lake)
+    assert state.strategy == "update"
+    (count, plan), *_ = passed
+    assert count == 1, "of 16 old and new images"
+    assert "BroadcastHashJoin" in plan
+    assert "SortMergeJoin" not in plan
+    assert top(lake) == [50, 9]
+
+
+def test_a_global_ranking_is_cut_off_before_its_rows_meet(lakes: Lakes) -> None:
+    """However many are wanted: Spark does so by itself up to a thousand ranks."""
+    declared = SALES.replace("partition_by: [g], ", "").replace("limit: 2", "limit: 5000")
+    lake = Lake(lakes.folder / "global", declared.replace("MORE", "rank: rank"), lakes.spark)
+    state, _ = nodes_of(lake.table("best"), lake.project.graph)
+    lake.put("sales", *(sale(v, v) for v in range(4)))
+    rows = lake.spark.session.read.format("delta").load(lake.uri("sales"))
+    query: Any = state.operator.query({"shop.sales": rows}, {})
+    plan = query._jdf.queryExecution().executedPlan().toString()
+    assert "WindowGroupLimit" in plan or "TakeOrderedAndProject" in plan
+
+
 def test_without_ranks_a_move_inside_the_top_writes_nothing(lakes: Lakes) -> None:
     lake = lakes.built(UNRANKED)
     lake.put("sales", sale(8, 50))
     state, view = advanced(lake)
     assert (state.updated, view.outcome) == (1, "position")
+
+
+def test_another_limit_is_built_aside_and_only_the_difference_is_told(lakes: Lakes) -> None:
+    lake = lakes.built()
+    wider = lake.declared.replace("limit: 2", "limit: 3")
+    other = Lake(lake.folder, wider, lakes.spark)
+    with pytest.raises(ConfigError, match="another definition"):
+        other.advance()
+    before = other.head("best").version
+    rebuild(other.spark, other.project, other.table("best"), Run("test"))
+    changes = Changelog.open(Reader(other.project), "best").rows(from_version=before + 1)
+    assert [(c["_change_type"], c["g"], c["v"]) for c in changes] == [
+        ("insert", "a", 7),
+        ("insert", "b", 7),
+    ]
+    assert {report.outcome for report in other.advance()} == {"unchanged"}
+
+
+def test_full_updates_are_whole_maps_of_the_touched_groups(lakes: Lakes) -> None:
+    lake = lakes.built()
+    before = lake.head("best").version
+    lake.put("sales", sale(10, 50))
+    advanced(lake)
+    maps = Changelog.open(Reader(lake.project), "best").maps(from_version=before + 1)
+    (full,) = maps
+    assert full.partition == {"g": "a"}
+    assert {rank: row["v"] for rank, row in full.ranks.items()} == {1: 50, 2: 9}
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        ("missing", "module 'tests.support.scores' has no attribute 'missing'"),
+        ("commonprefix", "that is no function which tests.support.scores defines"),
+        ("unsaid", "annotate what the function returns, one of bool, int, float, str"),
+    ],
+)
+def test_a_function_that_cannot_be_sorted_by_is_told(
+    lakes: Lakes, function: str, told: str
+) -> None:
+    declared = SALES.replace("v desc", f"'tests.support.scores:{function}(v)'")
+    lake = Lake(lakes.folder / function, declared.replace("MORE", "rank: rank"), lakes.spark)
+    lake.put("sales", sale(1, 1))
+    with pytest.raises(ConfigError) as refused:
+        lake.advance()
+    assert f"shop.best: tests.support.scores:{function}(v): {told}" in refused.value.message
 
 
 def test_with_ranks_only_rows_that_move_are_written(lakes: Lakes) -> None:

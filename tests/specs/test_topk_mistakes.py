@@ -7,6 +7,7 @@ import pytest
 Mistakes = Callable[..., list[str]]
 TOP = "top: {kind: topk, from: sales, partition_by: [item], order_by: [price desc], limit: 10}"
 LIMIT = "11: views.top.limit: "
+ORDER = "11: views.top.order_by: "
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,18 @@ LIMIT = "11: views.top.limit: "
             "11: views.top.order_by: tags is a MAP, which has no order and can't be a key",
         ),
         (
+            "price desc",
+            "'shop.scores:worth(price) desc'",
+            ORDER + "the module 'shop.scores' is not listed under `modules:` of sluice.yaml; "
+            "modules are: (none)",
+        ),
+        (
+            "price desc",
+            "'shop.scores:worth() desc'",
+            ORDER + "shop.scores:worth is to be called with expressions of the row and nothing "
+            "behind it but asc or desc, nulls first or nulls last",
+        ),
+        (
             "limit: 10",
             "limit: 10, rank: price",
             (
@@ -50,3 +63,8 @@ LIMIT = "11: views.top.limit: "
 )
 def test_a_topk_names_the_field(mistakes: Mistakes, old: str, new: str, message: str) -> None:
     assert mistakes(TOP.replace(old, new)) == [message]
+
+
+def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
+    told = mistakes(TOP.replace("price desc", "'shop.scores:worth(prize + 1) desc'"))
+    assert any(found.startswith(ORDER + "unknown column 'prize'") for found in told)

@@ -43,7 +43,7 @@ CONF = {  # tiny tables, also where a real batch would count as large
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
-AGGREGATORS = "tests.support.aggregators"
+MODULES = "tests.support.aggregators, tests.support.scores"
 HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 
 
@@ -58,7 +58,7 @@ class Lake:
             session.conf.set(name, value)
         settings = ", ".join(f"{name}: {value}" for name, value in {**spark, "conf": CONF}.items())
         (config / "sluice.yaml").write_text(
-            f"lake: lake\nspark: {{{settings}}}\nmodules: [{AGGREGATORS}]\n"
+            f"lake: lake\nspark: {{{settings}}}\nmodules: [{MODULES}]\n"
         )
         (config / "pipelines" / "shop.yaml").write_text(HEAD + declared)
         self.folder, self.declared, self.session = folder, declared, session

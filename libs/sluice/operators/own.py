@@ -8,11 +8,9 @@ a state that depends on the order of `add` makes a table that differs from its r
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
@@ -20,6 +18,7 @@ from pyspark.sql.types import DataType
 
 from sluice.errors import ConfigError
 from sluice.operators.accumulator import Accumulator
+from sluice.operators.imported import imported
 
 
 class Aggregator(Protocol):
@@ -52,22 +51,12 @@ class Own(Accumulator):
     @cached_property
     def aggregator(self) -> Aggregator:
         """An instance of the class that the aggregate names; ConfigError if there is none."""
-        module_name, _, class_name = self.aggregate.function.partition(":")
-        try:
-            module = import_module(module_name)
-            named = getattr(module, class_name)
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(
-                [f"{self.name}: {self.aggregate.text}: {error}"],
-                hint="the module must be importable where Sluice runs: install it, or name its "
-                "folder in PYTHONPATH",
-            ) from error
+        named = imported(self.aggregate.function, f"{self.name}: {self.aggregate.text}")
         if not isinstance(named, type):
             raise ConfigError([f"{self.aggregate.function} is no class"])
         self._check(named, _METHODS)  # before it is called: it may be anything that can be named
         made: Aggregator = named(*self.aggregate.parameters)
         self._check(made, _TYPES)
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
         return made
 
     def _check(self, found: object, needed: Sequence[str]) -> None:

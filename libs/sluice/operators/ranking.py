@@ -12,6 +12,7 @@ from sluice.operators import windows
 from sluice.operators.identity import carried
 from sluice.operators.operator import passed_on
 from sluice.operators.order import Direction, field
+from sluice.operators.own_order import sort_value
 from sluice.specs.expression import Expression
 from sluice.specs.graph import Table
 from sluice.specs.topk import TopK
@@ -39,6 +40,8 @@ class Ranking:
         ties = map(Direction, self.keys) if self.spec.function == "row_number" else ()
         self.order = (*order, *ties)
         self.limit_is_column = isinstance(self.spec.limit, str)
+        numbered = enumerate(self.spec.order_by)
+        self._own = {f"_own{i}": key for i, key in numbered if key.function}
         self._places = self._placed()
         self.prepared = (*self.group, *self._places, *((LIMIT,) if self.limit_is_column else ()))
         self.shown = self._shown()
@@ -61,6 +64,9 @@ class Ranking:
         windowed = rows
         if self.spec.window:
             windowed = windows.assign(rows, self.spec.window, self.spec.window.time)
+        if self._own:
+            own = (sort_value(key, self.view.id).alias(n) for n, key in self._own.items())
+            windowed = windowed.select("*", *own)
         partition = [f"{p.expression.sql} AS `{p.name}`" for p in self.spec.partition_by]
         placed = [f"{sql} AS `{place}`" for place, sql in self._places.items()]
         limit = [f"CAST(`{self.spec.limit}` AS BIGINT) AS `{LIMIT}`"] * self.limit_is_column
@@ -97,7 +103,8 @@ class Ranking:
 
     def _placed(self) -> dict[str, str]:
         """Columns of a prepared row -> the SQL over the input that fills them."""
-        places = {f"_o{i}": _sql(k.expression) for i, k in enumerate(self.spec.order_by)}
+        by = enumerate(self.spec.order_by)
+        places = {f"_o{i}": f"`_own{i}`" if k.function else _sql(k.expression) for i, k in by}
         places |= {f"_k{i}": f"`{name}`" for i, name in enumerate(self.source.key)}
         for name, sql in self._values().items():
             if sql not in places.values():

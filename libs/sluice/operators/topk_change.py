@@ -25,11 +25,12 @@ OLD_FLAGS = {COMPLETE: "_old_complete", NEEDED: "_old_needed"}
 
 
 def competing(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFrame:
-    """Those of the prepared changes that can matter, by the `last_rows` of a state. No shuffle.
+    """Those of the prepared changes that can matter, by the `last_rows` of a state.
 
-    A change behind the last kept row of an incomplete group alters nothing, but by its limit.
+    A change behind the last kept row of an incomplete group alters nothing, but by its limit. No
+    shuffle if `last` can be broadcast.
     """
-    is_open = F.broadcast(last.where(f"NOT {COMPLETE}").drop(COMPLETE)).alias("_kept")
+    is_open = last.where(f"NOT {COMPLETE}").drop(COMPLETE).alias("_kept")
     joined = changes.alias("_all").join(is_open, same("_all", "_kept", state.group), "left")
     matters = f"{LAST} IS NULL OR {at_or_before(state.ranking.order, '_all', LAST)}"
     if state.ranking.limit_is_column:

@@ -30,7 +30,7 @@ def computing(
 ) -> Iterator[Computed]:
     """What the batch comes to, for as long as the context is open."""
     has_fallen = horizon is not None and horizon.has_fallen
-    if plan.strategy in FROM_KEPT_ROWS and not has_fallen:
+    if plan.strategy in (*FROM_KEPT_ROWS, Strategy.FULL) and not has_fallen:
         with TopKBatch(session, project, plan, horizon).computed() as computed:
             yield computed
         return

@@ -49,7 +49,9 @@ class LocalReads:
         short = Shortlist.of(state.ranking, feed.schema)
         where = None
         if short:
-            feed = short.competing(feed, read_rows(plan.uri, plan.before.version, short.of_state))
+            touched = short.groups(feed)
+            kept_rows = read_rows(plan.uri, plan.before.version, short.of_state, touched)
+            feed = short.competing(feed, kept_rows)
             where = short.groups(feed)
         if not is_small and (short is None or feed.num_rows > MOST_ROWS):
             return None

@@ -29,6 +29,7 @@ RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # ranks cut before a shuffle
 }
 STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

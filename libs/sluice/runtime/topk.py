@@ -19,7 +19,7 @@ from sluice.operators.retention import Horizon
 from sluice.operators.topk import TopKState, TopKView
 from sluice.operators.topk_change import competing, foremost, moved, refilled
 from sluice.runtime.computed import Computed
-from sluice.runtime.local_reads import LocalReads
+from sluice.runtime.local_reads import LARGEST_STATE, LocalReads
 from sluice.runtime.moves import LocalMoves, Moves, SparkMoves
 from sluice.runtime.plan import BatchPlan, Strategy
 from sluice.runtime.pruning import bounds_of
@@ -46,25 +46,39 @@ class TopKBatch:
     def computed(self) -> Iterator[Computed]:
         """Its result, for as long as the context is open."""
         with ExitStack() as cached:
-            local = LocalReads.of(self.session, self.project, self.plan, self.state)
-            changes = self._changes(local.feed if local else self._feed())
-            if not local:
-                changes = _kept(changes, cached)
-            rows = local.state if local else self._rows(changes)
-            found = moved(self.state, rows, changes, self._alive())
-            moves = self._moves(found, cached, is_small=local is not None)
-            strategy = self._strategy(moves)
-            short = moves.short(self.state.group)
-            if short:
-                moves = moves.filled(self._refilled(short.groups))
-            view = TopKView(self.state, self.plan.node.id)
-            yield Computed(
-                moves.of_state(self.state.stored),
-                strategy.value,
-                refills=short.count if short else 0,
-                warnings=(*self._contradiction(strategy), *without_limit(self.state, changes)),
-                shown=moves.of_view(view),
-            )
+            yield self._anew(cached) if self.plan.strategy is Strategy.FULL else self._moved(cached)
+
+    def _moved(self, cached: ExitStack) -> Computed:
+        """From the change and the kept rows."""
+        local = LocalReads.of(self.session, self.project, self.plan, self.state)
+        changes = self._changes(local.feed if local else self._feed())
+        if not local:
+            changes = _kept(changes, cached)
+        rows = local.state if local else self._rows(changes)
+        found = moved(self.state, rows, changes, self._alive())
+        moves = self._moves(found, cached, is_small=local is not None)
+        strategy = self._strategy(moves)
+        short = moves.short(self.state.group)
+        if short:
+            moves = moves.filled(self._refilled(short.groups))
+        warnings = (*self._contradiction(strategy), *without_limit(self.state, changes))
+        return self._computed(moves, strategy, warnings, short.count if short else 0)
+
+    def _anew(self, cached: ExitStack) -> Computed:
+        """From the whole input and all kept rows."""
+        inputs = self._inputs()
+        found = refilled(self.state, self._current(), self._living(self.state.query(inputs, {})))
+        moves = self._moves(found, cached, is_small=False)
+        prepared = (self.state.prepare(name, rows) for name, rows in inputs.items())
+        warnings = (told for rows in prepared for told in without_limit(self.state, rows))
+        return self._computed(moves, Strategy.FULL, tuple(warnings))
+
+    def _computed(
+        self, moves: Moves, strategy: Strategy, warnings: tuple[str, ...], refills: int = 0
+    ) -> Computed:
+        view = TopKView(self.state, self.plan.node.id)
+        changelog, shown = moves.of_state(self.state.stored), moves.of_view(view)
+        return Computed(changelog, strategy.value, refills=refills, warnings=warnings, shown=shown)
 
     @property
     def state(self) -> TopKState:
@@ -76,14 +90,20 @@ class TopKBatch:
     def _changes(self, feed: DataFrame) -> DataFrame:
         """The prepared net change, with WEIGHT, of rows that can matter."""
         (input_id,) = self.plan.ranges
-        changes = self.state.prepare(input_id, weighted(feed, self.state.columns(input_id)))
-        if (alive := self._alive()) is not None:
-            changes = changes.where(alive)
+        weights = weighted(feed, self.state.columns(input_id))
+        changes = self._living(self.state.prepare(input_id, weights))
         if self.plan.size.bytes > SMALL_BYTES:
-            changes = competing(self.state, changes, self.state.last_rows(self._current()))
+            changes = competing(self.state, changes, self._last_rows())
         if self.plan.strategy is Strategy.APPEND:
             return foremost(self.state, changes)
         return summed(changes, self.state.ranking.prepared)
+
+    def _last_rows(self) -> DataFrame:
+        """Of each group; there may be more of them than each worker can hold."""
+        assert self.plan.before is not None
+        last = self.state.last_rows(self._current())
+        size = table_size(self.plan.uri, self.plan.before.version)
+        return F.broadcast(last) if size.bytes <= LARGEST_STATE else last
 
     def _rows(self, changes: DataFrame) -> DataFrame:
         """The kept rows of at least the touched groups."""
@@ -107,18 +127,25 @@ class TopKBatch:
     def _refilled(self, groups: DataFrame) -> DataFrame:
         """The moves of groups that are filled from the input as it is now."""
         operator, lake = self.state, layout(self.project)
-        inputs = snapshots_at(self.session, self.project, operator, self.plan.pins)
         sizes = (table_size(lake.uri(i), p.version).bytes for i, p in self.plan.pins.items())
         bounds = bounds_of(groups, operator.group) if max(sizes) > SMALL_BYTES else None
-        fresh = operator.recompute(inputs, {}, groups, bounds)
-        if (alive := self._alive()) is not None:
-            fresh = fresh.where(alive)
+        fresh = self._living(operator.recompute(self._inputs(), {}, groups, bounds))
         return refilled(operator, within(self._current(), groups, operator.group), fresh)
 
+    def _inputs(self) -> dict[str, DataFrame]:
+        """The input as it is now."""
+        return snapshots_at(self.session, self.project, self.state, self.plan.pins)
+
+    def _living(self, rows: DataFrame) -> DataFrame:
+        alive = self._alive()
+        return rows if alive is None else rows.where(alive)
+
     def _strategy(self, moves: Moves) -> Strategy:
-        """What the net change turned out to be."""
+        """What the net change turned out to be, if it was not declared to be anything."""
         if self.plan.strategy is Strategy.APPEND:
             return Strategy.APPEND
+        if self.state.ranking.spec.strategy == "retract":
+            return Strategy.RETRACT
         return Strategy.RETRACT if moves.has_fallen else Strategy.UPDATE
 
     def _contradiction(self, found: Strategy) -> Iterator[str]:

@@ -23,5 +23,6 @@ def chosen(state: TopKState, feed: FeedSize, table: FeedSize, *, only_inserts: b
         return "full", f"the feed is {share:.0%} of the input: reading all of it is cheaper"
     if only_inserts and declared in (None, "append"):
         return "append", "rows were only added: the best of them meet the kept ones"
-    because = f"declared {declared}; " if declared else ""
-    return "retract", f"{because}rows were changed: kept ones make good what falls"
+    why = "" if only_inserts else "rows were changed: kept ones make good what falls"
+    because = f"declared {declared}" if declared else ""
+    return "retract", "; ".join(filter(None, (because, why)))

@@ -4,7 +4,6 @@ A small changelog is brought to this process once and committed by delta-rs; a l
 Spark. Which it will be is known beforehand from the size of what there is to read, or by counting.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from sluice.specs.settings import SparkSettings
 from sluice.storage import commit
 from sluice.storage.commit import Committed
 from sluice.storage.feed_size import FeedSize
-from sluice.storage.local import plain, to_arrow
+from sluice.storage.local import to_arrow
 from sluice.storage.position import Head, Position
 from sluice.storage.table import create
 
@@ -95,9 +94,7 @@ def _local(
         return _unchanged(target, target.before, position)
     if settings.commit != "spark":
         return commit.commit_arrow(target.before, rows, target.key, position)
-    counts = dict(Counter(rows[CHANGE].to_pylist()))
-    frame = session.createDataFrame(plain(rows))
-    return commit.commit_spark(session, target.before, frame, counts, target.key, position)
+    return commit.commit_arrow_by_spark(session, target.before, rows, target.key, position)
 
 
 def _counted(

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
-from sluice.specs.expression import Expression, SortKey
+from sluice.specs.expression import Expression
 from sluice.specs.named import Named, Select
 from sluice.specs.names import Name, check_name
+from sluice.specs.rank_key import RankKey
 from sluice.specs.topk_sql import read_topk
 from sluice.specs.view import View, Window
 
@@ -37,7 +38,7 @@ class TopK(View):
     kind: Literal["topk"] = "topk"
     from_: str = Field(alias="from")
     partition_by: tuple[Named, ...] = ()
-    order_by: tuple[SortKey, ...] = Field(min_length=1)
+    order_by: tuple[RankKey, ...] = Field(min_length=1)
     limit: Limit
     offset: int = Field(default=0, ge=0)
     select: Select | None = None

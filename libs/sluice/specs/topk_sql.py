@@ -11,8 +11,9 @@ from typing import Any
 from sqlglot import exp
 
 from sluice.specs import syntax
-from sluice.specs.expression import Expression, SortKey
+from sluice.specs.expression import Expression
 from sluice.specs.named import Named
+from sluice.specs.rank_key import RankKey
 
 FORM = (
     "write SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY p ORDER BY s DESC) AS rank "
@@ -91,7 +92,7 @@ def _fields(inner: exp.Select, outer: exp.Select, condition: syntax.Tree) -> dic
         "from": _table(_source(inner)),
         "function": window.this.name.lower(),
         "partition_by": tuple(_partition(window, shown)),
-        "order_by": tuple(SortKey.of(key) for key in _order(window)),
+        "order_by": tuple(RankKey.of(key) for key in _order(window)),
         "limit": bounds.limit,
         "offset": bounds.first - 1,
         "select": chosen,

@@ -6,6 +6,7 @@ table's batches in Delta's `txn` action, and both are followed by a look at the 
 it names has won. A diff is never kept over a lost race: it was made from a head that is gone.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from sluice.errors import HistoryLost
 from sluice.storage.conflicts import lost, lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.filing import PARTITION_FILE_ROWS, by_key, in_order
+from sluice.storage.local import plain
 from sluice.storage.merge_bounds import arrow_bounds, spark_bounds
 from sluice.storage.position import Head, Position, positions
 from sluice.storage.statistics import GROUP_ROWS, writer_properties
@@ -28,6 +30,7 @@ from sluice.storage.statistics import GROUP_ROWS, writer_properties
 _TXN = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _ROW_GROUP = "parquet.block.row.count.limit"
+_SOURCE_STAYS = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 
 Filed = Callable[[DataFrame], DataFrame]
@@ -87,6 +90,17 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
     return _won(before, position, done)
 
 
+def commit_arrow_by_spark(
+    session: SparkSession, before: Head, rows: pa.Table, key: Sequence[str], position: Position
+) -> Committed:
+    """As `commit_arrow`, by Spark: what there is to know of the rows takes it no job."""
+    counts = dict(Counter(rows[CHANGE].to_pylist()))
+    bounds = arrow_bounds(DeltaTable(before.uri, version=before.version), rows, key, "`")
+    handed = session.createDataFrame(plain(rows))
+    with _set(session, _SOURCE_STAYS):
+        return commit_spark(session, before, handed, counts, key, position, bounds=bounds)
+
+
 def commit_spark(
     session: SparkSession,
     before: Head,
@@ -96,10 +110,12 @@ def commit_spark(
     position: Position,
     *,
     has_new_columns: bool = False,
+    bounds: Sequence[str] | None = None,
 ) -> Committed:
     """Commit a changelog of any size by Spark: an append if it only inserts, else a MERGE.
 
     `has_new_columns`: the table gets those of the changelog that it lacks, in the same commit.
+    `bounds`: of its keys, as conditions of a MERGE; found by a job where they aren't given.
     """
     done = Committed(
         before.version + 1,
@@ -113,8 +129,10 @@ def commit_spark(
         if done.changed == done.inserted:
             writer = rows.drop(CHANGE).write.format("delta").mode("append")
             writer.option("mergeSchema", has_new_columns).save(before.uri)
-        elif applied := _merge_spark(session, before, rows, key, has_new_columns):
-            _check_applied(done, applied, _SPARK)
+        else:
+            bounds = spark_bounds(before, rows, key) if bounds is None else bounds
+            if applied := _merge_spark(session, before, rows, key, bounds, has_new_columns):
+                _check_applied(done, applied, _SPARK)
     return _won(before, position, done)
 
 
@@ -162,13 +180,18 @@ def drop_arrow(before: Head, where: str, position: Position) -> Committed:
 
 
 def _merge_spark(
-    session: SparkSession, before: Head, rows: DataFrame, key: Sequence[str], has_new: bool
+    session: SparkSession,
+    before: Head,
+    rows: DataFrame,
+    key: Sequence[str],
+    bounds: Sequence[str],
+    has_new: bool,
 ) -> Mapping[str, Any]:
     """What the MERGE says that it did; nothing if Delta skipped it as a repeated batch."""
     columns = [c for c in rows.columns if c != CHANGE]
     rows.createOrReplaceTempView("_sluice_changelog")
     same = [f"t.`{c}` <=> s.`{c}`" for c in key]
-    on = " AND ".join([*spark_bounds(before, rows, key), *same])
+    on = " AND ".join([*bounds, *same])
     sets = ", ".join(f"`{c}` = s.`{c}`" for c in columns if c not in key)
     update = f"WHEN MATCHED AND s.{CHANGE} = 'update' THEN UPDATE SET {sets}" if sets else ""
     names, values = ", ".join(f"`{c}`" for c in columns), ", ".join(f"s.`{c}`" for c in columns)

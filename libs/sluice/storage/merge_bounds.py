@@ -15,8 +15,10 @@ from pyspark.sql.types import IntegralType
 from sluice.storage.position import Head
 
 
-def arrow_bounds(table: DeltaTable, rows: pa.Table, key: Sequence[str]) -> list[str]:
-    """As `spark_bounds`."""
+def arrow_bounds(
+    table: DeltaTable, rows: pa.Table, key: Sequence[str], quote: str = '"'
+) -> list[str]:
+    """As `spark_bounds`, of rows in this process; `quote` stands around names."""
     filed = set(table.metadata().partition_columns)
     found = []
     for name in key:
@@ -25,7 +27,7 @@ def arrow_bounds(table: DeltaTable, rows: pa.Table, key: Sequence[str]) -> list[
             continue
         least, most = pc.min_max(column).as_py().values()
         values = column.unique().to_pylist() if name in filed else None
-        found.append(_bound(f't."{name}"', least, most, values))
+        found.append(_bound(f"t.{quote}{name}{quote}", least, most, values))
     return found
 
 

@@ -1,0 +1,48 @@
+"""A top-k's sort key: an expression of the row, or a user's Python function of such expressions.
+
+`shop.scores:worth(price, units) desc` sorts by what `worth` returns for a row. The function comes
+from a module that the project lists, and returns the same for the same values at any time.
+"""
+
+import re
+from typing import Self
+
+from sqlglot import exp
+
+from sluice.specs import syntax
+from sluice.specs.expression import Expression, SortKey
+
+OWN = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(\(.*)", re.DOTALL)
+
+
+class RankKey(SortKey):
+    """A sort key; `function` is `module:name`, or '' where `expression` itself is sorted by.
+
+    Of a function, `expression` is the struct of its `arguments`: what it reads.
+    """
+
+    function: str = ""
+    arguments: tuple[Expression, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        found = OWN.fullmatch(text)
+        if not found:
+            return cls.of(syntax.parse_as(text, exp.Ordered))
+        ordered = syntax.parse_as(f"struct{found[2]}", exp.Ordered)
+        return cls._of_function(found[1], ordered)
+
+    @classmethod
+    def _of_function(cls, function: str, ordered: syntax.Tree) -> Self:
+        call = ordered.this
+        if not isinstance(call, exp.Anonymous) or not call.expressions:
+            raise ValueError(
+                f"{function} is to be called with expressions of the row and nothing behind it but "
+                "asc or desc, nulls first or nulls last"
+            )
+        arguments = tuple(Expression.parse(syntax.render(tree)) for tree in call.expressions)
+        read = Expression.of(call, f"{function}({', '.join(map(str, arguments))})")
+        plain = cls.of(ordered)
+        return plain.model_copy(
+            update={"expression": read, "function": function, "arguments": arguments}
+        )

@@ -1,0 +1,264 @@
+"""A lake for measuring top-k views: one input, views over it, and what they are compared with.
+
+- `auto` and `spark` are this project's view, advanced with either committer;
+- `merge` ranks everything and MERGEs the difference, `overwrite` ranks everything and overwrites.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from sluice.changelog.diff import CHANGE, diff
+from sluice.runtime.batch import Run, advance
+from sluice.runtime.session import Spark
+from sluice.specs.project import Project, load
+from sluice.storage.commit import changelog_counts, commit_spark
+from sluice.storage.lake import layout
+from sluice.storage.position import Head, Position, head
+from sluice.storage.table import create, snapshot
+
+K = 10
+VIEW = "{{kind: topk, from: facts, partition_by: [g], order_by: [v desc], limit: {k}{more}}}"
+DECLARED = """
+pipeline: bench
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  facts:
+    path: "facts/{{interval_start:%Y-%m-%d}}/"
+    schema: "id BIGINT, g INT, v INT, note STRING"
+    key: [{key}]
+views:
+  auto: {auto}
+  spark: {spark}
+"""
+RIVALS = ("merge", "overwrite")
+VIEWS = ("auto", "spark")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a lake is laid out, what its views keep, the heap of Spark."""
+
+    layout: str = "id"
+    headroom: int | None = None
+    memory: str = "4g"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One batch by one way; `phases`: seconds of a view's two tables, by what was done."""
+
+    rows: int
+    groups: int
+    kind: str
+    changes: int
+    way: str
+    seconds: float
+    jobs: int
+    written: int
+    refills: int = 0
+    strategy: str = ""
+    phases: tuple[Mapping[str, float], ...] = ()
+
+
+class Bench:
+    """One lake, one session."""
+
+    def __init__(self, folder: Path, rows: int, groups: int, options: Options):
+        self.rows, self.groups, self.options = rows, groups, options
+        self.key = ("id",) if options.layout == "id" else ("g", "id")
+        more = "" if options.headroom is None else f", headroom: {options.headroom}"
+        view = VIEW.format(k=K, more=more)
+        path = folder / "config" / "pipelines" / "bench.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            DECLARED.format(key=", ".join(self.key), auto=view, spark=view), encoding="utf-8"
+        )
+        settings = f"spark: {{conf: {{spark.driver.memory: {options.memory}}}}}"
+        (folder / "config" / "sluice.yaml").write_text(f"lake: lake\n{settings}\n")
+        self.project = load(folder / "config")
+        self.spark = Spark(self.project.spark)
+
+    @property
+    def session(self) -> SparkSession:
+        return self.spark.tune(small=False)
+
+    def uri(self, name: str) -> str:
+        return layout(self.project).uri(f"bench.{name}")
+
+    def head(self, name: str) -> Head:
+        found = head(self.uri(name))
+        assert found is not None
+        return found
+
+    def prepare(self) -> None:
+        """The input, the views and the rival tables, where they are not there yet."""
+        if head(self.uri("facts")) is None:
+            rows = facts(self.session, self.rows, self.groups)
+            filled(self.session, self.project, rows, self.rows, self.key)
+        for way in VIEWS:
+            self.advance(way)
+        for way in RIVALS:
+            if head(self.uri(way)) is None:
+                ranked = self.ranked().persist()
+                create(self.uri(way), ranked.schema, _position(0))
+                counts = {"insert": ranked.count()}
+                rows = ranked.withColumn(CHANGE, F.lit("insert"))
+                commit_spark(self.session, self.head(way), rows, counts, ("g", "id"), _position(1))
+                ranked.unpersist()
+
+    def advance(self, way: str) -> Any:
+        settings = self.project.spark.model_copy(
+            update={"commit": "spark" if way == "spark" else "auto"}
+        )
+        project = self.project.model_copy(update={"spark": settings})
+        return advance(self.spark, project, self.project.graph.table(way), Run("bench"))
+
+    def ranked(self) -> DataFrame:
+        """The view's query over the input as it is."""
+        over = Window.partitionBy("g").orderBy(F.desc_nulls_last("v"), "id")
+        rows = snapshot(self.session, self.uri("facts"), self.head("facts").version)
+        ranked = rows.withColumn("rank", F.row_number().over(over)).where(f"rank <= {K}")
+        return ranked.select("g", "id", "v", "note", "rank")
+
+    def merge(self) -> int:
+        """Rank everything, MERGE the difference."""
+        before = self.head("merge")
+        old = snapshot(self.session, self.uri("merge"), before.version)
+        changelog = diff(old, self.ranked(), ("g", "id")).persist()
+        counts = changelog_counts(changelog)
+        position = _position(before.next_batch)
+        done = commit_spark(self.session, before, changelog, counts, ("g", "id"), position)
+        changelog.unpersist()
+        return done.changed
+
+    def overwrite(self) -> int:
+        """Rank everything, overwrite the table."""
+        self.ranked().write.format("delta").mode("overwrite").save(self.uri("overwrite"))
+        return self.groups * K
+
+    def change(self, kind: str, count: int) -> int:
+        """One MERGE into the input."""
+        changes = self._changes(kind, count).persist()
+        counts, before = changelog_counts(changes), self.head("facts")
+        began = time.perf_counter()
+        position = _position(before.next_batch)
+        commit_spark(self.session, before, changes, counts, self.key, position)
+        self.merged_in = time.perf_counter() - began
+        changes.unpersist()
+        return sum(counts.values())
+
+    def _changes(self, kind: str, count: int) -> DataFrame:
+        now = snapshot(self.session, self.uri("facts"), self.head("facts").version)
+        if kind == "append":
+            first = now.agg(F.max("id")).collect()[0][0] + 1
+            added = facts(self.session, count, self.groups, first)
+            return added.withColumn(CHANGE, F.lit("insert"))
+        share = min(1.0, 1.2 * count / self.rows)
+        near = self._near(max(0.01, share)) if kind == "close" else F.lit(True)
+        drawn = share if kind != "close" else min(1.0, share / max(0.01, share))
+        chosen = now.where(near).sample(drawn).limit(count)
+        if kind == "raise":
+            raised = chosen.withColumn("v", (F.col("v") + F.rand() * 1_000_000).cast("int"))
+            return raised.withColumn(CHANGE, F.lit("update"))
+        return self._mixed(chosen, near, count)
+
+    def _near(self, share: float) -> Column:
+        """Of rows of the input: that they are of a stretch with so great a share of all."""
+        every = self.rows if self.options.layout == "id" else self.groups
+        length = max(1, int(every * share))
+        begin = (every - length) // 2
+        return F.col(self.key[0]).between(begin, begin + length - 1)
+
+    def _mixed(self, chosen: DataFrame, near: Column, count: int) -> DataFrame:
+        """Random new values; 5 % are deleted, half of them leaders."""
+        leaders = snapshot(self.session, self.uri("auto"), self.head("auto").version)
+        first = leaders.where("rank <= 2").where(near)
+        dead = first.orderBy(F.rand()).limit(max(1, count // 40))
+        dead = dead.select("id", "g", "v", "note").withColumn(CHANGE, F.lit("delete"))
+        drawn = F.when(F.rand() < 0.025, "delete").otherwise("update")
+        rows = chosen.withColumn("v", (F.rand() * 1_000_000_000).cast("int"))
+        rows = rows.withColumn(CHANGE, drawn).join(dead.select("id"), "id", "left_anti")
+        return rows.select("id", "g", "v", "note", CHANGE).unionByName(dead)
+
+    def measure(self, kind: str, changes: int) -> Iterator[Measured]:
+        """Change the input once, then bring every table up to it."""
+        written = self.change(kind, changes)
+        point = Measured(self.rows, self.groups, kind, changes, "input", self.merged_in, 0, written)
+        yield replace(point, seconds=round(self.merged_in, 3))
+        yield from self._views(point)
+        for way in RIVALS:
+            seconds, jobs, written = self._timed(getattr(self, way))
+            yield replace(point, way=way, seconds=seconds, jobs=jobs, written=written)
+        self.check()
+
+    def nothing(self) -> Iterator[Measured]:
+        """A batch of each view with nothing new."""
+        yield from self._views(Measured(self.rows, self.groups, "nothing new", 0, "", 0, 0, 0))
+
+    def _views(self, point: Measured) -> Iterator[Measured]:
+        for way in VIEWS:
+            seconds, jobs, reports = self._timed(lambda way=way: self.advance(way))  # type: ignore[misc]
+            state, view = reports
+            yield replace(
+                point,
+                way=way,
+                seconds=seconds,
+                jobs=jobs,
+                written=state.rows_out + view.rows_out,
+                refills=state.refills,
+                strategy=state.strategy,
+                phases=tuple(report.seconds for report in reports),
+            )
+
+    def check(self) -> None:
+        """All tables hold the same rows."""
+        rows = [
+            snapshot(self.session, self.uri(w), self.head(w).version) for w in (*VIEWS, "merge")
+        ]
+        count = rows[2].count()
+        for one in rows[:2]:
+            others = one.select(rows[2].columns).exceptAll(rows[2])
+            assert one.count() == count, "a view has more or fewer rows than its query gives"
+            assert others.isEmpty(), "a view is not what its query gives"
+
+    def _timed(self, work: Callable[[], Any]) -> tuple[float, int, Any]:
+        jobs, began = self._jobs(), time.perf_counter()
+        done = work()
+        return round(time.perf_counter() - began, 3), self._jobs() - jobs, done
+
+    def _jobs(self) -> int:
+        context: Any = self.session.sparkContext
+        return int(context._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def filled(
+    session: SparkSession, project: Project, rows: DataFrame, count: int, key: Sequence[str]
+) -> None:
+    """The input with these rows, filed by their key."""
+    uri = layout(project).uri("bench.facts")
+    before = create(uri, rows.schema, _position(0))
+    changelog = rows.withColumn(CHANGE, F.lit("insert"))
+    commit_spark(session, before, changelog, {"insert": count}, key, _position(1))
+
+
+def facts(session: SparkSession, count: int, groups: int, first: int = 0) -> DataFrame:
+    """Rows that follow from their ids."""
+    ids = session.range(first, first + count)
+    return ids.select(
+        "id",
+        F.pmod(F.xxhash64("id", F.lit(1)), F.lit(groups)).cast("int").alias("g"),
+        F.pmod(F.xxhash64("id", F.lit(2)), F.lit(1_000_000_000)).cast("int").alias("v"),
+        F.concat(F.lit("note "), F.col("id") % 1000).alias("note"),
+    )
+
+
+def _position(batch: int) -> Position:
+    return Position(batch, uuid.uuid4().hex, "ingest")
