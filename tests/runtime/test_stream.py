@@ -323,3 +323,13 @@ def test_a_stream_is_not_judged_again_without_its_other_files(
     with pytest.raises(UsageError, match=r"in/b\.json came together with what is in quarantine"):
         replayed(lake)
     assert len(lake.values()) == 1
+
+
+def test_an_empty_file_of_a_stream_is_told(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(format_="csv"), spark)
+    lake.arrive(a_csv="", b_csv="id,v\n1,2\n")
+    (report,) = lake.take()
+    assert [w.partition("/in/")[2][:30] for w in report.warnings] == [
+        "a.csv is empty and is passed b"
+    ]
+    assert lake.values() == [{"id": 1, "v": 2}]

@@ -6,7 +6,7 @@ that it reflects, and the next run goes on from there. Nothing is read twice, no
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -61,6 +61,7 @@ def ingest_stream(
     warnings = stream.check()
     files = tuple(landing.list_files(path)) if path else ()
     check_presence(table, spec, path, files)
+    warnings += tuple(_passed_by(stream, files))
     if files or spec.format == "kafka":
         stream.receive(spark.tune(small=True), run)
     reports = list(_deliver(spark, project, stream, target, run))
@@ -123,6 +124,16 @@ def replay_stream(
     if keeps_deliveries(stream.spec):
         reports += advance(spark, project, grow(project, table), run)
     return tuple(reports)
+
+
+def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
+    """Spark takes note of an empty file and never looks at it again."""
+    if stream.spec.format in FILES:
+        for empty in (file.uri for file in files if not file.size):
+            yield (
+                f"{stream.table.id}: {empty} is empty and is passed by; what it was to hold is "
+                "read under another name only"
+            )
 
 
 def _stream(project: Project, table: Table) -> Stream:
