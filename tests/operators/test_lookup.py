@@ -12,6 +12,8 @@ from tests.support.contract import Case, Query, hold
 from tests.support.lake import Lake, Row, State, counted, frozen
 from tests.support.rows import NOON, ids, maybe, numbers, row, times
 
+from sluice.storage import matches
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -222,6 +224,14 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_lookup_equals_its_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
+    hold(case, spark)
+
+
+@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[4]], ids=str)
+def test_so_it_does_where_the_tables_are_large(
+    case: Case, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matches, "SMALL_BYTES", -1)
     hold(case, spark)
 
 
