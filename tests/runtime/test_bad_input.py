@@ -108,7 +108,7 @@ def test_the_quarantine_is_committed_before_the_source(
     lake = Landed(tmp_path, declared(), spark)
     lake.land(folder_of(0), a_json='{"id":1}\n{"id":"x"}\n')
 
-    def crash(*_: object) -> None:
+    def crash(*_: object, **__: object) -> None:
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as patched:

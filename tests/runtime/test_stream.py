@@ -145,11 +145,11 @@ def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
     lake = Streamed(tmp_path, declared(extra), spark)
     original = ingestion.write
 
-    def crash_before(*_: object) -> None:
+    def crash_before(*_: object, **__: object) -> None:
         raise RuntimeError("power cut")
 
-    def crash_after(*given: object) -> None:
-        original(*given)  # type: ignore[arg-type]
+    def crash_after(*given: object, **named: object) -> None:
+        original(*given, **named)  # type: ignore[arg-type]
         raise RuntimeError("power cut")
 
     for nth, crash in enumerate((crash_before, crash_after)):
