@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
@@ -13,6 +14,9 @@ from sluice.specs.settings import Driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
+settings.load_profile("unhurried")
 
 CONF = {
     "spark.driver.memory": "1g",

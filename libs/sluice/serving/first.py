@@ -6,38 +6,22 @@ then more and more at a time, so that a long search pays little for each.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import accumulate, groupby, takewhile
 from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.serving.frontier import Frontier
 from sluice.serving.order import Order, Places, place
 from sluice.serving.scan import GROUP, ROW, Scan
-from sluice.serving.snapshot import DataFile, RowGroup
+from sluice.serving.snapshot import RowGroup
 from sluice.specs.names import RESERVED_PREFIX
 
 MOST = 10_000  # rows that are searched for so; more are streamed
 ONE_BY_ONE = 4  # row groups; then as many at a time as were searched before
 AT_ONCE = 64  # row groups that are searched at a time
 TOGETHER = 16  # row groups of a file whose rows are fetched at a time
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """A unit on the heap; `number` keeps equal places in the order of the files."""
-
-    order: Order
-    place: Places
-    number: int
-    unit: DataFile | RowGroup
-
-    def __lt__(self, other: "_Waiting") -> bool:
-        if self.place == other.place:
-            return self.number < other.number
-        return self.order.precedes(self.place, other.place)
 
 
 class Search:
@@ -52,10 +36,7 @@ class Search:
         self.units: list[RowGroup] = []
         self.found: list[pa.Table] = []
         self.edge: Places | None = None  # no row that comes after this place is among the first
-        self._heap: list[_Waiting] = []
-        self._pushed = 0
-        for file in scan.files(also=self.lead.columns):
-            self._push(file)
+        self.frontier = Frontier(scan, self.lead)
 
     def tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """The rows in order as one table: these columns and the order's, the hidden as needed."""
@@ -111,13 +92,11 @@ class Search:
     def _next(self, count: int) -> list[RowGroup]:
         """The best row groups that are not read yet, unless it is settled; opens files."""
         groups: list[RowGroup] = []
-        while self._heap and len(groups) < count and not self._is_settled(self._heap[0].place):
-            unit = heappop(self._heap).unit
-            if isinstance(unit, RowGroup):
-                groups.append(unit)
-                continue
-            for group in self.scan.row_groups(unit, also=self.lead.columns):
-                self._push(group)
+        while (best := self.frontier.best) and len(groups) < count:
+            if self._is_settled(best.place):
+                break
+            if group := self.frontier.take():
+                groups.append(group)
         return groups
 
     def _is_settled(self, best: Places) -> bool:
@@ -149,11 +128,6 @@ class Search:
         assert self.edge is not None
         beyond = Order(self.lead.columns, not self.lead.descending).before(table, self.edge)
         return table.filter(pc.invert(beyond))
-
-    def _push(self, unit: DataFile | RowGroup) -> None:
-        best = self.lead.best(unit.bounds)
-        heappush(self._heap, _Waiting(self.lead, best, self._pushed, unit))
-        self._pushed += 1
 
 
 def _leading(order: Order) -> tuple[str, ...]:

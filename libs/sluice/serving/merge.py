@@ -7,32 +7,17 @@ whose bounds overlap: one sorted file per day needs one day, disjoint row groups
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.serving.frontier import Frontier
 from sluice.serving.order import Order, Places
 from sluice.serving.scan import Scan
-from sluice.serving.snapshot import DataFile, RowGroup
+from sluice.serving.snapshot import DataFile
 
 SMALL = 10_000  # rows that are cheap to look through again after each unit
 PAGE = 65_536  # rows that are put in order at a time
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """A unit on the heap; `number` keeps equal places in the order of the files."""
-
-    order: Order
-    place: Places
-    number: int
-    unit: DataFile | RowGroup
-
-    def __lt__(self, other: "_Waiting") -> bool:
-        if self.place == other.place:
-            return self.number < other.number
-        return self.order.precedes(self.place, other.place)
 
 
 def ordered(
@@ -44,42 +29,18 @@ def ordered(
     """
     if limit == 0:
         return
-    frontier = _Frontier(scan, order)
+    frontier = Frontier(scan, order)
     needed = tuple(dict.fromkeys((*columns, *order.columns)))
     pool = _Pool(order, limit)
-    while frontier.heap:
-        best = frontier.heap[0]
+    while best := frontier.best:
         if isinstance(best.unit, DataFile):
             pool.patience = 0  # often all rows of the files before it are ready
         yield from pool.release(best.place)
         if pool.is_done:
             return
-        unit = heappop(frontier.heap).unit
-        if isinstance(unit, DataFile):
-            frontier.open(unit)
-        else:
-            pool.add(scan.read(unit, needed))
+        if group := frontier.take():
+            pool.add(scan.read(group, needed))
     yield from pool.release(None)
-
-
-class _Frontier:
-    """The units not read yet, best first: files, and the row groups of files that were opened."""
-
-    def __init__(self, scan: Scan, order: Order) -> None:
-        self.scan, self.order = scan, order
-        self.heap: list[_Waiting] = []
-        self._pushed = 0
-        for file in scan.files(also=order.columns):
-            self._push(file)
-
-    def open(self, file: DataFile) -> None:
-        for group in self.scan.row_groups(file, also=self.order.columns):
-            self._push(group)
-
-    def _push(self, unit: DataFile | RowGroup) -> None:
-        place = self.order.best(unit.bounds)
-        heappush(self.heap, _Waiting(self.order, place, self._pushed, unit))
-        self._pushed += 1
 
 
 @dataclass

@@ -5,6 +5,7 @@ for messages. Which columns exist is not known here: `columns` says which are re
 checks them against the input.
 """
 
+from abc import abstractmethod
 from collections.abc import Container
 from typing import Any, Self
 
@@ -22,9 +23,9 @@ class Written(Model):
     """A model that users write as one text."""
 
     @classmethod
+    @abstractmethod
     def parse(cls, text: str) -> Self:
         """The checked model of a text; ValueError says what may not stand in it."""
-        raise NotImplementedError
 
     @model_validator(mode="before")
     @classmethod
