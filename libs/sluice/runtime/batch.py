@@ -75,18 +75,23 @@ def _advance(
     carried: Carried | None,
     held: ExitStack,
 ) -> Advanced:
-    """One batch of one node; starts again from the new head when another writer was first."""
+    """One batch of one node; starts again from the new head when another writer was first.
+
+    The report tells of every attempt that was thrown away.
+    """
+    lost: list[str] = []
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with naming_data_faults(node.id):
                 report, carried = _attempt(spark, project, node, run, carried, held)
-        except LostRace:
+        except LostRace as race:
             if attempt == ATTEMPTS:
                 raise
+            lost.append(race.message)
         else:
             if report.outcome == "committed":
                 tidy(spark, project, node)
-            return report, carried
+            return replace(report, warnings=(*lost, *report.warnings)), carried
     raise AssertionError
 
 

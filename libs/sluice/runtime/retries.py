@@ -35,9 +35,10 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
     for pause in (*PAUSES, None):
         try:
             done = work()
-        except LostRace:
+        except LostRace as race:
             if pause is None:
                 raise
+            faults.append(race.message)
         except Retryable as fault:
             if pause is None:
                 raise
