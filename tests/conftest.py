@@ -1,6 +1,10 @@
-"""One small Spark for the whole run: two cores, the two jars, nothing that tests don't need."""
+"""What tests of several packages start: one small Spark for the whole run, a browser for a file.
+
+Spark has two cores, the two jars, and nothing that tests don't need.
+"""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +17,10 @@ from sluice.runtime.java import environment
 from sluice.specs.settings import Driver
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
 settings.load_profile("unhurried")
@@ -55,3 +62,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """The machine's own Chromium; tests are skipped where there is none."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium on the path")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -1,7 +1,6 @@
 """The page in Airflow: behind its login, and as a browser shows it, dark and light."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 RETAIL = "retail"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.slow
 
 
@@ -54,18 +52,6 @@ def test_what_is_not_there_is_said_so(client: AirflowClient) -> None:
     assert get(client, "/tables/retail.nothing").status_code == 404
     assert get(client, "/report/..%2f..%2fsecrets.json").status_code == 404
     assert "none of Sluice" in get(client, "/pipelines/sluice_maintenance").text
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium on the path")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -1,6 +1,5 @@
 """The report as a browser shows it: wide and narrow, light and dark, and on paper."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,6 @@ from sluice.quality.digest import TableFacts
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGES = ("index.html", "retail.sales.html", "web.clicks.html")
 BRIGHTNESS = """() => {
     const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number)
@@ -29,18 +27,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, html in report.render("lake", [FACTS, TableFacts("web", "clicks")], NOW).items():
         (folder / name).write_text(html, "utf-8")
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium on the path")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture
