@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
 from typing import NoReturn
 
@@ -43,14 +44,7 @@ def main() -> int:
     parser.add_argument("--engine", choices=("connect", "submit"), default="connect")
     engine = parser.parse_args().engine
     signal.signal(signal.SIGTERM, _interrupted)
-    try:
-        return _demo(engine)
-    except SluiceError as error:
-        console.print(f"error: {error}", style="red", markup=False)
-        return int(error.exit_code)
-    except KeyboardInterrupt:
-        console.print("stopped", style="yellow")
-        return 130
+    return story.told(partial(_demo, engine))
 
 
 def _demo(engine: str) -> int:

@@ -17,11 +17,11 @@ import psutil  # type: ignore[import-untyped]
 from rich.console import Console
 
 import landing
+import story
 from daemons import tree
 from gauge import Gauge
 from room import make_room
 from shopping import FIRST_DAY, YEAR_END
-from sluice.errors import SluiceError
 from sluice.specs.project import load
 from stack import ROOT
 
@@ -35,14 +35,7 @@ def main() -> int:
     parser.add_argument("--end", type=date.fromisoformat, default=YEAR_END, help="stop earlier")
     end = parser.parse_args().end
     os.environ["SLUICE_CONFIG"] = str(ROOT / "config")
-    try:
-        return _demo(end)
-    except SluiceError as error:
-        console.print(f"error: {error}", style="red", markup=False)
-        return int(error.exit_code)
-    except KeyboardInterrupt:
-        console.print("stopped", style="yellow")
-        return 130
+    return story.told(partial(_demo, end))
 
 
 def _demo(end: date) -> int:

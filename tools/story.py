@@ -1,7 +1,7 @@
 """What the demo shows: results read without Spark, what a correction changed, where time went."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -12,6 +12,7 @@ from rich.console import Console
 from airflow_client import RunOfTask
 from landing import CORRECTED_DEPARTMENT, Correction
 from sluice.cli.output import Format, print_table, write_record
+from sluice.errors import SluiceError
 from sluice.reporting.publish import publish
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.session import with_spark
@@ -28,6 +29,18 @@ CHANGED = ("top_products", "households")
 SHOWN = 12
 LINES = 5
 console = Console()
+
+
+def told(work: Callable[[], int]) -> int:
+    """The exit code of `work`; what went wrong is told without a trace."""
+    try:
+        return work()
+    except SluiceError as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        console.print("stopped", style="yellow")
+        return 130
 
 
 @contextmanager

@@ -24,7 +24,6 @@ import os
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import reduce
@@ -32,24 +31,22 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table as Printed
+from tests.benchmarks.bare_tables import position
+from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changelog.diff import CHANGE
 from sluice.operators.cogroup import CogroupState
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
 from sluice.serving.lake import Lake
-from sluice.specs.project import load
 from sluice.storage.commit import commit_spark
 from sluice.storage.feed_size import table_size
-from sluice.storage.lake import layout
-from sluice.storage.position import Head, Position, head
-from sluice.storage.table import create, snapshot
+from sluice.storage.table import create
 
 ROWS_OF_A_KEY = 5
 AGGREGATES = {"n_{}": "count(*)", "v_{}": "sum(v)", "mean_{}": "avg(v)"}
@@ -59,7 +56,6 @@ SOURCE = """
     path: "{name}/{{interval_start:%Y-%m-%d}}/"
     schema: "id BIGINT, k BIGINT, v DECIMAL(12,2), at TIMESTAMP"
     key: [id]"""
-HEAD = 'pipeline: bench\nschedule: "@daily"\nstart_date: 2024-01-01\nsources:'
 VIEW = "\n  {name}: {{kind: cogroup, key: [k], streams: {{{streams}}}}}"
 FILES = 32
 
@@ -84,53 +80,32 @@ class Measured:
 Done = tuple[int, tuple[BatchReport, ...]]  # shuffles of the query, what batches say
 
 
-class Bench:
-    """One lake, one session."""
+class Bench(BenchLake):
+    """The inputs, the cogroup, and the tables that it is measured against."""
 
     def __init__(self, folder: Path, rows: int, given: argparse.Namespace):
         self.rows, self.keys = rows, rows // ROWS_OF_A_KEY
         self.is_near, self.names = given.near, [f"s{i}" for i in range(given.streams)]
         self.aggregates = {**AGGREGATES, **(BOUND if given.bounds else {})}
         streams = {name: self._stream(name) for name in self.names}
-        declared = HEAD + "".join(SOURCE.format(name=name) for name in self.names) + "\nviews:"
-        declared += VIEW.format(name="cogroup", streams=", ".join(streams.values()))
-        declared += "".join(VIEW.format(name=f"only_{n}", streams=s) for n, s in streams.items())
-        path = folder / "config" / "pipelines" / "bench.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(declared, encoding="utf-8")
-        settings = f"{{commit: {given.commit}, conf: {{spark.driver.memory: {given.memory}}}}}"
-        (folder / "config" / "sluice.yaml").write_text(f"lake: lake\nspark: {settings}\n")
-        self.project = load(folder / "config")
-        self.spark = Spark(self.project.spark)
+        tables = "sources:" + "".join(SOURCE.format(name=name) for name in self.names)
+        tables += "\nviews:" + VIEW.format(name="cogroup", streams=", ".join(streams.values()))
+        tables += "".join(VIEW.format(name=f"only_{n}", streams=s) for n, s in streams.items())
+        super().__init__(declared(folder, tables, given.memory, given.commit))
 
     def _stream(self, name: str) -> str:
         listed = (f'{column.format(name)}: "{a}"' for column, a in self.aggregates.items())
         return f"{name}: {{from: {name}, aggregates: {{{', '.join(listed)}}}}}"
 
-    @property
-    def session(self) -> SparkSession:
-        return self.spark.tune(small=False)
-
-    def uri(self, name: str) -> str:
-        return layout(self.project).uri(f"bench.{name}")
-
-    def head(self, name: str) -> Head:
-        found = head(self.uri(name))
-        assert found is not None
-        return found
-
-    def source(self, name: str) -> DataFrame:
-        return snapshot(self.session, self.uri(name), self.head(name).version)
-
     def fill(self) -> None:
         """The inputs."""
         for name in self.names:
             rows = self._rows(name, 0, self.rows)
-            before = create(self.uri(name), rows.schema, _position(0))
+            before = create(self.uri(name), rows.schema, position(0))
             laid = rows.repartitionByRange(FILES, "id").sortWithinPartitions("id")
             inserts = laid.withColumn(CHANGE, F.lit("insert"))
             counts = {"insert": self.rows}
-            commit_spark(self.session, before, inserts, counts, ("id",), _position(1))
+            commit_spark(self.session, before, inserts, counts, ("id",), position(1))
 
     def _rows(self, name: str, start: int, end: int) -> DataFrame:
         def drawn(seed: int, below: int) -> Any:
@@ -151,7 +126,7 @@ class Bench:
         for name in self.names:
             before = self.head(name)
             first = self.rows // 2 + before.version * 1_000_003 % (self.rows // 4)
-            known = self.source(name).where(F.col("id").between(first, first + each))
+            known = self.now(name).where(F.col("id").between(first, first + each))
             known = known.limit(each * 4 // 5).persist()
             fate = F.when(F.col("id") % 4 == 0, "delete").otherwise("update")
             moved = known.withColumn("v", F.col("v") + 1).withColumn(CHANGE, fate)
@@ -159,8 +134,8 @@ class Bench:
             fresh = self._rows(name, start, start + each // 5).withColumn(CHANGE, F.lit("insert"))
             changes = moved.select(fresh.columns).unionByName(fresh).persist()
             counts = {r[CHANGE]: r["count"] for r in changes.groupBy(CHANGE).count().collect()}
-            position = _position(before.next_batch)
-            commit_spark(self.session, before, changes, counts, ("id",), position)
+            now = position(before.next_batch)
+            commit_spark(self.session, before, changes, counts, ("id",), now)
             changes.unpersist()
             known.unpersist()
 
@@ -196,7 +171,7 @@ class Bench:
     def _shuffles(self, view: str) -> int:
         operator = nodes_of(self._table(view), self.project.graph)[0].operator
         assert isinstance(operator, CogroupState)
-        inputs = {i: self.source(i.partition(".")[2]) for i in operator.inputs}
+        inputs = {i: self.now(i.partition(".")[2]) for i in operator.inputs}
         return shuffles_of(operator.query(inputs, {}))
 
     def joined(self) -> Done:
@@ -205,7 +180,7 @@ class Bench:
         def aggregated(name: str) -> DataFrame:
             found = {column.format(name): a for column, a in self.aggregates.items()}
             values = [F.expr(a).alias(column) for column, a in found.items()]
-            return self.source(name).groupBy("k").agg(*values)
+            return self.now(name).groupBy("k").agg(*values)
 
         rows = reduce(lambda a, b: a.join(b, "k", "full"), map(aggregated, self.names))
         rows.write.format("delta").mode("overwrite").save(self.uri("joined"))
@@ -213,7 +188,7 @@ class Bench:
 
     def check(self) -> None:
         """The view and the joined table hold the same rows."""
-        mine = snapshot(self.session, self.uri("cogroup"), self.head("cogroup").version)
+        mine = self.now("cogroup")
         rows = self.session.read.format("delta").load(self.uri("joined"))
         counts = {f"n_{n}": F.coalesce(f"n_{n}", F.lit(0)) for n in self.names}
         same = rows.withColumns(counts).select(mine.columns)
@@ -247,10 +222,6 @@ def shuffles_of(rows: DataFrame) -> int:
     frame: Any = rows
     plan = str(frame._jdf.queryExecution().executedPlan().toString())
     return plan.count("Exchange hashpartitioning")
-
-
-def _position(batch: int) -> Position:
-    return Position(batch, uuid.uuid4().hex, "ingest")
 
 
 def run(rows: int, given: argparse.Namespace) -> Iterator[Measured]:

@@ -18,7 +18,6 @@ import json
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,19 +26,16 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table as Printed
+from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_uri, position
 
 from sluice.changelog.diff import CHANGE
 from sluice.runtime.session import Spark
 from sluice.specs.settings import SparkSettings
 from sluice.storage.commit import commit_arrow, commit_spark
 from sluice.storage.filing import FILE_ROWS
-from sluice.storage.log import Log
-from sluice.storage.position import Head, Position, head
-from sluice.storage.statistics import writer_properties
-from sluice.storage.table import PROPERTIES
 
 LAYOUTS = ("by key", "unordered", "buckets", "one file", "vectors")
 BUCKETS, REPEATS = 64, 3
@@ -71,31 +67,18 @@ class Bench:
 
     def fill(self, layout: str) -> str:
         """A table of all keys."""
-        uri = str(self.folder / uuid.uuid4().hex[:8])
+        uri = new_uri(self.folder)
         keys = np.arange(self.keys)
         if layout == "unordered":
             keys = np.random.default_rng(1).permutation(keys)
         rows = state_rows(keys, 0)
         if layout == "buckets":
-            self._write(uri, rows, ["_bucket"])
+            append(uri, rows, ["_bucket"])
             return uri
         step = self.keys if layout == "one file" else FILE_ROWS
         for start in range(0, self.keys, step):
-            self._write(uri, rows.slice(start, step))
+            append(uri, rows.slice(start, step))
         return uri
-
-    def _write(self, uri: str, rows: pa.Table, by: Sequence[str] = ()) -> None:
-        write_deltalake(
-            uri,
-            rows,
-            mode="append",
-            partition_by=list(by) or None,
-            configuration=PROPERTIES,
-            writer_properties=writer_properties(rows.schema),
-            commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": _position(1).to_json()}
-            ),
-        )
 
     def change(self, spread: str, nth: int) -> pa.Table:
         """Updates, and a tenth deletes, of keys that no earlier change deleted."""
@@ -117,29 +100,27 @@ class Bench:
         before = self._read_ms(uri, layout)
         key = ("_bucket", "k") if layout == "buckets" else ("k",)
         found = [self._commit(uri, committer, key, spread, i) for i in range(REPEATS)]
-        seconds, megabytes = min(found)
+        seconds, written = min(found)
         files = len(DeltaTable(uri).get_add_actions())
         reads = before, self._read_ms(uri, layout)
         point = (self.keys, self.changes, spread, layout, committer)
-        return Measured(*point, seconds, megabytes, files, reads)
+        return Measured(*point, seconds, written, files, reads)
 
     def _commit(
         self, uri: str, committer: str, key: Sequence[str], spread: str, nth: int
     ) -> tuple[float, float]:
-        before, rows = _head(uri), self.change(spread, nth)
+        before, rows = existing_head(uri), self.change(spread, nth)
         began = time.perf_counter()
         if committer == "delta-rs":
-            done = commit_arrow(before, rows, key, _position(before.next_batch))
+            done = commit_arrow(before, rows, key, position(before.next_batch))
         else:
             session = self.spark.tune(small=False)
             deleted = pc.sum(pc.equal(rows[CHANGE], "delete")).as_py()
             counts = {"delete": deleted, "update": rows.num_rows - deleted}
             frame = session.createDataFrame(rows)
-            done = commit_spark(session, before, frame, counts, key, _position(before.next_batch))
+            done = commit_spark(session, before, frame, counts, key, position(before.next_batch))
         seconds = round(time.perf_counter() - began, 2)
-        actions = Log(uri).actions(done.version)
-        written = [a[kind] for a in actions for kind in ("add", "cdc") if kind in a]
-        return seconds, round(sum(f["size"] for f in written) / 1e6, 1)
+        return seconds, round(megabytes(uri, done.version), 1)
 
     def _read_ms(self, uri: str, layout: str) -> float:
         if layout == "vectors":
@@ -176,16 +157,6 @@ def state_rows(keys: np.ndarray, salt: int) -> pa.Table:
 
 def _bucket(keys: np.ndarray) -> np.ndarray:
     return (((keys * 2_654_435_761) % 2**32) * BUCKETS // 2**32).astype(np.int32)
-
-
-def _head(uri: str) -> Head:
-    found = head(uri)
-    assert found is not None
-    return found
-
-
-def _position(batch: int) -> Position:
-    return Position(batch, uuid.uuid4().hex, "ingest")
 
 
 def main(argv: list[str]) -> None:

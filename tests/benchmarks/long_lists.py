@@ -13,7 +13,6 @@ import json
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,17 +21,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, write_deltalake
 from rich.console import Console
 from rich.table import Table as Printed
+from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_uri, position
 
 from sluice.changelog.diff import CHANGE
 from sluice.storage.commit import commit_arrow
 from sluice.storage.local import read_rows
-from sluice.storage.log import Log
-from sluice.storage.position import Head, Position, head
-from sluice.storage.statistics import writer_properties
-from sluice.storage.table import PROPERTIES
 
 KEYS, CHANGED, REPEATS = 4, 1, 3
 
@@ -68,34 +63,25 @@ def lists(length: int, keys: Sequence[int], *, with_order: bool) -> pa.Table:
 
 def fill(folder: Path, rows: pa.Table) -> str:
     """A table of those rows."""
-    uri = str(folder / uuid.uuid4().hex[:8])
-    properties = CommitProperties(custom_metadata={"userMetadata": _position(1).to_json()})
-    write_deltalake(
-        uri,
-        rows,
-        configuration=PROPERTIES,
-        writer_properties=writer_properties(rows.schema),
-        commit_properties=properties,
-    )
+    uri = new_uri(folder)
+    append(uri, rows)
     return uri
 
 
 def commit(uri: str, rows: pa.Table, change: str, key: Sequence[str]) -> tuple[float, float]:
     """Seconds, and megabytes written."""
-    before = _head(uri)
+    before = existing_head(uri)
     changelog = rows.append_column(CHANGE, pa.array([change] * rows.num_rows))
     began = time.perf_counter()
-    done = commit_arrow(before, changelog, key, _position(before.next_batch))
+    done = commit_arrow(before, changelog, key, position(before.next_batch))
     seconds = time.perf_counter() - began
-    actions = Log(uri).actions(done.version)
-    files = [a[kind] for a in actions for kind in ("add", "cdc") if kind in a]
-    return round(seconds, 3), round(sum(f["size"] for f in files) / 1e6, 2)
+    return round(seconds, 3), round(megabytes(uri, done.version), 2)
 
 
 def read(uri: str) -> tuple[float, float]:
     """Seconds to read what there is of the key."""
     began = time.perf_counter()
-    read_rows(uri, _head(uri).version, where=pc.field("k") == CHANGED)
+    read_rows(uri, existing_head(uri).version, where=pc.field("k") == CHANGED)
     return round(time.perf_counter() - began, 3), 0.0
 
 
@@ -120,16 +106,6 @@ def measure(folder: Path, length: int) -> list[Measured]:
             done = step()
             found[name] = min(done, found.get(name, done))
     return [Measured(length, name, *times) for name, times in found.items()]
-
-
-def _head(uri: str) -> Head:
-    found = head(uri)
-    assert found is not None
-    return found
-
-
-def _position(batch: int) -> Position:
-    return Position(batch, uuid.uuid4().hex, "ingest")
 
 
 def main(argv: list[str]) -> None:

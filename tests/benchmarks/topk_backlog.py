@@ -8,16 +8,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.benchmarks.bench_lake import declared
 from tests.benchmarks.topk_lake import Measured, Options, facts, filled
 
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.session import Spark
-from sluice.specs.project import Project, load
+from sluice.specs.project import Project
 
 DECLARED = """
-pipeline: bench
-schedule: "@daily"
-start_date: 2024-01-01
 sources:
   facts:
     path: "facts/{interval_start:%Y-%m-%d}/"
@@ -38,7 +36,7 @@ TIMED = {"ranked": ("ranked",), "summed, then ranked": ("sums", "ranked_sums")}
 
 def ranked_at_once(folder: Path, rows: int, groups: int, options: Options) -> Iterator[Measured]:
     """The ranking of so many rows, and that of their sums."""
-    project = _project(folder / f"backlog-{rows}-{groups}", options)
+    project = declared(folder / f"backlog-{rows}-{groups}", DECLARED, options.memory)
     spark = Spark(project.spark)
     try:
         session = spark.tune(small=False)
@@ -51,15 +49,6 @@ def ranked_at_once(folder: Path, rows: int, groups: int, options: Options) -> It
             yield Measured(rows, groups, f"backlog, {kind}", rows, "auto", seconds, 0, written)
     finally:
         spark.stop()
-
-
-def _project(folder: Path, options: Options) -> Project:
-    config = folder / "config"
-    (config / "pipelines").mkdir(parents=True)
-    settings = f"spark: {{conf: {{spark.driver.memory: {options.memory}}}}}"
-    (config / "sluice.yaml").write_text(f"lake: lake\n{settings}\n", encoding="utf-8")
-    (config / "pipelines" / "bench.yaml").write_text(DECLARED, encoding="utf-8")
-    return load(config)
 
 
 def _advance(spark: Spark, project: Project, name: str) -> int:

@@ -5,7 +5,6 @@
 """
 
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,22 +12,20 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from tests.benchmarks.bare_tables import position
+from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.runtime.batch import Run, advance
-from sluice.runtime.session import Spark
-from sluice.specs.project import Project, load
+from sluice.specs.project import Project
 from sluice.storage.commit import changelog_counts, commit_spark
 from sluice.storage.lake import layout
-from sluice.storage.position import Head, Position, head
+from sluice.storage.position import head
 from sluice.storage.table import create, snapshot
 
 K = 10
 VIEW = "{{kind: topk, from: facts, partition_by: [g], order_by: [v desc], limit: {k}{more}}}"
 DECLARED = """
-pipeline: bench
-schedule: "@daily"
-start_date: 2024-01-01
 sources:
   facts:
     path: "facts/{{interval_start:%Y-%m-%d}}/"
@@ -68,35 +65,16 @@ class Measured:
     phases: tuple[Mapping[str, float], ...] = ()
 
 
-class Bench:
-    """One lake, one session."""
+class Bench(BenchLake):
+    """The input, its views and their rivals."""
 
     def __init__(self, folder: Path, rows: int, groups: int, options: Options):
         self.rows, self.groups, self.options = rows, groups, options
         self.key = ("id",) if options.layout == "id" else ("g", "id")
         more = "" if options.headroom is None else f", headroom: {options.headroom}"
         view = VIEW.format(k=K, more=more)
-        path = folder / "config" / "pipelines" / "bench.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            DECLARED.format(key=", ".join(self.key), auto=view, spark=view), encoding="utf-8"
-        )
-        settings = f"spark: {{conf: {{spark.driver.memory: {options.memory}}}}}"
-        (folder / "config" / "sluice.yaml").write_text(f"lake: lake\n{settings}\n")
-        self.project = load(folder / "config")
-        self.spark = Spark(self.project.spark)
-
-    @property
-    def session(self) -> SparkSession:
-        return self.spark.tune(small=False)
-
-    def uri(self, name: str) -> str:
-        return layout(self.project).uri(f"bench.{name}")
-
-    def head(self, name: str) -> Head:
-        found = head(self.uri(name))
-        assert found is not None
-        return found
+        tables = DECLARED.format(key=", ".join(self.key), auto=view, spark=view)
+        super().__init__(declared(folder, tables, options.memory))
 
     def prepare(self) -> None:
         """The input, the views and the rival tables, where they are not there yet."""
@@ -108,10 +86,10 @@ class Bench:
         for way in RIVALS:
             if head(self.uri(way)) is None:
                 ranked = self.ranked().persist()
-                create(self.uri(way), ranked.schema, _position(0))
+                create(self.uri(way), ranked.schema, position(0))
                 counts = {"insert": ranked.count()}
                 rows = ranked.withColumn(CHANGE, F.lit("insert"))
-                commit_spark(self.session, self.head(way), rows, counts, ("g", "id"), _position(1))
+                commit_spark(self.session, self.head(way), rows, counts, ("g", "id"), position(1))
                 ranked.unpersist()
 
     def advance(self, way: str) -> Any:
@@ -124,7 +102,7 @@ class Bench:
     def ranked(self) -> DataFrame:
         """The view's query over the input as it is."""
         over = Window.partitionBy("g").orderBy(F.desc_nulls_last("v"), "id")
-        rows = snapshot(self.session, self.uri("facts"), self.head("facts").version)
+        rows = self.now("facts")
         ranked = rows.withColumn("rank", F.row_number().over(over)).where(f"rank <= {K}")
         return ranked.select("g", "id", "v", "note", "rank")
 
@@ -134,8 +112,8 @@ class Bench:
         old = snapshot(self.session, self.uri("merge"), before.version)
         changelog = diff(old, self.ranked(), ("g", "id")).persist()
         counts = changelog_counts(changelog)
-        position = _position(before.next_batch)
-        done = commit_spark(self.session, before, changelog, counts, ("g", "id"), position)
+        now = position(before.next_batch)
+        done = commit_spark(self.session, before, changelog, counts, ("g", "id"), now)
         changelog.unpersist()
         return done.changed
 
@@ -149,14 +127,14 @@ class Bench:
         changes = self._changes(kind, count).persist()
         counts, before = changelog_counts(changes), self.head("facts")
         began = time.perf_counter()
-        position = _position(before.next_batch)
-        commit_spark(self.session, before, changes, counts, self.key, position)
+        now = position(before.next_batch)
+        commit_spark(self.session, before, changes, counts, self.key, now)
         self.merged_in = time.perf_counter() - began
         changes.unpersist()
         return sum(counts.values())
 
     def _changes(self, kind: str, count: int) -> DataFrame:
-        now = snapshot(self.session, self.uri("facts"), self.head("facts").version)
+        now = self.now("facts")
         if kind == "append":
             first = now.agg(F.max("id")).collect()[0][0] + 1
             added = facts(self.session, count, self.groups, first)
@@ -179,7 +157,7 @@ class Bench:
 
     def _mixed(self, chosen: DataFrame, near: Column, count: int) -> DataFrame:
         """Random new values; 5 % are deleted, half of them leaders."""
-        leaders = snapshot(self.session, self.uri("auto"), self.head("auto").version)
+        leaders = self.now("auto")
         first = leaders.where("rank <= 2").where(near)
         dead = first.orderBy(F.rand()).limit(max(1, count // 40))
         dead = dead.select("id", "g", "v", "note").withColumn(CHANGE, F.lit("delete"))
@@ -220,9 +198,7 @@ class Bench:
 
     def check(self) -> None:
         """All tables hold the same rows."""
-        rows = [
-            snapshot(self.session, self.uri(w), self.head(w).version) for w in (*VIEWS, "merge")
-        ]
+        rows = [self.now(way) for way in (*VIEWS, "merge")]
         count = rows[2].count()
         for one in rows[:2]:
             others = one.select(rows[2].columns).exceptAll(rows[2])
@@ -244,9 +220,9 @@ def filled(
 ) -> None:
     """The input with these rows, filed by their key."""
     uri = layout(project).uri("bench.facts")
-    before = create(uri, rows.schema, _position(0))
+    before = create(uri, rows.schema, position(0))
     changelog = rows.withColumn(CHANGE, F.lit("insert"))
-    commit_spark(session, before, changelog, {"insert": count}, key, _position(1))
+    commit_spark(session, before, changelog, {"insert": count}, key, position(1))
 
 
 def facts(session: SparkSession, count: int, groups: int, first: int = 0) -> DataFrame:
@@ -258,7 +234,3 @@ def facts(session: SparkSession, count: int, groups: int, first: int = 0) -> Dat
         F.pmod(F.xxhash64("id", F.lit(2)), F.lit(1_000_000_000)).cast("int").alias("v"),
         F.concat(F.lit("note "), F.col("id") % 1000).alias("note"),
     )
-
-
-def _position(batch: int) -> Position:
-    return Position(batch, uuid.uuid4().hex, "ingest")

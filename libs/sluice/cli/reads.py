@@ -1,5 +1,6 @@
 """The commands that read: no Spark is started, every read is pinned to one version of its table."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -25,6 +26,14 @@ key_from_option = click.option(
 key_to_option = click.option(
     "--key-to", multiple=True, metavar="K", help="Last key, included; once for each key column."
 )
+
+
+def page_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What every read takes that goes page by page."""
+    options = (reverse_option, where_option, columns_option, limit_option, after_option)
+    for option in reversed((*options, version_option, format_option, config_option)):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -71,14 +80,7 @@ def get(
 @click.argument("table")
 @key_from_option
 @key_to_option
-@reverse_option
-@where_option
-@columns_option
-@limit_option
-@after_option
-@version_option
-@format_option
-@config_option
+@page_options
 def range_(
     table: str,
     key_from: tuple[str, ...],
@@ -104,14 +106,7 @@ def range_(
 @click.option("--time-from", metavar="T", help="First window start, UTC where no zone is given.")
 @click.option("--time-to", metavar="T", help="Last window start, included.")
 @click.option("--overlapping", is_flag=True, help="Windows that overlap the times, by their end.")
-@reverse_option
-@where_option
-@columns_option
-@limit_option
-@after_option
-@version_option
-@format_option
-@config_option
+@page_options
 def fetch(
     view: str,
     key: tuple[str, ...],

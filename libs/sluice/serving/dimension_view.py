@@ -17,7 +17,8 @@ from sluice.errors import UsageError
 from sluice.serving import where as predicates
 from sluice.serving.cursor import Place, behind
 from sluice.serving.engine_sql import translated, where_sql
-from sluice.serving.keys import Key, KeyColumns
+from sluice.serving.key_values import KeyValues
+from sluice.serving.keys import KeyColumns
 from sluice.serving.order import Order, Span
 from sluice.serving.rows import Row, Rows, check_limit
 from sluice.serving.scan import Touched
@@ -26,7 +27,7 @@ from sluice.specs.names import unknown
 
 
 @dataclass(frozen=True)
-class JoinedTable:
+class JoinedTable(KeyValues):
     """One pinned state of a dimension view; `dimensions` are its tables by their ids' last part."""
 
     spec: DimensionView
@@ -67,32 +68,7 @@ class JoinedTable:
     def get(self, *key: Any) -> Row | None:
         """The row of that key, None if there is none."""
         span = self.key.exactly(key[0] if len(key) == 1 else key)
-        return next(self._select((span,), reverse=False, limit=1), None)
-
-    def range(
-        self,
-        *,
-        key_from: Key = None,
-        key_to: Key = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        where: str | None = None,
-        columns: Iterable[str] | None = None,
-        after: str | None = None,
-    ) -> Rows:
-        """The rows from `key_from` to `key_to`, both included, in key order; behind a cursor."""
-        if self.backward_iteration and self.key.are_backward(key_from, key_to):
-            key_from, key_to, reverse = key_to, key_from, True
-        spans = self.key.between(key_from, key_to)
-        return self._select(
-            spans, reverse=reverse, limit=limit, where=where, columns=columns, after=after
-        )
-
-    def all(
-        self, *, reverse: bool = False, limit: int | None = None, where: str | None = None
-    ) -> Rows:
-        """Every row in key order."""
-        return self.range(reverse=reverse, limit=limit, where=where)
+        return next(self.between((span,), reverse=False, limit=1), None)
 
     def read(
         self,
@@ -104,11 +80,7 @@ class JoinedTable:
         """Rows in key order; a join has no stored order."""
         return self.range(limit=limit, where=where, columns=columns)
 
-    def to_arrow(self) -> pa.Table:
-        """Every row, in key order, as an Arrow table."""
-        return self.all().to_arrow()
-
-    def _select(
+    def between(
         self,
         spans: tuple[Span, ...],
         *,

@@ -15,7 +15,8 @@ from sluice.errors import UsageError
 from sluice.serving import where as predicates
 from sluice.serving.cursor import Place, behind
 from sluice.serving.first import MOST, Search
-from sluice.serving.keys import Key, KeyColumns
+from sluice.serving.key_values import KeyValues
+from sluice.serving.keys import KeyColumns
 from sluice.serving.merge import ordered
 from sluice.serving.order import Order, Span
 from sluice.serving.rows import Row, Rows, check_limit
@@ -25,7 +26,7 @@ from sluice.specs.names import RESERVED_PREFIX
 
 
 @dataclass(frozen=True)
-class KeyedTable:
+class KeyedTable(KeyValues):
     """One version of a table. `identity` orders it totally; its visible columns are the key.
 
     `spans` hold the rows that readers may see: all, unless the table has a retention. `current`
@@ -83,31 +84,17 @@ class KeyedTable:
         rows = self.select((span,), Order(self.identity))
         return next((row for row in rows if self.current is None or row[self.current]), None)
 
-    def range(
+    def between(
         self,
+        spans: tuple[Span, ...],
         *,
-        key_from: Key = None,
-        key_to: Key = None,
-        reverse: bool = False,
-        limit: int | None = None,
-        where: str | None = None,
-        columns: Iterable[str] | None = None,
-        after: str | None = None,
+        reverse: bool,
+        limit: int | None,
+        where: str | None,
+        columns: Iterable[str] | None,
+        after: str | None,
     ) -> Rows:
-        """The rows from `key_from` to `key_to`, both included, in key order.
-
-        `after`: behind the last row of a page that another read gave, by its `cursor`.
-        """
-        if self.backward_iteration and self.key.are_backward(key_from, key_to):
-            key_from, key_to, reverse = key_to, key_from, True
-        spans = self.key.between(key_from, key_to)
         return self.select(spans, Order(self.identity, reverse), where, columns, limit, after)
-
-    def all(
-        self, *, reverse: bool = False, limit: int | None = None, where: str | None = None
-    ) -> Rows:
-        """Every row in key order."""
-        return self.range(reverse=reverse, limit=limit, where=where)
 
     def read(
         self,
@@ -118,10 +105,6 @@ class KeyedTable:
     ) -> Rows:
         """Rows as they are stored: no order is kept, so none is paid for."""
         return self.select((), None, where, columns, limit)
-
-    def to_arrow(self) -> pa.Table:
-        """Every row, in key order, as an Arrow table."""
-        return self.all().to_arrow()
 
     def select(
         self,

@@ -1,0 +1,46 @@
+"""A lake of one pipeline called `bench`, and a warm session on it."""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.runtime.session import Spark
+from sluice.specs.project import Project, load
+from sluice.storage.lake import layout
+from sluice.storage.position import Head, head
+from sluice.storage.table import snapshot
+
+HEAD = 'pipeline: bench\nschedule: "@daily"\nstart_date: 2024-01-01\n'
+
+
+def declared(folder: Path, tables: str, memory: str, commit: str = "auto") -> Project:
+    """A project of these sources and views; `memory`: Spark's heap."""
+    path = folder / "config" / "pipelines" / "bench.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEAD + tables, encoding="utf-8")
+    spark = f"{{commit: {commit}, conf: {{spark.driver.memory: {memory}}}}}"
+    (folder / "config" / "sluice.yaml").write_text(f"lake: lake\nspark: {spark}\n")
+    return load(folder / "config")
+
+
+class BenchLake:
+    """The lake of a project, and its session."""
+
+    def __init__(self, project: Project):
+        self.project, self.spark = project, Spark(project.spark)
+
+    @property
+    def session(self) -> SparkSession:
+        return self.spark.tune(small=False)
+
+    def uri(self, name: str) -> str:
+        return layout(self.project).uri(f"bench.{name}")
+
+    def head(self, name: str) -> Head:
+        found = head(self.uri(name))
+        assert found is not None
+        return found
+
+    def now(self, name: str) -> DataFrame:
+        """What a table holds now."""
+        return snapshot(self.session, self.uri(name), self.head(name).version)
