@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages stand here as they are printed
 """What a top-k can't be is refused before anything runs, and the field is named."""
 
 from collections.abc import Callable
@@ -68,3 +69,215 @@ def test_a_topk_names_the_field(mistakes: Mistakes, old: str, new: str, message:
 def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
     told = mistakes(TOP.replace("price desc", "'shop.scores:worth(prize + 1) desc'"))
     assert any(found.startswith(ORDER + "unknown column 'prize'") for found in told)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "price desc",
+            "prise desc",
+            (
+                "11: views.top.order_by: unknown column 'prise'; did you mean "
+                "'price'? columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "[item]",
+            "[itm]",
+            (
+                "11: views.top.partition_by: unknown column 'itm'; did you mean "
+                "'item'? columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sale",
+            (
+                "11: views.top.from: unknown table 'sale'; did you mean "
+                "'sales'? tables are: sales, clicks, items, prices"
+            ),
+        ),
+        (
+            "topk",
+            "topc",
+            (
+                "11: views.top.kind: unknown kind 'topc'; did you mean 'topk'? "
+                "kinds are: topk, cogroup, lookup, window_store"
+            ),
+        ),
+        (
+            "kind: topk, ",
+            "",
+            ("11: views.top: `kind` is missing: topk, cogroup, lookup, window_store"),
+        ),
+        ("limit: 10", "limit: 0", "11: views.top.limit: 0 is too small: at least 1 is wanted"),
+        (
+            "limit: 10",
+            "limit: 1.5",
+            ("11: views.top.limit: a number of rows or a column is wanted, not 1.5"),
+        ),
+        (
+            "limit: 10",
+            "limit: most",
+            ("11: views.top.limit: unknown column 'most'; columns are: id, item, price, at, tags"),
+        ),
+        (
+            "limit: 10",
+            "limit: item",
+            ("11: views.top.limit: item is STRING; a limit is a whole number"),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, offset: -1",
+            ("11: views.top.offset: -1 is too small: at least 0 is wanted"),
+        ),
+        ("limit: 10", "limit: 10, name: x", "11: views.top.name: unknown key 'name'"),
+        (
+            "limit: 10",
+            "limit: 10, function: ntile",
+            (
+                "11: views.top.function: unknown value "
+                "'ntile'; values are: row_number, rank, dense_rank"
+            ),
+        ),
+        (
+            "[price desc]",
+            "price desc",
+            ("11: views.top.order_by: a list is wanted, e.g. [price desc]"),
+        ),
+        ("[price desc]", "[]", "11: views.top.order_by: at least one is wanted"),
+        (
+            "price desc",
+            "tags",
+            ("11: views.top.order_by: tags is a MAP, which has no order and can't be a key"),
+        ),
+        (
+            "price desc",
+            "reflect('a')",
+            (
+                "11: views.top.order_by: the function 'reflect' is "
+                "not allowed; did you mean 'repeat'? (scalar, deterministic ones of Spark are)"
+            ),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, rank: item",
+            (
+                "11: views.top.rank: the rank column 'item' has the "
+                "name of another column; set `rank:` to a new name, or to false for none"
+            ),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, retention: 90 days",
+            (
+                "11: views.top.retention: `retention` says "
+                "how long a window lives: it needs a `window`"
+            ),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, window: {type: session, time: at, gap: 1 hour}",
+            "11: views.top.window.type: a top-k's window is tumbling or hopping",
+        ),
+        (
+            "limit: 10",
+            "limit: 10, window: {type: tumbling, time: item, size: 1 hour}",
+            "11: views.top.window.time: item is STRING; an event time is a TIMESTAMP or a DATE",
+        ),
+        (
+            "limit: 10",
+            "limit: 10, window: {type: hopping, time: at, size: 1 hour}",
+            "11: views.top.window: a hopping window takes `size` and `advance`, not `size`",
+        ),
+        (
+            "limit: 10",
+            "limit: 10, window: {type: tumbling, time: at, size: 1 dya}",
+            (
+                "11: views.top.window.size: '1 dya' is not a duration; did you mean '1 days'? "
+                "write e.g. '30 minutes' or '1 month'"
+            ),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, expect: [{type: expect_column_to_exist, column: prise}]",
+            (
+                "11: views.top.expect: unknown column 'prise'; did you mean 'price'? columns are: item, "
+                "id, price, at, tags, rank"
+            ),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, expect: [{type: not_null, column: price}]",
+            (
+                "11: views.top.expect[0].type: 'not_null' is no expectation: Great Expectations' begin "
+                "with expect_"
+            ),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, expect: [{type: expect_x, on_failure: quarantine}]",
+            (
+                "11: views.top.expect: a view takes on_failure: stop or warn; quarantine would make it "
+                "differ from its query"
+            ),
+        ),
+        (
+            "top:",
+            "Top:",
+            ("11: views.Top: 'Top' is not a name: use lower case letters, digits and _"),
+        ),
+        (
+            "top:",
+            "top__state:",
+            (
+                "11: views.top__state: 'top__state': `__` is reserved for the "
+                "tables that Sluice keeps beside it"
+            ),
+        ),
+        (
+            "top:",
+            "_sluice_top:",
+            ("11: views._sluice_top: '_sluice_top': names starting with _sluice are reserved"),
+        ),
+        ("top:", "sales:", "11: views.sales: the name 'sales' is taken by sources.sales"),
+        (
+            "[item]",
+            "[upper(item)]",
+            (
+                "11: views.top.partition_by: 'upper(item)' needs a name; "
+                "write 'upper(item) as <name>'"
+            ),
+        ),
+        (TOP, "top: 3", "11: views.top: a mapping is wanted"),
+        (
+            TOP,
+            "top: {kind: topk, sql: SELECT * FROM sales LIMIT 3}",
+            (
+                "11: views.top: LIMIT is not "
+                "supported in a top-k's sql; write SELECT * FROM (SELECT *, ROW_NUMBER() OVER "
+                "(PARTITION BY p ORDER BY s DESC) AS rank FROM input) WHERE rank <= 10"
+            ),
+        ),
+    ],
+)
+def test_a_topk(mistakes: Mistakes, old: str, new: str, message: str) -> None:
+    assert old in TOP
+    assert mistakes(TOP.replace(old, new)) == [message]
+
+
+def test_an_unknown_key_lists_those_that_are_known(mistakes: Mistakes) -> None:
+    (message,) = mistakes(TOP.replace("limit: 10", "limit: 10, ofset: 3"))
+    assert message == (
+        "11: views.top.ofset: unknown key 'ofset'; did you mean 'offset'? keys are: kind, "
+        "description, expect, retention, from, partition_by, order_by, limit, offset, select, "
+        "rank, function, window, headroom, strategy, sql"
+    )
+
+
+def test_a_view_over_a_broken_one_is_not_blamed(mistakes: Mistakes) -> None:
+    broken = TOP.replace("price desc", "upper(")
+    found = mistakes(f"{broken}\nafter: {{kind: topk, from: top, order_by: [item], limit: 1}}")
+    assert len(found) == 1
+    assert found[0].startswith("11: views.top.order_by: can't read 'upper('")

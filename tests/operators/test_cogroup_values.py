@@ -1,0 +1,102 @@
+"""Cogroups of dates and maps, of windows of windows, and with names that could meet others."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support.lake import Lake, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLAIN = """
+sources:
+  sales:
+    path: "s/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, v INT, day DATE, tags MAP<STRING, STRING>"
+views:
+"""
+DAYS = [date(2024, 1, 1), date(2024, 1, 3), date(2024, 2, 9)]
+
+
+def kept(lake: Lake, view: str) -> list[Row]:
+    """The view after three rows came and one of them changed, `verify` agreeing."""
+    lake.put("sales", *({"id": i, "g": "a", "v": i, "day": day} for i, day in enumerate(DAYS)))
+    lake.advance()
+    lake.put("sales", {"id": 2, "g": "a", "v": 5, "day": DAYS[2], "tags": [("b", "x"), ("a", "")]})
+    lake.advance()
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+    return sorted(lake.rows(view), key=repr)
+
+
+def test_names_of_streams_and_aggregates_do_not_meet_those_of_the_state(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    view = """
+  found:
+    kind: cogroup
+    key: [g]
+    streams:
+      a: {from: sales, aggregates: {rows: sum(v), b__c: max(v)}}
+      a__b: {from: sales, aggregates: {c: avg(v), c__n: "count(*)", n: min(v)}}
+"""
+    found = {"g": "a", "rows": 6, "b__c": 5, "c": 2.0, "c__n": 3, "n": 0}
+    assert kept(Lake(tmp_path, PLAIN + view, spark), "found") == [found]
+
+
+def test_windows_of_windows_roll_up(tmp_path: Path, spark: "SparkSession") -> None:
+    view = """
+  daily:
+    kind: cogroup
+    key: [g]
+    window: {type: tumbling, time: day, size: 1 day}
+    streams: {s: {from: sales, aggregates: {v: sum(v)}}}
+  monthly:
+    kind: cogroup
+    key: [g]
+    window: {type: tumbling, time: window_start, size: 1 month}
+    streams: {s: {from: daily, aggregates: {v: sum(v), until: max(window_end)}}}
+"""
+    january, february, march = (datetime(2024, month, 1, tzinfo=UTC) for month in (1, 2, 3))
+    until = [datetime(2024, *day, tzinfo=UTC) for day in ((1, 4), (2, 10))]
+    assert kept(Lake(tmp_path, PLAIN + view, spark), "monthly") == [
+        {"window_start": january, "window_end": february, "g": "a", "v": 1, "until": until[0]},
+        {"window_start": february, "window_end": march, "g": "a", "v": 5, "until": until[1]},
+    ]
+
+
+def test_sessions_of_dates(tmp_path: Path, spark: "SparkSession") -> None:
+    view = """
+  found:
+    kind: cogroup
+    key: [g]
+    window: {type: session, time: day, gap: 2 days}
+    streams: {s: {from: sales, aggregates: {v: sum(v)}}}
+"""
+    bounds = [((1, 1), (1, 5)), ((2, 9), (2, 11))]
+    moments = [tuple(datetime(2024, *day, tzinfo=UTC) for day in pair) for pair in bounds]
+    assert [
+        (r["window_start"], r["window_end"], r["v"])
+        for r in kept(Lake(tmp_path, PLAIN + view, spark), "found")
+    ] == [(*moments[0], 1), (*moments[1], 5)]
+
+
+def test_sketches_and_collections_of_maps(tmp_path: Path, spark: "SparkSession") -> None:
+    view = """
+  found:
+    kind: cogroup
+    key: [g]
+    streams:
+      s:
+        from: sales
+        aggregates:
+          tags: collect_list(tags ORDER BY v)
+          middle: approx_percentile(v, 0.5)
+          ends: approx_percentile(v, array(0.0, 1.0))
+          often: approx_top_k(g, 1)
+"""
+    (found,) = kept(Lake(tmp_path, PLAIN + view, spark), "found")
+    assert [sorted(tags) for tags in found["tags"]] == [[("a", ""), ("b", "x")]]
+    assert (found["middle"], found["ends"]) == (1, [0, 5])
+    assert found["often"] == [{"item": "a", "count": 3}]

@@ -1,0 +1,367 @@
+# ruff: noqa: E501 - messages stand here as they are printed
+"""What people get wrong in lookups, cogroups and window stores, and the line that each gets."""
+
+from collections.abc import Callable
+
+import pytest
+
+Mistakes = Callable[..., list[str]]
+
+LOOKUP = """\
+bills:
+  kind: lookup
+  from: sales
+  join: [{dimension: items, on: item = items.item, type: left}]
+  select: {id: id, department: items.department}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "items.department",
+            "items.departmnt",
+            (
+                "15: views.bills.select.department: unknown column "
+                "'departmnt' of items; did you mean 'department'? columns are: item, department, price"
+            ),
+        ),
+        (
+            "items.department",
+            "department",
+            (
+                "15: views.bills.select.department: column 'department' "
+                "belongs to items; write items.department"
+            ),
+        ),
+        (
+            "items.department",
+            "brands.name",
+            (
+                "15: views.bills.select.department: unknown table or "
+                "struct 'brands'; known ones are: items, id, item, price, at, tags"
+            ),
+        ),
+        (
+            "item = items.item",
+            "itm = items.item",
+            (
+                "14: views.bills.join[0].on: unknown column "
+                "'itm'; did you mean 'item'? columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "item = items.item",
+            "item = items.department",
+            (
+                "14: views.bills.join[0].on: items is "
+                "unique by item: join on item as well, or rows multiply"
+            ),
+        ),
+        (
+            "item = items.item",
+            "item > items.item",
+            (
+                "14: views.bills.join[0].on: 'item > items.item' "
+                "is not `<fact expression> = items.<column>`: a lookup joins by equality only"
+            ),
+        ),
+        (
+            "dimension: items, on: item = items.item",
+            "dimension: sales, on: item = sales.item",
+            (
+                "14: views.bills.join[0].dimension: sales is no dimension: a lookup joins only what "
+                "stands under `dimensions:` (declare the table there as well, with format: delta)"
+            ),
+        ),
+        (
+            "dimension: items, on: item = items.item",
+            "dimension: itmes, on: item = items.item",
+            (
+                "14: views.bills.join[0].dimension: unknown dimension 'itmes'; "
+                "did you mean 'items'? dimensions are: items, prices"
+            ),
+        ),
+        (
+            "dimension: items, on: item = items.item",
+            "dimension: sales, on: item = items.item",
+            (
+                "14: views.bills.join[0].dimension: sales is no dimension: a lookup joins only what "
+                "stands under `dimensions:` (declare the table there as well, with format: delta)"
+            ),
+        ),
+        (
+            "type: left",
+            "type: outer",
+            ("14: views.bills.join[0].type: unknown value 'outer'; values are: inner, left"),
+        ),
+        (
+            "from: sales",
+            "from: sales\n  as_of: event_time\n  time: at",
+            (
+                "16: views.bills.join[0].dimension: as_of: event_time needs the past of items: declare "
+                "it with history: true"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sales\n  as_of: event_time",
+            ("11: views.bills: `time` names the fact's event time: it goes with as_of: event_time"),
+        ),
+        (
+            "from: sales",
+            "from: sales\n  retention: 1 day",
+            ("11: views.bills: `retention` needs a window; a lookup keeps its facts' rows"),
+        ),
+        (
+            "type: left}",
+            "type: left}, {dimension: items, on: item = items.item}",
+            (
+                "11: views.bills: items is joined twice; declare a dimension view of another name "
+                "for one"
+            ),
+        ),
+    ],
+)
+def test_a_lookup(mistakes: Mistakes, old: str, new: str, message: str) -> None:
+    found = mistakes(LOOKUP.replace(old, new))
+    assert [m for m in found if "select" not in m or "select" in message] == [message]
+
+
+COGROUP = """\
+carts:
+  kind: cogroup
+  key: [item]
+  streams:
+    sold: {from: sales, aggregates: {total: sum(price), n: count(*)}}
+    seen: {from: clicks, aggregates: {clicks: count(*)}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "sum(price)",
+            "sum(prise)",
+            (
+                "15: views.carts.streams.sold.aggregates.total: unknown "
+                "column 'prise'; did you mean 'price'? columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "sum(price)",
+            "first(price)",
+            (
+                "15: views.carts.streams.sold.aggregates.total: first "
+                "depends on the order of the rows; write first(x ORDER BY at), "
+                "or give the stream a `sequence`"
+            ),
+        ),
+        (
+            "sum(price)",
+            "sum(price) filter (where id)",
+            (
+                "15: views.carts.streams.sold.aggregates."
+                "total: 'id' is INT; a condition is true or false"
+            ),
+        ),
+        (
+            "sum(price)",
+            "shop.mean:Mean(price)",
+            (
+                "15: views.carts.streams.sold.aggregates.total: "
+                "the module 'shop.mean' is not listed under `modules:` of sluice.yaml; modules are: "
+                "(none)"
+            ),
+        ),
+        (
+            "[item]",
+            "[itm]",
+            (
+                "13: views.carts.key: unknown column 'itm'; did you mean 'item'? "
+                "columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "[item]",
+            "[item, item]",
+            ("13: views.carts.key: the column 'item' is that of the key already"),
+        ),
+        (
+            "from: sales",
+            "from: sales, key: [item, id]",
+            (
+                "15: views.carts.streams.sold.key: "
+                "2 expressions for the 1 columns of the view's `key`"
+            ),
+        ),
+        (
+            "clicks: count",
+            "total: count",
+            (
+                "16: views.carts.streams.seen.aggregates.total: the "
+                "column 'total' is that of the stream sold already"
+            ),
+        ),
+        (
+            "clicks: count",
+            "item: count",
+            (
+                "16: views.carts.streams.seen.aggregates.item: the "
+                "column 'item' is that of the key already"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sales, initial: {totl: 0}",
+            (
+                "15: views.carts.streams.sold.initial."
+                "totl: unknown aggregate 'totl'; did you mean 'total'? aggregates are: total, n"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sales, where: price",
+            (
+                "15: views.carts.streams.sold.where: 'price' "
+                "is DECIMAL(12, 2); a condition is true or false"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sales, time: at",
+            ("11: views.carts: `time` of the stream 'sold' needs a `window`"),
+        ),
+        (
+            "key: [item]",
+            "key: [item]\n  retention: 1 day",
+            ("11: views.carts: `retention` says how long a window lives: it needs a `window`"),
+        ),
+        (
+            "key: [item]",
+            "key: [item]\n  select: {rate: totl / n}",
+            (
+                "14: views.carts.select.rate: "
+                "unknown column 'totl'; did you mean 'total'? columns are: item, total, n, clicks"
+            ),
+        ),
+        (
+            "from: sales, aggregates: {total: sum(price), n: count(*)}",
+            "from: sales",
+            "15: views.carts.streams.sold: `aggregates` is missing",
+        ),
+    ],
+)
+def test_a_cogroup(mistakes: Mistakes, old: str, new: str, message: str) -> None:
+    found = mistakes(COGROUP.replace(old, new))
+    assert [m for m in found if "item, at, where_from" not in m] == [message]
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            "{kind: window_store, from: sales, key: [item], time: att}",
+            (
+                "11: views.s.time: unknown "
+                "column 'att'; did you mean 'at'? columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "{kind: window_store, from: sales, key: [at], time: at}",
+            ("11: views.s.key: at is the event time already: drop it from the key"),
+        ),
+        (
+            "{kind: window_store, from: sales, key: [window_start], time: at}",
+            (
+                "11: views.s.key: "
+                "window_start and window_end are the store's own columns, not its key"
+            ),
+        ),
+        (
+            "{kind: window_store, from: sales, key: [tags], time: at}",
+            ("11: views.s.key: tags is a MAP, which has no order and can't be a key"),
+        ),
+    ],
+)
+def test_a_window_store(mistakes: Mistakes, view: str, message: str) -> None:
+    assert mistakes(f"s: {view}") == [message]
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            "v: {kind: topk, from: sales, order_by: [price + at], limit: 1}",
+            (
+                "11: views.v.order_by: 'price + at': + takes two numbers, a time and an interval, "
+                "or a DATE and a number of days, not DECIMAL(12, 2) and TIMESTAMP"
+            ),
+        ),
+        (
+            "v: {kind: topk, from: sales, partition_by: [upper(tags) as t], order_by: [id], limit: 1}",
+            (
+                "11: views.v.partition_by: 'UPPER(tags)': upper takes a text, or what can be written "
+                "as one, not MAP<STRING, STRING>"
+            ),
+        ),
+        (
+            "v: {kind: topk, from: sales, order_by: [id], limit: 1, select: {age: at - timestamp '2017-01-01'}}",
+            (
+                "11: views.v.select.age: \"at - timestamp '2017-01-01'\" is an interval, which no table "
+                "can hold; write it as a number, e.g. by timestampdiff(second, a, b)"
+            ),
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: sum(item)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'sum(item)': sum takes a number, not STRING",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: avg(at)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'avg(at)': avg takes a number, not TIMESTAMP",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, where: id, aggregates: {n: count(*)}}}}",
+            "11: views.v.streams.s.where: 'id' is INT; a condition is true or false",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: count(*) filter (where item)}}}}",
+            "11: views.v.streams.s.aggregates.n: 'item' is STRING; a condition is true or false",
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {a: {from: sales, aggregates: {n: count(*)}}, b: {from: clicks, key: [where_from], aggregates: {m: count(*)}}}}",
+            (
+                "11: views.v.streams.b.key: the key 'item' is STRUCT<page: STRING> here and STRING in "
+                "the stream a; cast one of them"
+            ),
+        ),
+        (
+            "v: {kind: lookup, from: sales, join: [{dimension: items, on: tags = items.item}]}",
+            (
+                "11: views.v.join[0].on: 'tags' is MAP<STRING, STRING> and items.item is STRING: "
+                "they can't be compared; cast one of them"
+            ),
+        ),
+        (
+            "v: {kind: lookup, from: sales, join: [{dimension: items, on: item = items.item}], select: {x: items.price > at}}",
+            (
+                "11: views.v.select.x: 'items.price > at': DECIMAL(12, 2) can't be compared with "
+                "TIMESTAMP"
+            ),
+        ),
+    ],
+)
+def test_types_that_do_not_fit(mistakes: Mistakes, view: str, message: str) -> None:
+    assert mistakes(view) == [message]
+
+
+def test_an_order_among_rows_that_all_stay_is_refused(mistakes: Mistakes) -> None:
+    view = "s: {kind: window_store, from: sales, key: [item], time: at, duplicates: true, sequence: [id]}"
+    assert mistakes(view) == [
+        (
+            "11: views.s.sequence: `sequence` says which of two rows stands; with `duplicates` both do: "
+            "drop one"
+        )
+    ]
