@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
 from tests.storage.tables import Small, by_delta_rs
+from tests.support.ageing import age
 
 from sluice.operators.order import Direction
 from sluice.storage import commit, maintenance
@@ -208,19 +209,6 @@ def test_foreign_tables_are_left_alone(tmp_path: Path) -> None:
     assert head_as_found(uri).position is None
 
 
-def old(table: Small, version: int, days: int) -> None:
-    """Make the files that a version took away look that old, and the version itself."""
-    log = Path(table.uri, "_delta_log", f"{version:020d}.json")
-    milliseconds = int((NOW - timedelta(days=days)).timestamp() * 1000)
-    text = log.read_text()
-    for line in ("deletionTimestamp", "timestamp"):
-        found = text.split(f'"{line}":')
-        text = f'"{line}":'.join(
-            [found[0], *(f"{milliseconds}{part.lstrip('0123456789')}" for part in found[1:])]
-        )
-    log.write_text(text)
-
-
 def test_files_that_nobody_names_any_more_are_deleted_a_week_later(tmp_path: Path) -> None:
     table = filled(tmp_path)
     chosen = filing(table)
@@ -228,7 +216,7 @@ def test_files_that_nobody_names_any_more_are_deleted_a_week_later(tmp_path: Pat
     stood, before = table.rows(), table.head
     assert vacuum(before, before.version, NOW) == 0
     assert table.head.version == before.version
-    old(table, before.version, days=9)
+    age(table.uri, before.version, days=9)
     assert vacuum(before, before.version, NOW) == 12
     after = table.head
     assert (table.rows(), after.position.kind) == (stood, "vacuum")
@@ -246,7 +234,7 @@ def test_what_a_slow_consumer_has_still_to_read_stays(tmp_path: Path) -> None:
     chosen = filing(table)
     chosen.compact(chosen.slices, "compact")
     for version in (named, named + 1):
-        old(table, version, days=9)
+        age(table.uri, version, days=9)
     assert vacuum(table.head, named, NOW) == 0
     assert len(table.rows(named)) == 24
 
