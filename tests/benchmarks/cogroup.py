@@ -24,7 +24,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -75,9 +75,6 @@ class Measured:
     megabytes: float = 0.0
     read_ms: float = 0.0
     phases: dict[str, Any] = field(default_factory=dict)
-
-
-Done = tuple[int, tuple[BatchReport, ...]]  # shuffles of the query, what batches say
 
 
 class Bench(BenchLake):
@@ -141,29 +138,35 @@ class Bench(BenchLake):
 
     def measure(self, changes: int) -> Iterator[Measured]:
         """Every way brought up to the inputs, timed."""
-        ways: dict[str, Callable[[], Done]] = {
-            "cogroup": lambda: self.advance(["cogroup"]),
-            "apart": lambda: self.advance([f"only_{name}" for name in self.names]),
-            "joined": self.joined,
-        }
-        for way, work in ways.items():
+        for way in ("cogroup", "apart", "joined"):
             jobs, began = self._jobs(), time.perf_counter()
-            shuffles, reports = work()
+            reports = self.brought_up(way)
             seconds, ran = round(time.perf_counter() - began, 2), self._jobs() - jobs
             recomputed = sum(r.recomputed or 0 for r in reports)
             yield Measured(
-                *(self.rows, self.keys, changes, way, seconds, ran, shuffles, recomputed),
+                *(self.rows, self.keys, changes, way, seconds, ran, self.shuffles(way), recomputed),
                 megabytes=self._megabytes(way),
                 read_ms=self._read_ms("cogroup" if way == "cogroup" else "only_s0"),
                 phases={r.table.partition(".")[2]: dict(r.seconds) for r in reports},
             )
 
-    def advance(self, views: list[str]) -> Done:
-        """Shuffles of the queries, and what their batches say."""
-        reports: tuple[BatchReport, ...] = ()
-        for view in views:
-            reports += advance(self.spark, self.project, self._table(view), Run("bench"))
-        return sum(map(self._shuffles, views)), reports
+    def brought_up(self, way: str) -> tuple[BatchReport, ...]:
+        """What the batches say."""
+        if way == "joined":
+            self.joined().write.format("delta").mode("overwrite").save(self.uri(way))
+            return ()
+        tables = map(self._table, self._views(way))
+        batches = (advance(self.spark, self.project, t, Run("bench")) for t in tables)
+        return tuple(report for reports in batches for report in reports)
+
+    def shuffles(self, way: str) -> int:
+        """Of the query."""
+        if way == "joined":
+            return shuffles_of(self.joined())
+        return sum(map(self._shuffles, self._views(way)))
+
+    def _views(self, way: str) -> list[str]:
+        return ["cogroup"] if way == "cogroup" else [f"only_{name}" for name in self.names]
 
     def _table(self, view: str) -> Any:
         return self.project.graph.table(view)
@@ -174,7 +177,7 @@ class Bench(BenchLake):
         inputs = {i: self.now(i.partition(".")[2]) for i in operator.inputs}
         return shuffles_of(operator.query(inputs, {}))
 
-    def joined(self) -> Done:
+    def joined(self) -> DataFrame:
         """An aggregation of each stream, and joins of all."""
 
         def aggregated(name: str) -> DataFrame:
@@ -182,9 +185,7 @@ class Bench(BenchLake):
             values = [F.expr(a).alias(column) for column, a in found.items()]
             return self.now(name).groupBy("k").agg(*values)
 
-        rows = reduce(lambda a, b: a.join(b, "k", "full"), map(aggregated, self.names))
-        rows.write.format("delta").mode("overwrite").save(self.uri("joined"))
-        return shuffles_of(rows), ()
+        return reduce(lambda a, b: a.join(b, "k", "full"), map(aggregated, self.names))
 
     def check(self) -> None:
         """The view and the joined table hold the same rows."""

@@ -146,6 +146,17 @@ def test_rows_that_come_too_late_are_counted(
     assert [row["n"] for row in lake.rows("found")] == left
 
 
+def test_a_ranking_counts_them_once_for_every_window(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = Lake(tmp_path, DECLARED + TOP, spark)
+    lake.put("sales", *LATE)
+    assert [r.expired for r in lake.advance()] == [4, 0], "of the first rows, two windows each"
+    lake.put("sales", {"id": 1, "g": "p", "at": NOON - HOUR}, {**LATE[1], "id": 8})
+    assert [r.expired for r in lake.advance()] == [2, 0], "of those that come later"
+    lake.put("sales", {**LATE[2], "v": 3}, gone=[LATE[1]])
+    state, view = lake.advance()
+    assert (state.expired, state.outcome, view.outcome) == (2, "position", "unchanged")
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_same_windows_live_whatever_the_order_of_arrival(
     case: Case, spark: "SparkSession"

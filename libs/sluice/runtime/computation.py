@@ -68,12 +68,25 @@ class Computation:
     def _whole(self) -> DataFrame:
         """As `query`; what a retention takes of it is counted."""
         operator = self.plan.node.operator
-        if self.horizon is None or not isinstance(operator, CogroupState):
+        if self.horizon is None or not self._expires:
+            return self.query()
+        alive = self.horizon.is_alive()
+        if not isinstance(operator, CogroupState):
+            inputs = self.snapshots().items()
+            every = {n: as_inserts(r, operator.columns(n) or r.columns) for n, r in inputs}
+            came = [operator.prepare(n, rows) for n, rows in every.items()]
+            self.work.expire(late_of_change(came, alive))
             return self.query()
         rows = operator.query(self.snapshots(), self._references())
         held = self.work.hold(self.session, rows, small=False)
-        self.work.expire(late_of_all(operator, held, self.horizon.is_alive()))
+        self.work.expire(late_of_all(operator, held, alive))
         return self.living(held)
+
+    @property
+    def _expires(self) -> bool:
+        """Whether windows leave the table that a retention has taken."""
+        retention = self.plan.node.operator.retention
+        return retention is not None and retention.by_delete
 
     def numbered(self, rows: DataFrame) -> DataFrame:
         """With the number of the batch, for tables whose rows keep it."""
@@ -109,29 +122,25 @@ class Computation:
         bounds = self.bounds(touched)
         new = operator.recompute(snapshots, self._references(), touched, bounds)
         old = self._old(touched, bounds)
-        if self.horizon and isinstance(operator, CogroupState):
-            self.work.expire(self._late(operator, self.horizon, changes, snapshots, touched))
+        if self.horizon and self._expires:
+            self.work.expire(self._late(self.horizon, changes, snapshots, touched))
         return old, self.living(operator.remembered(old, new))
 
     def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
         operator = self.plan.node.operator
         own = {n: c for n, c in changes.items() if n in operator.inputs}
         groups = [operator.touched(own)] if own else []
-        if self.horizon and operator.retention and operator.retention.by_delete:
+        if self.horizon and self._expires:
             groups += self._crossed(snapshots, self.horizon)
         return union(groups).distinct() if operator.group else groups[0]
 
     def _late(
-        self,
-        operator: CogroupState,
-        horizon: Horizon,
-        changes: Rows,
-        snapshots: Rows,
-        touched: DataFrame,
+        self, horizon: Horizon, changes: Rows, snapshots: Rows, touched: DataFrame
     ) -> DataFrame:
         """How many rows came for windows that don't live any more."""
+        operator = self.plan.node.operator
         came = [operator.prepare(n, c) for n, c in changes.items()]
-        if not operator.is_session:
+        if not (isinstance(operator, CogroupState) and operator.is_session):
             return late_of_change(came, horizon.is_alive())
         rows = [operator.prepare(n, r) for n, r in snapshots.items()]
         current = [within(r, touched, operator.group) for r in rows]

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.net import WEIGHT, summed, weighted
+from sluice.operators.lateness import late_of_change
 from sluice.operators.operator import names, union, within
 from sluice.operators.ranking import LIMIT
 from sluice.operators.retention import Horizon
@@ -51,7 +52,8 @@ class TopKBatch:
     def _moved(self, cached: ExitStack) -> Computed:
         """From the change and the kept rows."""
         local = LocalReads.of(self.session, self.project, self.plan, self.state)
-        changes = self._changes(local.feed if local else self._feed())
+        came = self._prepared(local.feed if local else self._feed())
+        changes = self._changes(came)
         if not local:
             changes = _kept(changes, cached)
         rows = local.state if local else self._rows(changes)
@@ -62,7 +64,8 @@ class TopKBatch:
         if short:
             moves = moves.filled(self._refilled(short.groups))
         warnings = (*self._contradiction(strategy), *without_limit(self.state, changes))
-        return self._computed(moves, strategy, warnings, short.count if short else 0)
+        late, refills = self._late(came), short.count if short else 0
+        return self._computed(moves, strategy, warnings, late, refills)
 
     def _anew(self, cached: ExitStack) -> Computed:
         """From the whole input and all kept rows."""
@@ -71,14 +74,26 @@ class TopKBatch:
         moves = self._moves(found, cached, is_small=False)
         prepared = (self.state.prepare(name, rows) for name, rows in inputs.items())
         warnings = (told for rows in prepared for told in without_limit(self.state, rows))
-        return self._computed(moves, Strategy.FULL, tuple(warnings))
+        late = self._late(self._prepared(self._feed()))
+        return self._computed(moves, Strategy.FULL, tuple(warnings), late)
 
     def _computed(
-        self, moves: Moves, strategy: Strategy, warnings: tuple[str, ...], refills: int = 0
+        self,
+        moves: Moves,
+        strategy: Strategy,
+        warnings: tuple[str, ...],
+        late: int,
+        refills: int = 0,
     ) -> Computed:
         view = TopKView(self.state, self.plan.node.id)
-        changelog, shown = moves.of_state(self.state.stored), moves.of_view(view)
-        return Computed(changelog, strategy.value, refills=refills, warnings=warnings, shown=shown)
+        return Computed(
+            moves.of_state(self.state.stored),
+            strategy.value,
+            refills=refills,
+            expired=late,
+            warnings=warnings,
+            shown=moves.of_view(view),
+        )
 
     @property
     def state(self) -> TopKState:
@@ -87,11 +102,21 @@ class TopKBatch:
         assert isinstance(operator, TopKState)
         return operator
 
-    def _changes(self, feed: DataFrame) -> DataFrame:
-        """The prepared net change, with WEIGHT, of rows that can matter."""
+    def _prepared(self, feed: DataFrame) -> DataFrame:
+        """The feed's prepared rows, with WEIGHT."""
         (input_id,) = self.plan.ranges
-        weights = weighted(feed, self.state.columns(input_id))
-        changes = self._living(self.state.prepare(input_id, weights))
+        return self.state.prepare(input_id, weighted(feed, self.state.columns(input_id)))
+
+    def _late(self, came: DataFrame) -> int:
+        """How many rows came for windows that a retention has taken. A Spark job where it may."""
+        if (alive := self._alive()) is None:
+            return 0
+        late = summed(came.where(~alive), self.state.ranking.prepared)
+        return int(late_of_change([late], alive).collect()[0][0] or 0)
+
+    def _changes(self, came: DataFrame) -> DataFrame:
+        """The prepared net change, with WEIGHT, of rows that can matter."""
+        changes = self._living(came)
         if self.plan.size.bytes > SMALL_BYTES:
             changes = competing(self.state, changes, self._last_rows())
         if self.plan.strategy is Strategy.APPEND:
