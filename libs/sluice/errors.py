@@ -124,3 +124,11 @@ class InputReplaced(HistoryLost):
 
 class InputBehind(HistoryLost):
     """An input lacks versions that were read of it, as after a restored backup."""
+
+
+class InputRewritten(HistoryLost):
+    """An input's versions are not those that were read: it was put back and written again."""
+
+
+class DeliveriesLost(HistoryLost):
+    """A source's table lacks what was delivered to it: an older state was put back alone."""

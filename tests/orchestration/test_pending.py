@@ -1,6 +1,7 @@
 """Whether there is anything to do, told from files and logs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -77,6 +78,20 @@ def test_an_interval_whose_files_are_the_same_is_not(ask: Ask, project: Project)
     assert pending.reason == (
         "shop.sales holds [2024-01-01, 2024-01-02) already, and its files are the same"
     )
+
+
+def test_what_is_noted_of_a_table_that_was_put_back_is_left_to_the_job(
+    ask: Ask, project: Project
+) -> None:
+    for name, path, interval in (
+        ("shop.sales", "sales/2024-01-01/", DAY),
+        ("shop.items", "items/", ALWAYS),
+    ):
+        deliver(project, name, path, interval)
+        (noted,) = intervals.deliveries(layout(project).uri(name, "intervals"))
+        later = replace(noted, interval=interval, batch=2)
+        intervals.record(layout(project).uri(name, "intervals"), later)
+    assert ask(TaskKind.INGEST, "shop.sales", "shop.items").tables == ("shop.sales", "shop.items")
 
 
 def test_a_corrected_file_is_pending(ask: Ask, project: Project, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """How far behind its inputs a table is, told from the logs."""
 
 from dataclasses import replace
+from shutil import copytree, rmtree
 from time import perf_counter
 
 import pyarrow as pa
@@ -73,6 +74,21 @@ def test_an_input_that_was_made_anew_is_pending(project, tmp_path):
     (tmp_path / "lake" / "shop" / "totals").rename(tmp_path / "old")
     write_table(project, "totals", TOTALS, position(1))
     assert pending(project, project.graph.table("leaders")) == {"shop.totals": (None, 0)}
+
+
+def test_an_input_that_was_put_back_and_written_again_is_pending(project, tmp_path):
+    made = [replace(position(batch), attempt=f"{batch}") for batch in (1, 2, 3)]
+    totals = write_table(project, "totals", TOTALS, made[0])
+    backup = copytree(totals, tmp_path / "backup")
+    write_table(project, "totals", TOTALS, made[1])
+    read = replace(pin(totals), attempt="2")
+    write_table(project, "leaders", LEADERS, position(1, {"shop.totals": read}))
+    leaders = project.graph.table("leaders")
+    assert pending(project, leaders) == {}
+    rmtree(totals)
+    copytree(backup, totals)
+    write_table(project, "totals", TOTALS, made[2])
+    assert pending(project, leaders) == {"shop.totals": (None, 1)}
 
 
 def test_status_tells_version_rows_lag_and_last_batch(project):

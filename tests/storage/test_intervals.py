@@ -7,15 +7,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from tests.storage.tables import ID_AND_V, Small
 
-from sluice.errors import UsageError
+from sluice.errors import DeliveriesLost, UsageError
 from sluice.specs.interval import Interval
 from sluice.storage.arrow import append_rows, read_rows, replace_rows
+from sluice.storage.commit import commit_arrow
 from sluice.storage.intervals import (
     MANY_FILES,
     Delivery,
+    check_kept,
     deliveries,
-    is_delivered,
     record,
     replaced_by,
     withdraw,
@@ -43,8 +45,6 @@ def test_a_delivery_is_noted_in_place_of_those_inside_it(uri: str) -> None:
         record(uri, delivery(days(number, number + 1), f"files {number}", number))
     record(uri, delivery(days(1, 3), "both", 5))
     assert deliveries(uri) == [delivery(days(1, 3), "both", 5), delivery(days(4, 5), "files 4", 4)]
-    assert is_delivered(uri, days(1, 3), "both")
-    assert not is_delivered(uri, days(1, 3), "others")
 
 
 def test_a_withdrawn_delivery_counts_as_never_made(uri: str) -> None:
@@ -69,6 +69,18 @@ def test_an_interval_that_cuts_through_a_delivery_is_refused(uri: str) -> None:
     record(uri, delivery(days(1, 3), "both", 1))
     with pytest.raises(UsageError, match="overlaps only a part"):
         replaced_by(deliveries(uri), days(1, 2), "sales")
+
+
+def test_a_note_of_a_batch_that_the_table_never_had_is_told(uri: str, tmp_path: Path) -> None:
+    table = Small.create(tmp_path, ID_AND_V, ["id"], commit_arrow)
+    record(uri, delivery(days(1, 2), "one", table.head.next_batch))
+    with pytest.raises(DeliveriesLost, match=r"batch 1 was .* is only at batch 0"):
+        check_kept("sales", deliveries(uri), table.head)
+    table.commit(("insert", {"id": 1, "v": "a"}))
+    check_kept("sales", deliveries(uri), table.head)
+    with pytest.raises(DeliveriesLost, match="sales"):
+        check_kept("sales", deliveries(uri), None)
+    check_kept("sales", [], None)
 
 
 def test_notes_of_many_writers_at_once_are_all_kept(tmp_path: Path) -> None:

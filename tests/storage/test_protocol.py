@@ -7,6 +7,7 @@ history. Whatever happens, the view is what it was at the version that it names,
 """
 
 import os
+import shutil
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -25,6 +26,7 @@ from tests.storage.tables import ID_AND_V, Small, a_position
 from sluice.errors import ForeignCommit, HistoryLost, LostRace
 from sluice.storage.commit import commit_arrow, commit_position
 from sluice.storage.invariants import feed_faults, position_faults
+from sluice.storage.lineage import check_input
 from sluice.storage.local import read_feed
 from sluice.storage.maintenance import Filing
 from sluice.storage.position import REBUILD, Head, Pin, Position, head_as_found, positions
@@ -41,7 +43,10 @@ sides = st.sampled_from(["source", "view"])
 
 
 class Protocol(RuleBasedStateMachine):
-    """`states`: what the source holds at each of its versions, by the model."""
+    """`states`: what the source holds by the model, at each of its versions and after each attempt.
+
+    `line`: whose attempt holds at which version.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,9 +54,11 @@ class Protocol(RuleBasedStateMachine):
         path = Path(self.folder.name)
         self.source = Small.create(path, ID_AND_V, ["id"], commit_arrow)
         self.view = Small.create(path, COUNTS, ["v"], commit_arrow)
-        self.states: dict[int, dict[int, str]] = {0: {}}
+        self.states: dict[str, dict[int, str]] = {self.source.head.pin.attempt: {}}
+        self.line = {0: self.source.head.pin.attempt}
         self.asleep: list[Batch] = []
         self.is_foreign = self.is_lost = False
+        self.backups: list[tuple[Path, dict[int, str]]] = []
 
     def teardown(self) -> None:
         faults = [what for t in (self.source, self.view) for what in feed_faults(t.uri)]
@@ -63,7 +70,14 @@ class Protocol(RuleBasedStateMachine):
 
     @property
     def now(self) -> dict[int, str]:
-        return self.states[max(self.states)]
+        return self.states[self.line[max(self.line)]]
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the view has read what is not the source's past."""
+        at = head_as_found(self.view.uri)
+        pin = self.recorded(at) if at else None
+        return pin is not None and self.line.get(pin.version) != pin.attempt
 
     @rule(come=rows, gone=gone)
     def the_source_changes(self, come: dict[int, str], gone: set[int]) -> None:
@@ -73,25 +87,30 @@ class Protocol(RuleBasedStateMachine):
         for i, v in come.items():
             if self.now.get(i) != v:
                 changes.append(("update" if i in self.now else "insert", {"id": i, "v": v}))
-        done = self.source.commit(*changes) if changes else self.source.position_only()
         kept = {i: v for i, v in self.now.items() if i not in gone}
-        self.states[done.version] = {**kept, **come}
+        if changes:
+            self.source.commit(*changes)
+        else:
+            self.source.position_only()
+        self.holds({**kept, **come})
 
     @rule()
     def a_batch_runs(self) -> None:
         try:
             batch = self.planned()
         except HistoryLost:
-            assert self.is_foreign or self.is_lost, "nothing was lost"
+            assert self.is_foreign or self.is_lost or self.is_rewritten, "nothing was lost"
             self.rebuild()
             return
         assert not self.is_foreign, "rows of others were overlooked"
+        assert not self.is_rewritten, "it was taken for what was read"
         if batch:
             self.commit(batch)
 
     @rule()
     def a_batch_is_planned_and_sleeps(self) -> None:
-        if not (self.is_foreign or self.is_lost) and (batch := self.planned()):
+        is_well = not (self.is_foreign or self.is_lost or self.is_rewritten)
+        if is_well and (batch := self.planned()):
             self.asleep.append(batch)
 
     @precondition(lambda self: self.asleep)
@@ -159,6 +178,20 @@ class Protocol(RuleBasedStateMachine):
             (log / f"{version:020d}.json").unlink(missing_ok=True)
         self.is_lost = True
 
+    @rule()
+    def the_source_is_copied(self) -> None:
+        to = Path(self.folder.name) / f"backup-{len(self.backups)}"
+        shutil.copytree(self.source.uri, to)
+        self.backups.append((to, dict(self.line)))
+
+    @precondition(lambda self: self.backups)
+    @rule()
+    def the_source_is_put_back(self) -> None:
+        """Alone: the view, or a batch that sleeps, may have read what is not there any more."""
+        backup, self.line = self.backups.pop()
+        shutil.rmtree(self.source.uri)
+        shutil.move(backup, self.source.uri)
+
     @invariant()
     def the_view_is_what_it_was_at_the_version_that_it_names(self) -> None:
         try:
@@ -168,13 +201,14 @@ class Protocol(RuleBasedStateMachine):
             return
         if not self.is_foreign and (pin := self.recorded(at)):
             found = {row["v"]: row["n"] for row in self.view.rows()}
-            assert found == Counter(self.states[self.known(pin.version)].values())
+            assert found == Counter(self.states[pin.attempt].values())
             assert list(position_faults(self.view.uri)) == []
 
     def planned(self) -> Batch | None:
         """The next batch of the view, as the runtime would have it."""
         before, now = self.view.head, self.source.head
         pin = self.recorded(before)
+        check_input("view", "s", now, pin)
         if pin and pin.version >= now.data_version:
             return None
         counts = Counter(row["v"] for row in self.source.rows(now.version))
@@ -184,16 +218,14 @@ class Protocol(RuleBasedStateMachine):
             check_feed(self.source.uri, "s", "view", pin.version, now.version)
             feed = read_feed(self.source.uri, pin.version, now.version)
             touched = set(feed["v"].to_pylist())
-        position = a_position(before.next_batch, inputs={"s": Pin(now.table, now.version)})
+        position = a_position(before.next_batch, inputs={"s": now.pin})
         return before, difference(touched, old, counts), position
 
     def rebuild(self) -> None:
         before, now = head_as_found(self.view.uri), self.source.head
         assert before
         counts = Counter(row["v"] for row in self.source.rows())
-        position = a_position(
-            before.next_batch, kind=REBUILD, inputs={"s": Pin(now.table, now.version)}
-        )
+        position = a_position(before.next_batch, kind=REBUILD, inputs={"s": now.pin})
         metadata = {"userMetadata": replace(position, after=before.version).to_json()}
         write_deltalake(
             self.view.uri,
@@ -213,13 +245,16 @@ class Protocol(RuleBasedStateMachine):
     def recorded(self, at: Head) -> Pin | None:
         return at.position.inputs.get("s") if at.position else None
 
-    def known(self, version: int) -> int:
-        return max(v for v in self.states if v <= version)
+    def holds(self, rows: dict[int, str]) -> None:
+        """The source, since its newest commit."""
+        pin = self.source.head.pin
+        self.line[pin.version] = pin.attempt
+        self.states[pin.attempt] = rows
 
     def follow(self, side: str) -> None:
         """A commit that changes no row leaves the source as it is."""
         if side == "source":
-            self.states[DeltaTable(self.source.uri).version()] = self.now
+            self.holds(self.now)
 
 
 def difference(touched: Any, old: dict[str, int], new: Counter[str]) -> Changes:

@@ -18,10 +18,11 @@ from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
 from sluice.storage.lake import exists, layout
+from sluice.storage.position import head
 
 Reason = str | None
 FILES = ("csv", "json", "parquet")
-INTERVALS = "intervals"
+INTERVALS, DELIVERIES = "intervals", "deliveries"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def _source(project: Project, table: Table, run: Run) -> Reason:
         return None
     pipeline = project.pipelines[table.pipeline]
     known = intervals.deliveries(layout(project).uri(table.id, INTERVALS))
+    kept_in = DELIVERIES if spec.key or spec.change else ""
+    intervals.check_kept(table.id, known, head(layout(project).uri(table.id, kept_in)))
     delivered = {d.interval: d.files for d in known}
     for interval in pipeline.schedule.intervals(run.interval.start, run.interval.end):
         path = landing.interval_path(project.resolve(spec.path), interval, pipeline.timezone)
@@ -99,7 +102,9 @@ def _dimension(project: Project, table: Table, run: Run) -> Reason:  # noqa: ARG
     if spec.format not in FILES or not exists(lake.uri(table.id)):
         return None
     files = _fingerprint(project.resolve(spec.path), table)
-    if any(d.files == files for d in intervals.deliveries(lake.uri(table.id, INTERVALS))):
+    known = intervals.deliveries(lake.uri(table.id, INTERVALS))
+    intervals.check_kept(table.id, known, head(lake.uri(table.id)))
+    if any(d.files == files for d in known):
         return f"{table.id} is loaded, and its files are the same"
     return None
 

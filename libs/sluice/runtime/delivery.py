@@ -44,6 +44,7 @@ class Delivery:
     replaced: tuple[intervals.Delivery, ...]
     stored_as: str
     intervals_uri: str
+    noted: tuple[intervals.Delivery, ...] = ()
 
     @property
     def is_delivered(self) -> bool:
@@ -89,10 +90,11 @@ def plan_delivery(project: Project, table: Table, interval: Interval) -> Deliver
     files = tuple(landing.list_files(path)) if spec.format != "kafka" else ()
     check_presence(table, spec, path, files)
     uri = layout(project).uri(table.id, INTERVALS)
-    known = intervals.replaced_by(intervals.deliveries(uri), interval, table.id)
+    noted = intervals.deliveries(uri)
+    known = tuple(intervals.replaced_by(noted, interval, table.id))
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
     target = stored_as(table, spec)
-    return Delivery(table, spec, interval, path, files, print_, tuple(known), target, uri)
+    return Delivery(table, spec, interval, path, files, print_, known, target, uri, tuple(noted))
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:

@@ -12,7 +12,9 @@ from itertools import chain
 
 from sluice.errors import SluiceError
 from sluice.runtime.arrivals import Stream
+from sluice.runtime.delivery import INTERVALS, stored_as
 from sluice.runtime.guard import consumers
+from sluice.runtime.ingest import check_source
 from sluice.runtime.maintain import kept_in
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import plan_batch
@@ -20,6 +22,7 @@ from sluice.specs.project import Project
 from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import inspection
+from sluice.storage.intervals import check_kept, deliveries
 from sluice.storage.lake import exists, layout
 from sluice.storage.position import head
 from sluice.storage.vacuum import committed_at
@@ -74,6 +77,8 @@ def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
     lake = layout(project)
     if isinstance(table.spec, Source) and table.spec.delivery == "stream":
         yield from _of_stream(project, table, table.spec)
+    if isinstance(table.spec, Source) and table.spec.delivery == "interval":
+        yield from _of_deliveries(project, table, table.spec)
     nodes = nodes_of(table, project.graph)
     for table_id in dict.fromkeys([table.id, *(node.id for node in nodes)]):
         try:
@@ -85,6 +90,17 @@ def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
             plan_batch(node, lake, project.graph)
         except SluiceError as error:
             yield Finding(node.id, *_told(error))
+
+
+def _of_deliveries(project: Project, table: Table, spec: Source) -> Iterator[Finding]:
+    lake = layout(project)
+    noted = deliveries(lake.uri(table.id, INTERVALS))
+    try:
+        at = head(lake.uri(stored_as(table, spec)))
+        check_source(project, table, at)
+        check_kept(table.id, noted, at)
+    except SluiceError as error:
+        yield Finding(table.id, *_told(error))
 
 
 def _of_stream(project: Project, table: Table, spec: Source) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from sluice.runtime.plan import BatchPlan, Strategy
 from sluice.specs.definition import SHAPE
 from sluice.storage.feed_size import FeedSize, table_size
 from sluice.storage.lake import LakeLayout
+from sluice.storage.lineage import check_input
 from sluice.storage.position import Head, Pin, Position, head
 from sluice.storage.table import check_feed, is_readable
 
@@ -137,9 +138,8 @@ def _pins(state: CogroupState, lake: LakeLayout, at: Position) -> dict[str, Pin]
 
 def _goes_on(state: CogroupState, lake: LakeLayout, input_id: str, pin: Pin, now: Head) -> bool:
     """Whether the input is the same table still, and its feed can be read from that version."""
-    if pin.table != now.table or pin.version > now.version:
-        return False
     try:
+        check_input(state.spec.name, input_id, now, pin)
         check_feed(lake.uri(input_id), input_id, state.spec.name, pin.version, now.version)
     except HistoryLost:
         return False

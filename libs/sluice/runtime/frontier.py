@@ -8,6 +8,7 @@ greatest versions of its inputs whose frontiers agree, found in the inputs' hist
 from collections.abc import Mapping
 
 from sluice.storage.lake import LakeLayout
+from sluice.storage.lineage import as_of
 from sluice.storage.position import Head, Pin, Position, head, positions
 
 Frontier = Mapping[str, int]
@@ -71,10 +72,10 @@ def _reflecting(
 ) -> tuple[Pin, Frontier] | None:
     """The newest version of a table that reflects at most `version` of a source."""
     if table_id == source:
-        return Pin(at.table, version), {source: version}
+        return as_of(at, version).pin, {source: version}
     for commit, position in positions(lake.uri(table_id)):
         if _is_within(position, source, version):
-            return Pin(at.table, commit), position.frontier
+            return Pin(at.table, commit, position.attempt), position.frontier
     return None
 
 

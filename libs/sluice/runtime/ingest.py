@@ -64,6 +64,7 @@ def deliver(
     delivery = plan_delivery(project, table, interval)
     before = head(layout(project).uri(delivery.stored_as))
     check_source(project, table, before)
+    intervals.check_kept(table.id, delivery.noted, before)
     if delivery.is_delivered and before and not run.full_refresh:
         return unchanged(delivery.stored_as, before, delivery.interval)
     return replace_interval(spark, project, delivery, run)

@@ -5,10 +5,9 @@ no Spark.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sluice.errors import InputBehind, InputReplaced
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import LookupJoin
 from sluice.operators.topk import TopKState
@@ -20,8 +19,11 @@ from sluice.specs.dimension import DimensionView
 from sluice.specs.graph import Graph
 from sluice.storage.feed_size import FeedSize, feed_size, only_inserts, table_size
 from sluice.storage.lake import LakeLayout
-from sluice.storage.position import Head, Pin, head, head_as_found
+from sluice.storage.lineage import as_of, check_input
+from sluice.storage.position import Head, Pin, Position, head, head_as_found
 from sluice.storage.table import check_feed
+
+NOTHING = Position(batch=0, attempt="", kind="")  # of a table that is to be made whole
 
 
 class Strategy(StrEnum):
@@ -81,14 +83,14 @@ def plan_batch(
     """
     before = head(lake.uri(node.id))
     check_definition(node.table, before)
-    recorded = dict(before.position.inputs) if before and before.position else {}
-    return _planned(node, lake, graph, before, recorded, pins or {})
+    recorded = before.position if before else None
+    return _planned(node, lake, graph, before, recorded or NOTHING, pins or {})
 
 
 def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph) -> BatchPlan:
     """A plan that reads everything as it is now, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
-    return _planned(node, lake, graph, before, {}, {})
+    return _planned(node, lake, graph, before, NOTHING, {})
 
 
 def _planned(
@@ -96,7 +98,7 @@ def _planned(
     lake: LakeLayout,
     graph: Graph,
     before: Head | None,
-    recorded: Mapping[str, Pin],
+    last: Position,
     pins: Mapping[str, int],
 ) -> BatchPlan:
     uri = lake.uri(node.id)
@@ -106,21 +108,22 @@ def _planned(
     missing = [i for i, h in every.items() if h is None or not h.is_filled]
     if missing:
         return _waiting(node, uri, before, f"{', '.join(missing)} to be filled")
+    recorded, used = last.inputs, last.references
+    for input_id, at in every.items():
+        if at:
+            check_input(node.table.id, input_id, at, recorded.get(input_id, used.get(input_id)))
     found = {i: _at_most(h, pins.get(i), recorded.get(i)) for i, h in heads.items() if h}
-    for input_id, at in found.items():
-        _check_input(node, input_id, at, recorded.get(input_id))
     chosen = consistent(lake, found, recorded)
     if chosen is None:
         return _waiting(node, uri, before, "inputs that reflect the same state of their sources")
-    looked_up = {i: _pinned(i, h, pins.get(i), before) for i, h in references.items() if h}
+    looked_up = {i: _at_most(h, pins.get(i), used.get(i)).pin for i, h in references.items() if h}
     return _plan(node, lake, before, found, chosen, recorded, looked_up)
 
 
 def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
     """A dimension as the run has pinned it, but never before the version that was used already."""
-    used = recorded.version if recorded and recorded.table == at.table else 0
-    version = at.version if pinned is None else min(max(used, pinned), at.version)
-    return replace(at, version=version, data_version=min(at.data_version, version))
+    used = recorded.version if recorded else 0
+    return as_of(at, at.version if pinned is None else min(max(used, pinned), at.version))
 
 
 def driving(node: Node, graph: Graph) -> tuple[str, ...]:
@@ -136,13 +139,6 @@ def _looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
     driven = driving(node, graph)
     every = stored_references(node.operator.references, graph)
     return tuple(i for i in every if i not in driven)
-
-
-def _pinned(table_id: str, at: Head, pinned: int | None, before: Head | None) -> Pin:
-    """The run's version of a dimension, but never an older one than was used before."""
-    used = before.position.references.get(table_id) if before and before.position else None
-    least = used.version if used and used.table == at.table else 0
-    return Pin(at.table, max(least, at.version if pinned is None else min(pinned, at.version)))
 
 
 def _plan(
@@ -211,24 +207,6 @@ def _merging(operator: CogroupState) -> tuple[Strategy, str]:
 
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
     return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)
-
-
-def _check_input(node: Node, input_id: str, at: Head, recorded: Pin | None) -> None:
-    if recorded is None:
-        return
-    hint = f"run `sluice rebuild {node.table.id}`: it recomputes and commits what differs"
-    if recorded.table != at.table:
-        raise InputReplaced(
-            f"{node.table.id} was built from {input_id} as table {recorded.table}, "
-            f"but that has been replaced by another table ({at.table})",
-            hint=hint,
-        )
-    if recorded.version > at.version:
-        raise InputBehind(
-            f"{node.table.id} reflects version {recorded.version} of {input_id}, "
-            f"which is now only at {at.version}",
-            hint=hint,
-        )
 
 
 def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:

@@ -42,13 +42,16 @@ ASIDE = "__rebuild"
 
 
 def can_be_recomputed(project: Project, table: Table) -> bool:
-    """Whether the deliveries are kept, and are those of today's definition."""
+    """Whether the deliveries are kept, all of them, and are those of today's definition."""
     deliveries = head_as_found(layout(project).uri(table.id, DELIVERIES))
     spec = table.spec
     assert isinstance(spec, Source)
     if deliveries is None or deliveries.position is None or not (spec.key or spec.change):
         return False
-    return deliveries.position.definition == definition_of_deliveries(table)
+    return (
+        deliveries.position.definition == definition_of_deliveries(table)
+        and intervals.newest_batch(_noted(project, table)) < deliveries.next_batch
+    )
 
 
 def reread(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
@@ -76,9 +79,9 @@ def _swapped(
     uri, new = layout(project).uri(name), head(layout(aside).uri(name))
     if new is None:
         raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
-    before = head_as_found(uri)
+    noted, before = intervals.newest_batch(_noted(project, table)), head_as_found(uri)
     position = Position(
-        batch=before.next_batch if before else 1,
+        batch=max(noted + 1, before.next_batch if before else 1),
         attempt=uuid.uuid4().hex,
         kind=REBUILD,
         definition=definition_of_deliveries(table),

@@ -41,7 +41,8 @@ from sluice.specs.table import Table
 from sluice.storage import landing
 from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile
-from sluice.storage.position import Head, Pin, head
+from sluice.storage.lineage import as_of, is_still
+from sluice.storage.position import Head, head
 from sluice.storage.table import check_feed, feed, snapshot
 
 
@@ -62,6 +63,7 @@ def ingest_stream(
     files = tuple(landing.list_files(path)) if path else ()
     check_presence(table, spec, path, files)
     warnings += tuple(_passed_by(stream, files))
+    _reflected(head(lake.uri(target)), target, internal(table.id, ARRIVALS), head(stream.uri))
     if files or spec.format == "kafka":
         stream.receive(spark.tune(small=True), run)
     reports = list(_deliver(spark, project, stream, target, run))
@@ -94,7 +96,7 @@ def _deliver(
     rows = feed(session, stream.uri, after, now.version).where("_change_type = 'insert'")
     for arrival in _arrivals(stream, rows):
         delivery = _delivery(project, stream, target, arrival)
-        pin = {name: Pin(now.table, arrival.version)}
+        pin = {name: as_of(now, arrival.version).pin}
         arrived = _judged_rows(session, stream, rows, delivery)
         yield replace_interval(spark, project, delivery, run, arrived=arrived, inputs=pin)
 
@@ -167,7 +169,8 @@ def _reflected(before: Head | None, target: str, name: str, now: Head | None) ->
     pin = before.position.inputs.get(name) if before and before.position else None
     if pin is None:
         return 0
-    if now is None or now.table != pin.table or now.version < pin.version:
+    is_whole = now and now.table == pin.table and now.version >= pin.version
+    if now is None or not is_whole or not is_still(now, pin):
         raise HistoryLost(
             f"{target} reflects version {pin.version} of {name}, which has been replaced or cut",
             hint="bring the arrivals back; or move the source's tables away and read all anew",

@@ -46,8 +46,3 @@ def back_from(uri: str, version: int) -> Iterator[Commit]:
     while version >= 0 and (found := commit(uri, version)):
         yield found
         version -= 1
-
-
-def position_at(uri: str, version: int) -> Position | None:
-    """The position that holds at a version: its own, or that of the last commit that has one."""
-    return next((c.position for c in back_from(uri, version) if c.position), None)

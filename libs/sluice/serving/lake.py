@@ -12,7 +12,6 @@ from typing import Any
 from deltalake import DeltaTable
 
 from sluice.errors import UsageError
-from sluice.serving.commits import position_at
 from sluice.serving.dimension_view import JoinedTable
 from sluice.serving.keyed import KeyedTable
 from sluice.serving.order import Span
@@ -23,6 +22,7 @@ from sluice.specs import dimension, topk, window_store
 from sluice.specs.project import Project, load
 from sluice.specs.table import Table
 from sluice.storage.lake import layout
+from sluice.storage.lineage import position_at
 from sluice.storage.position import positions
 
 BUILD = {"source": "sluice ingest", "dimension": "sluice load"}

@@ -17,6 +17,7 @@ from sluice.specs.definition import definition
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import LakeLayout, layout
+from sluice.storage.lineage import is_still
 from sluice.storage.position import UPKEEP, Head, head
 
 Range = tuple[int | None, int]  # (from, to] versions; from is None where nothing was read yet
@@ -157,6 +158,8 @@ def _behind(table_id: str, at: Head, heads: _Heads) -> Iterator[tuple[str, Range
             yield input_id, (None, newest.version)
         elif newest.data_version > pin.version:
             yield input_id, (pin.version, newest.version)
+        elif not is_still(newest, pin):
+            yield input_id, (None, newest.version)
         if input_id.startswith(f"{table_id}__") and newest.position:
             yield from _behind(table_id, newest, heads)
 

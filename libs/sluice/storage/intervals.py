@@ -6,16 +6,18 @@ counts as not delivered, is read once more, and nothing changes. Never does a no
 that it speaks of. Each is a file of its own until there are MANY_FILES; then they are made one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from sluice.errors import UsageError
+from sluice.errors import DeliveriesLost, UsageError
 from sluice.specs.interval import Interval
 from sluice.storage.arrow import read_table, replace_rows, tidy_rows
 from sluice.storage.failpoint import passing
+from sluice.storage.position import Head
 
 MANY_FILES = 32  # as many as are read to know what was delivered
 _TIME = pa.timestamp("us", "UTC")
@@ -69,6 +71,25 @@ def deliveries(uri: str) -> list[Delivery]:
 def is_delivered(uri: str, interval: Interval, files: str) -> bool:
     """Whether exactly these files were read for exactly this interval."""
     return any(d.interval == interval and d.files == files for d in deliveries(uri))
+
+
+def newest_batch(noted: Sequence[Delivery]) -> int:
+    """The number of the newest commit that a note speaks of."""
+    return max((d.batch for d in noted), default=0)
+
+
+def check_kept(source: str, noted: Sequence[Delivery], at: Head | None) -> None:
+    """Raise DeliveriesLost if the table lacks a batch that a note speaks of: it was put back.
+
+    The notes must have been read before the head.
+    """
+    newest, now = newest_batch(noted), at.next_batch - 1 if at else 0
+    if newest > now:
+        raise DeliveriesLost(
+            f"batch {newest} was delivered to {source}, but its table is only at batch {now}: an "
+            "older state of it was put back alone",
+            hint=f"run `sluice rebuild {source}`: it reads again all that was delivered",
+        )
 
 
 def replaced_by(delivered: list[Delivery], interval: Interval, source: str) -> list[Delivery]:

@@ -26,6 +26,11 @@ class Log:
         with self._files.open_input_stream(_commit(version)) as stream:
             return [json.loads(line) for line in stream.read().decode().splitlines() if line]
 
+    def metadata(self, version: int) -> str | None:
+        """What its writer has noted with a commit. Raises FileNotFoundError if it is gone."""
+        infos = (a["commitInfo"] for a in self.actions(version) if "commitInfo" in a)
+        return next((info.get("userMetadata") for info in infos), None)
+
     def missing_commits(self, versions: Iterable[int]) -> list[int]:
         """The versions whose commits were cleaned away."""
         return [v for v in versions if not self._exists([_commit(v)])]

@@ -26,10 +26,14 @@ UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # what no batch has
 
 @dataclass(frozen=True)
 class Pin:
-    """One version of one Delta table; `table` is Delta's own table id, not its path."""
+    """One version of one Delta table; `table` is Delta's own table id, not its path.
+
+    `attempt`: the position's that holds there, where it is known.
+    """
 
     table: str
     version: int
+    attempt: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -107,11 +111,18 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _plain(pins: Mapping[str, Pin]) -> dict[str, dict[str, Any]]:
-    return {name: {"table": pin.table, "version": pin.version} for name, pin in pins.items()}
+    return {
+        name: {"table": pin.table, "version": pin.version}
+        | ({"attempt": pin.attempt} if pin.attempt else {})
+        for name, pin in pins.items()
+    }
 
 
 def _pins(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, Pin]:
-    return {name: Pin(pin["table"], pin["version"]) for name, pin in plain.items()}
+    return {
+        name: Pin(pin["table"], pin["version"], pin.get("attempt", ""))
+        for name, pin in plain.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,7 @@ class Head:
     @property
     def pin(self) -> Pin:
         """The head as an input of another table."""
-        return Pin(self.table, self.version)
+        return Pin(self.table, self.version, self.position.attempt if self.position else "")
 
     @property
     def is_filled(self) -> bool:

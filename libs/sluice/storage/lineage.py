@@ -1,0 +1,76 @@
+"""Whether a table is still the one that was read: not its number alone makes a version.
+
+A table that is put back from a backup and written again gives the numbers after the backup to other
+commits, and who has read the first ones would pass the others by. So a pin names the attempt that
+made its version, too; what the log does not tell any more is no answer. Pins of before that was
+noted are compared by number alone. Cost: of an input that went on, one commit of the log.
+"""
+
+from dataclasses import replace
+
+from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned
+from sluice.storage.log import Log
+from sluice.storage.position import Head, Pin, Position
+
+
+def position_at(uri: str, version: int) -> Position | None:
+    """The position that holds at a version: its own, or that of the last commit that has one.
+
+    None where the log was cleaned.
+    """
+    log = Log(uri)
+    for number in range(version, -1, -1):
+        try:
+            position = Position.from_json(log.metadata(number))
+        except FileNotFoundError:
+            return None
+        if position and not position.is_overtaken(number):
+            return position
+    return None
+
+
+def as_of(at: Head, version: int) -> Head:
+    """The head as it was at an earlier version."""
+    if version == at.version:
+        return at
+    changed = min(at.data_version, version)
+    return replace(at, version=version, data_version=changed, position=position_at(at.uri, version))
+
+
+def is_still(at: Head, pin: Pin) -> bool:
+    """Whether the commit that was read is surely the one that has its number now."""
+    return not pin.attempt or as_of(at, pin.version).pin.attempt == pin.attempt
+
+
+def check_input(reader: str, name: str, at: Head, pin: Pin | None) -> None:
+    """Raise HistoryLost unless what `reader` has read of the table `name` is still its past.
+
+    `reader` is the table to rebuild otherwise.
+    """
+    if pin is None:
+        return
+    hint = f"run `sluice rebuild {reader}`: it recomputes and commits what differs"
+    if pin.table != at.table:
+        raise InputReplaced(
+            f"{reader} was built from {name} as table {pin.table}, "
+            f"but that has been replaced by another table ({at.table})",
+            hint=hint,
+        )
+    if pin.version > at.version:
+        raise InputBehind(
+            f"{reader} reflects version {pin.version} of {name}, which is now only at {at.version}",
+            hint=hint,
+        )
+    if is_still(at, pin):
+        return
+    if as_of(at, pin.version).position is None:
+        raise LogCleaned(
+            f"{reader} reflects version {pin.version} of {name}, whose log does not tell any more "
+            "whether that is the commit that was read",
+            hint=f"{hint}; keep logs longer than the slowest consumer's lag",
+        )
+    raise InputRewritten(
+        f"{reader} reflects version {pin.version} of {name}, which is another commit now: "
+        "an older state was put back, as from a backup, and written again",
+        hint=hint,
+    )
