@@ -79,7 +79,8 @@ class TablePage:
     """Everything that a table's own page shows."""
 
     facts: TableFacts
-    commits: tuple[Commit, ...]
+    made_from: tuple[Table, ...]
+    commits: tuple[Commit, ...] = ()
     leaders: tuple[Leaders, ...] = ()
     windows: tuple[Row, ...] = ()
     trouble: str = ""
@@ -99,13 +100,14 @@ def pipeline(project: Project, declared: Declared) -> Pipeline:
 def table(project: Project, found: Table) -> TablePage:
     """Where a table stands now, and its newest rows."""
     (facts,) = _facts(project, [found])
+    inputs = tuple(project.graph.tables[name] for name in found.inputs)
     if facts.status.version is None:
-        return TablePage(facts, ())
+        return TablePage(facts, inputs)
     commits = tuple(islice(back_from(layout(project).uri(found.id), facts.status.version), COMMITS))
     try:
-        return TablePage(facts, commits, *_rows(Lake(project), found))
+        return TablePage(facts, inputs, commits, *_rows(Lake(project), found))
     except SluiceError as error:
-        return TablePage(facts, commits, trouble=str(error))
+        return TablePage(facts, inputs, commits, trouble=str(error))
 
 
 def _rows(lake: Lake, found: Table) -> tuple[tuple[Leaders, ...], tuple[Row, ...]]:
