@@ -29,6 +29,7 @@ from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Project
 from sluice.specs.sound import load_sound
 from sluice.specs.table import Table
+from sluice.storage.failpoint import passing
 
 Report = BatchReport | Upkeep | Swept | Verdict
 
@@ -94,6 +95,8 @@ def run_job(step: Step, argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     _hear()
     told = _done(step, arguments)
+    for name in arguments.names:
+        passing("reporting", name)
     line = json.dumps(told, default=str)
     if arguments.report:
         Path(arguments.report).write_text(line, "utf-8")

@@ -29,6 +29,7 @@ from sluice.orchestration.launch import launch_settings
 from sluice.orchestration.outcome import Outcome, Report, check, sentence
 from sluice.orchestration.projects import project
 from sluice.orchestration.request import asked
+from sluice.storage.failpoint import passing
 
 Context = Mapping[str, Any]
 CONNECTION = "sluice_spark"
@@ -63,6 +64,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
                 self.log.warning(warning)
         self._record(outcome, context)
         self._hand_on_versions(context, outcome.reports)
+        passing("succeeding", self.work.id)
         return list(outcome.reports)
 
     @abstractmethod
