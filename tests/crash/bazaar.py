@@ -2,17 +2,19 @@
 
 Sources with and without a key, a dimension with both kinds of lookup, cogroups that add, that keep
 extremes and that count days for a while, a top-k, a diamond, a window store. A history lands files:
-new days, corrected ones, late rows, rows for the quarantine, another price list; and it says
-which intervals are run over it, some again, some out of order, some several at once.
+new days, corrected ones, late rows, rows for the quarantine, another price list; it says which
+intervals are run over it, some again, some out of order, some several at once; and it declares
+views otherwise, which are then rebuilt.
 """
 
 import json
 import random
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from string import Template
 from typing import Any, Literal
 
 from deltalake import DeltaTable
@@ -59,26 +61,26 @@ views:
     kind: lookup
     from: orders
     refresh: true
-    join: [{dimension: items, on: "item = items.item"}]
+    join: [{dimension: items, on: "item = items.item", type: $join}]
     select: {id: id, shop: shop, at: at, value: quantity * items.price}
   totals:
     kind: cogroup
     key: [shop, item]
     streams:
-      sales: {from: sales, aggregates: {total: sum(amount), lines: count(*)}}
+      sales: {from: sales, aggregates: {total: sum(amount), lines: count(*)$most}}
       orders: {from: orders, aggregates: {ordered: sum(quantity), last: max(at)}}
-  best: {kind: topk, from: totals, partition_by: [shop], order_by: [total desc], limit: 2}
+  best: {kind: topk, from: totals, partition_by: [shop], order_by: [total desc], limit: $limit}
   peaks:
     kind: cogroup
     key: [shop]
     streams:
-      all: {from: totals, aggregates: {items: count(*), least: min(total)}}
+      all: {from: totals, aggregates: {items: count(*), least: $extreme(total)}}
       best: {from: best, aggregates: {shown: sum(total)}}
   days:
     kind: cogroup
     key: [shop]
     window: {type: tumbling, time: at, size: 1 day}
-    retention: 4 days
+    retention: $keep days
     streams: {orders: {from: orders, aggregates: {ordered: sum(quantity)}}}
   recent:
     kind: window_store
@@ -106,16 +108,47 @@ PLACES = (
     *("withdrawn:sales__intervals", "withdrawn:orders__intervals", "recorded:items__intervals"),
 )
 DAYS = 8
-What = Literal["run", "maintain"]
+What = Literal["run", "maintain", "redefine", "verify"]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What the views are declared as, as far as that changes. `most`: an aggregate of `totals`."""
+
+    join: Literal["inner", "left"] = "inner"
+    most: bool = False
+    limit: int = 2
+    extreme: Literal["min", "max"] = "min"
+    keep: int = 4
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's file."""
+        told = {**vars(self), "most": ", most: max(amount)" if self.most else ""}
+        return Template(PIPELINE).substitute(told)
+
+
+CHANGES: dict[str, tuple[str, tuple[Any, Any]]] = {  # view -> what of it, and its values
+    "fresh": ("join", ("inner", "left")),
+    "totals": ("most", (False, True)),
+    "best": ("limit", (2, 3)),
+    "peaks": ("extreme", ("min", "max")),
+    "days": ("keep", (4, 2)),
+}
 
 
 @dataclass(frozen=True)
 class Step:
-    """Files that land (path below the landing folder -> rows), and what is run then."""
+    """Files that land (path below the landing folder -> rows), and what is run then.
+
+    Of a redefinition: what is declared then, and the views to rebuild before the run.
+    """
 
     files: dict[str, list[dict[str, Any]]]
     intervals: tuple[Interval, ...]
     what: What = "run"
+    definition: Definition | None = None
+    views: tuple[str, ...] = ()
 
 
 @dataclass
@@ -125,11 +158,15 @@ class Bazaar:
     folder: Path
 
     @classmethod
-    def create(cls, folder: Path, commit: str) -> "Bazaar":
+    def create(cls, folder: Path, commit: str, definition: Definition | None = None) -> "Bazaar":
         (folder / "config" / "pipelines").mkdir(parents=True)
-        (folder / "config" / "pipelines" / "shop.yaml").write_text(PIPELINE)
         (folder / "config" / "sluice.yaml").write_text(SETTINGS.format(commit=commit))
-        return cls(folder)
+        bazaar = cls(folder)
+        bazaar.declare(definition or Definition())
+        return bazaar
+
+    def declare(self, definition: Definition) -> None:
+        (self.config / "pipelines" / "shop.yaml").write_text(definition.pipeline)
 
     @property
     def config(self) -> Path:
@@ -140,7 +177,9 @@ class Bazaar:
         return load(self.config)
 
     def land(self, step: Step) -> None:
-        """Each file in place of the one that was there; no rows: no file."""
+        """Each file in place of the one that was there; no rows: no file. So with definitions."""
+        if step.definition:
+            self.declare(step.definition)
         for name, rows in step.files.items():
             path = self.folder / "landing" / name / "rows.json"
             shutil.rmtree(path.parent, ignore_errors=True)
@@ -182,6 +221,7 @@ class History:
 
     seed: str
     landed: list[int] = field(default_factory=list)
+    definition: Definition = Definition()
 
     def steps(self) -> Iterator[Step]:
         chance = random.Random(self.seed)
@@ -190,7 +230,7 @@ class History:
             yield self._step(chance)
 
     def _step(self, chance: random.Random) -> Step:
-        match chance.choices(("new", "correct", "several", "again", "prices", "maintain"), WEIGHTS):
+        match chance.choices(KINDS, WEIGHTS):
             case ["new"]:
                 numbers = [chance.randint(1, DAYS)]
             case ["correct"]:
@@ -202,6 +242,8 @@ class History:
                 return Step({}, tuple(day(n) for n in dict.fromkeys(self.landed)))
             case ["maintain"]:
                 return Step({}, (), "maintain")
+            case ["redefine"]:
+                return self._redefined(chance)
             case _:
                 return Step(self._prices(chance), (day(chance.choice(self.landed)),))
         prices = self._prices(chance) if chance.random() < 0.2 else {}
@@ -215,12 +257,23 @@ class History:
             files[f"orders/2024-01-{number:02}"] = [order(chance, number) for _ in some(chance)]
         return files
 
+    def _redefined(self, chance: random.Random) -> Step:
+        """One view or two, and a day again for the views over them to follow."""
+        chosen = chance.sample(list(CHANGES), chance.choice([1, 1, 2]))
+        views = tuple(view for view in CHANGES if view in chosen)  # inputs first
+        for view in views:
+            what, values = CHANGES[view]
+            now = getattr(self.definition, what)
+            self.definition = replace(self.definition, **{what: values[now == values[0]]})
+        return Step({}, (day(chance.choice(self.landed)),), "redefine", self.definition, views)
+
     def _prices(self, chance: random.Random) -> dict[str, list[Any]]:
         known = [item for item in ITEMS if chance.random() < 0.8] or ITEMS
         return {"items": [{"item": i, "price": str(chance.randint(1, 9))} for i in known]}
 
 
-WEIGHTS = (5, 5, 3, 1, 2, 1)
+KINDS = ("new", "correct", "several", "again", "prices", "maintain", "redefine")
+WEIGHTS = (5, 5, 3, 1, 2, 1, 2)
 SHOPS, ITEMS = ["a", "b", "c"], ["tea", "oil", "jam", "nut", "fig"]
 
 

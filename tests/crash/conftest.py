@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ class Worker:
         environment = {
             **os.environ,
             "JDK_JAVA_OPTIONS": LEAN,
+            "AIRFLOW_HOME": str(folder / "airflow"),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)]),
         }
         with (folder / "stderr").open("w") as log:
@@ -57,13 +58,19 @@ class Worker:
         return cls(process)
 
     def tell(
-        self, shop: Shop | Bazaar, *intervals: Interval, failpoint: str = "", what: str = "run"
+        self,
+        shop: Shop | Bazaar,
+        *intervals: Interval,
+        failpoint: str = "",
+        what: str = "run",
+        views: Sequence[str] = (),
     ) -> None:
         told = {
             "config": str(shop.config),
             "intervals": [(i.start.isoformat(), i.end.isoformat()) for i in intervals],
             "failpoint": failpoint,
             "what": what,
+            "views": views,
         }
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(told) + "\n")

@@ -5,13 +5,13 @@ run that joined it: what it holds depends on the runs, and `verify` compares tha
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from tests.crash.bazaar import Step
+from tests.crash.bazaar import Definition, Step
 
 from sluice.specs.interval import Interval
 
@@ -28,6 +28,8 @@ COLUMNS = {
     "recent": ("shop", "window_start", "id", "quantity"),
 }
 DAY = timedelta(days=1)
+Extreme = Callable[..., Any]
+EXTREMES: dict[str, Extreme] = {"min": min, "max": max}
 
 
 @dataclass
@@ -38,10 +40,12 @@ class Model:
     sales: dict[datetime, list[Row]] = field(default_factory=dict)
     orders: dict[datetime, list[Row]] = field(default_factory=dict)
     prices: dict[str, Decimal] = field(default_factory=dict)
+    definition: Definition = field(default_factory=Definition)
 
     def take(self, step: Step) -> None:
         """The step's files land and its intervals are run."""
         self.files |= step.files
+        self.definition = step.definition or self.definition
         for interval in step.intervals:
             self.sales[interval.start] = self._read("sales", interval)
             self.orders[interval.start] = self._read("orders", interval)
@@ -52,8 +56,14 @@ class Model:
         rows = self.files.get(f"{source}/{interval.start:%Y-%m-%d}", [])
         return [{**row, "at": datetime.fromisoformat(row["at"])} for row in rows]
 
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The visible columns of each table."""
+        more = ("most",) if self.definition.most else ()
+        return COLUMNS | {"totals": (*COLUMNS["totals"], *more)}
+
     def tables(self) -> dict[str, Rows]:
-        """The visible columns of each table, counted."""
+        """The rows of each table, counted."""
         sales = [
             {**row, "amount": Decimal(row["amount"])}
             for rows in self.sales.values()
@@ -62,22 +72,25 @@ class Model:
         ]
         orders = latest(self.orders)
         totals = list(summed(sales, orders))
-        best = list(ranked(totals))
+        best = list(ranked(totals, self.definition.limit))
         found = {
             "sales": sales,
             "orders": orders,
-            "fresh": [
-                {"id": o["id"], "value": o["quantity"] * self.prices[o["item"]]}
-                for o in orders
-                if o["item"] in self.prices
-            ],
+            "fresh": list(self._priced(orders)),
             "totals": totals,
             "best": best,
-            "peaks": list(peaks(totals, best)),
-            "days": list(days(orders)),
+            "peaks": list(peaks(totals, best, EXTREMES[self.definition.extreme])),
+            "days": list(days(orders, self.definition.keep)),
             "recent": list(recent(orders)),
         }
-        return {name: counted(rows, COLUMNS[name]) for name, rows in found.items()}
+        return {name: counted(rows, self.columns[name]) for name, rows in found.items()}
+
+    def _priced(self, orders: list[Row]) -> Iterable[Row]:
+        for order in orders:
+            price = self.prices.get(order["item"])
+            if price is not None or self.definition.join == "left":
+                value = None if price is None else order["quantity"] * price
+                yield {"id": order["id"], "value": value}
 
 
 def counted(rows: Iterable[Row], columns: Iterable[str]) -> Rows:
@@ -106,37 +119,38 @@ def summed(sales: list[Row], orders: list[Row]) -> Iterable[Row]:
             "item": item,
             "total": sum(sold) if sold else None,
             "lines": len(sold),
+            "most": max(sold, default=None),
             "ordered": sum(r["quantity"] for r in ordered) if ordered else None,
             "last": max((r["at"] for r in ordered), default=None),
         }
 
 
-def ranked(totals: list[Row]) -> Iterable[Row]:
-    """The two greatest of each shop; nulls come last, ties go by item."""
+def ranked(totals: list[Row], limit: int) -> Iterable[Row]:
+    """The greatest of each shop; nulls come last, ties go by item."""
     for shop in {row["shop"] for row in totals}:
         mine = [row for row in totals if row["shop"] == shop]
         mine.sort(key=lambda r: (r["total"] is None, -(r["total"] or 0), r["item"]))
-        yield from ({**row, "rank": nth} for nth, row in enumerate(mine[:2], 1))
+        yield from ({**row, "rank": nth} for nth, row in enumerate(mine[:limit], 1))
 
 
-def peaks(totals: list[Row], best: list[Row]) -> Iterable[Row]:
+def peaks(totals: list[Row], best: list[Row], extreme: Extreme) -> Iterable[Row]:
     for shop in {row["shop"] for row in totals}:
         mine = [row["total"] for row in totals if row["shop"] == shop]
         shown = [r["total"] for r in best if r["shop"] == shop and r["total"] is not None]
-        least = min((total for total in mine if total is not None), default=None)
+        least = extreme((total for total in mine if total is not None), default=None)
         known = sum(shown) if shown else None
         yield {"shop": shop, "items": len(mine), "least": least, "shown": known}
 
 
-def days(orders: list[Row]) -> Iterable[Row]:
-    """Sums of windows that end less than four days before the newest order."""
+def days(orders: list[Row], keep: int) -> Iterable[Row]:
+    """Sums of windows that end less than so many days before the newest order."""
     horizon = max((row["at"] for row in orders), default=None)
     sums: dict[tuple[str, datetime], int] = defaultdict(int)
     for row in orders:
         start = row["at"].astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         sums[row["shop"], start] += row["quantity"]
     for (shop, start), ordered in sums.items():
-        if horizon and start + DAY + 4 * DAY > horizon:
+        if horizon and start + DAY + keep * DAY > horizon:
             yield {"shop": shop, "window_start": start, "ordered": ordered}
 
 

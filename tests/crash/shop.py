@@ -12,6 +12,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from tests.support.lake import counted, frozen
 
+from sluice.runtime.batch import Run
+from sluice.runtime.ingest import ingest
 from sluice.runtime.invariants import faults
 from sluice.runtime.run import run
 from sluice.runtime.session import Spark
@@ -108,6 +110,12 @@ class Shop:
             on_step=lambda report: said.append(f"{report.table} {report.outcome}"),
         )
         return said
+
+    def ingest(self, interval: Interval) -> None:
+        """Only the source is brought up to date."""
+        project = self.project
+        sales = project.graph.table("sales")
+        ingest(Spark(project.spark), project, sales, interval, Run("test"))
 
     def rows(self, name: str) -> Counter[Any]:
         table = DeltaTable(self.uri(name)).to_pyarrow_table().to_pylist()

@@ -21,14 +21,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tests.crash.bazaar import BIRTHS, PLACES, Bazaar, History, Step
 from tests.crash.conftest import Pool, Worker
-from tests.crash.model import COLUMNS, DAY, Model, counted
+from tests.crash.model import DAY, Model, counted
 
 from sluice.specs.interval import Interval
 
@@ -113,14 +113,14 @@ class Soak:
             if found:
                 self._keep(at, {"history": seed, "step": nth, "commit": commit, "found": found})
                 return
-        if found := self._ended(lake, Bazaar.create(at / "calm", commit), model):
+        if found := self._ended(lake, Bazaar.create(at / "calm", commit, model.definition), model):
             self._keep(at, {"history": seed, "step": "end", "commit": commit, "found": found})
         self.write()
         shutil.rmtree(at, ignore_errors=True)
 
     def _ended(self, lake: Bazaar, calm: Bazaar, model: Model) -> list[str]:
         """Where the lake is not what its queries give, or not as one undisturbed run makes it."""
-        if said := self._done(lake, what="verify"):
+        if said := self._done(lake, Step({}, (), "verify")):
             return [said]
         shutil.copytree(lake.folder / "landing", calm.folder / "landing")
         days = tuple(Interval(start, start + DAY) for start in sorted(model.sales))
@@ -154,7 +154,7 @@ class Soak:
     ) -> list[str]:
         victim = self.pool.take()
         armed = f"{place}!STOP" if kind == "stopped" else place
-        victim.tell(lake, *step.intervals, failpoint=armed, what=step.what)
+        victim.tell(lake, *step.intervals, failpoint=armed, what=step.what, views=step.views)
         if kind == "at any time":
             time.sleep(chance.uniform(0, 8))
             self._count(kind)
@@ -188,21 +188,20 @@ class Soak:
             return [said]
         self.record.recovery_seconds.append(round(time.monotonic() - began, 2))
         found, before = lake.faults(), lake.versions()
-        if not found and step.what == "run":
-            said, now = self._done(lake, step), lake.versions()
+        if not found and step.what != "maintain":
+            said, now = self._done(lake, replace(step, what="run")), lake.versions()
             found += [said] if said else []
             found += [f"{n}: a rerun added a version" for n in now if now[n] != before.get(n)]
         return found
 
-    def _done(self, lake: Bazaar, step: Step | None = None, what: str = "run") -> str:
+    def _done(self, lake: Bazaar, step: Step) -> str:
         """Run the step by the process that lives on; what went wrong, if anything did."""
-        what, intervals = (step.what, step.intervals) if step else (what, ())
-        self.steady.tell(lake, *intervals, what=what)
+        self.steady.tell(lake, *step.intervals, what=step.what, views=step.views)
         answer = self._answer(self.steady)
         if answer is None:
             self.steady = self.pool.take()
-            return f"the undisturbed {what} died"
-        if what == "verify":
+            return f"the undisturbed {step.what} died"
+        if step.what == "verify":
             return "; ".join(answer.get("outcomes", [])) or answer.get("error", "")
         return "" if "outcomes" in answer else f"{answer['error']}: {answer['message']}"
 
@@ -233,7 +232,8 @@ def unlike(model: Model, lake: Bazaar) -> list[str]:
     """Where a table is not what plain Python makes of the files."""
     found = []
     for name, wanted in model.tables().items():
-        rows = counted(lake.rows(name, COLUMNS[name]), COLUMNS[name])
+        columns = model.columns[name]
+        rows = counted(lake.rows(name, columns), columns)
         if rows != wanted:
             found.append(f"{name} is not the model's: {rows - wanted} in place of {wanted - rows}")
     return found

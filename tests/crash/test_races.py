@@ -9,10 +9,6 @@ from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day
 
 from sluice.errors import SluiceError
-from sluice.runtime.batch import Run
-from sluice.runtime.ingest import ingest
-from sluice.runtime.session import Spark
-from sluice.specs.interval import Interval
 from sluice.storage.intervals import deliveries
 
 
@@ -73,22 +69,15 @@ def test_overlapping_intervals_at_once_leave_one_of_them(
     shop.land(2, ("d", "fig", "4.00"))
     worker = pool.take(another=False)
     worker.tell(shop, day(1, days=2), what="ingest")
-    attempt(lambda: ingested(shop, day(1)))
+    attempt(lambda: shop.ingest(day(1)))
     assert worker.answer() is not None
     shop.check()
     noted = {d.interval: d.rows_accepted for d in deliveries(shop.uri("sales__intervals"))}
     found = rows_by_start(shop)
     assert {interval.start: n for interval, n in noted.items() if n} == found
-    ingested(shop, day(1, days=2))
+    shop.ingest(day(1, days=2))
     assert [d.interval for d in deliveries(shop.uri("sales__intervals"))] == [day(1, days=2)]
     pool.give_back(worker)
-
-
-def ingested(shop: Shop, interval: Interval) -> list[str]:
-    project = shop.project
-    table = project.graph.table("sales")
-    reports = ingest(Spark(project.spark), project, table, interval, Run("test"))
-    return [report.outcome for report in reports]
 
 
 def rows_by_start(shop: Shop) -> dict[Any, int]:

@@ -6,14 +6,21 @@ out, behind a mark that nothing else prints.
 
 import json
 import os
+import runpy
+import shutil
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tests.support.tasks import context
+
+from sluice.cli.job import Step, run_job
+from sluice.orchestration.graph import Task, TaskKind
 from sluice.runtime.batch import Run
 from sluice.runtime.ingest import ingest
 from sluice.runtime.maintain import maintain
+from sluice.runtime.rebuild import rebuild
 from sluice.runtime.report import BatchReport
 from sluice.runtime.run import run
 from sluice.runtime.session import Spark
@@ -24,7 +31,12 @@ from sluice.specs.settings import SparkSettings
 from sluice.storage import failpoint
 from sluice.storage.failpoint import VARIABLE
 
+if TYPE_CHECKING:
+    from sluice.orchestration.tasks import ScriptJob
+
 MARK = "@sluice@ "
+JOBS = Path(__file__).resolve().parents[2] / "jobs"
+VIEWS = ("shop.totals", "shop.best")
 
 
 def answer(**what: Any) -> None:
@@ -44,6 +56,15 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
             reports += ingest(spark, project, sales, intervals[0], Run("worker"))
         case "maintain":
             return [f"{u.table} {u.done}" for u in maintain(spark, project, tables)]
+        case "job":
+            return [f"exit {run_job(step_of('advance'), [*VIEWS, '--config', told['config']])}"]
+        case "task":
+            task(Path(told["config"])).execute(context(intervals[0]))
+            return ["success"]
+        case "redefine":
+            for view in map(project.graph.table, told["views"]):
+                reports += rebuild(spark, project, view, Run("worker"))
+            run(spark, project, project.pipelines["shop"], intervals, on_step=reports.append)
         case "verify":
             built = (t for t in tables if t.is_stored)
             verdicts = [v for table in built for v in verify(spark, project, table)]
@@ -51,6 +72,21 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
         case _:
             run(spark, project, project.pipelines["shop"], intervals, on_step=reports.append)
     return [f"{report.table} {report.outcome}" for report in reports]
+
+
+def step_of(job: str) -> Step:
+    """What that job does to a table."""
+    step: Step = runpy.run_path(str(JOBS / f"{job}.py"))["step"]
+    return step
+
+
+def task(config: Path) -> "ScriptJob":
+    """Airflow's, that brings the views up to their inputs by a job in its own process."""
+    from sluice.orchestration.tasks import ScriptJob
+
+    shutil.copytree(JOBS, config.parent / "jobs", dirs_exist_ok=True)
+    work = Task("advance.best", TaskKind.ADVANCE, "shop", VIEWS)
+    return ScriptJob(task_id="advance.best", work=work, config=config)
 
 
 def main(folder: str) -> None:

@@ -3,11 +3,10 @@
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from tests.support.tasks import context
 
 from sluice.orchestration.assets import asset
 from sluice.orchestration.graph import Task, TaskKind
@@ -27,13 +26,6 @@ FROM_OUTSIDE = ("shop.sales", "shop.items", "shop.makers")
 pytestmark = pytest.mark.slow
 
 
-class Events(dict[Any, SimpleNamespace]):
-    """What a task adds to the events of its outlets."""
-
-    def __missing__(self, outlet: Any) -> SimpleNamespace:
-        return self.setdefault(outlet, SimpleNamespace(extra={}))
-
-
 @pytest.fixture
 def config(configured: Configured, tmp_path: Path) -> Path:
     for name, rows in LANDED.items():
@@ -47,14 +39,6 @@ def config(configured: Configured, tmp_path: Path) -> Path:
 def task_of(config: Path) -> SubmittedJob:
     work = Task("ingest", TaskKind.INGEST, "shop", FROM_OUTSIDE)
     return SubmittedJob(task_id="ingest", work=work, config=config, master="local[2]")
-
-
-def context(day: Interval) -> dict[str, Any]:
-    """What Airflow hands to a task, as far as it is looked at."""
-    bounds = {"data_interval_start": day.start, "data_interval_end": day.end}
-    run = SimpleNamespace(**bounds, start_date=day.end)
-    ti = SimpleNamespace(xcom_pull=lambda **_: [], xcom_push=lambda *_: None)
-    return {"run_id": "r1", "dag_run": run, "ti": ti, "outlet_events": Events()}
 
 
 def test_an_application_does_the_work_and_hands_back_what_it_did(config: Path) -> None:

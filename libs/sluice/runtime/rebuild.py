@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
-from sluice.errors import UsageError
+from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.operators.retention import Horizon
 from sluice.runtime.batch import Run, next_position
 from sluice.runtime.computation import Computation
@@ -18,7 +18,7 @@ from sluice.runtime.evolution import grown
 from sluice.runtime.extension import Extension, extension_of
 from sluice.runtime.horizon import horizon_of
 from sluice.runtime.nodes import Node, nodes_of
-from sluice.runtime.plan import BatchPlan, Strategy, plan_rebuild
+from sluice.runtime.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
 from sluice.runtime.reload import reload
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.reread import can_be_recomputed, reread
@@ -114,9 +114,22 @@ def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) ->
             continue
         if before.position.definition != node.definition or ended & before.position.inputs.keys():
             return False
+        if _has_lost_history(project, node):
+            return False
         if ended & before.position.references.keys() and not _has_same_types(spark, project, node):
             return False
     return True
+
+
+def _has_lost_history(project: Project, node: Node) -> bool:
+    """Whether what is next can't be read: an earlier rebuild ended before it came to this view."""
+    try:
+        plan_batch(node, layout(project), project.graph)
+    except ForeignCommit:
+        return False  # in a table beside, or in the view: for somebody to look at
+    except HistoryLost:
+        return True
+    return False
 
 
 def _has_same_types(spark: Spark, project: Project, node: Node) -> bool:

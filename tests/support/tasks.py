@@ -1,0 +1,21 @@
+"""What Airflow hands to a task that it runs."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from sluice.specs.interval import Interval
+
+
+class Events(dict[Any, SimpleNamespace]):
+    """What a task adds to the events of its outlets."""
+
+    def __missing__(self, outlet: Any) -> SimpleNamespace:
+        return self.setdefault(outlet, SimpleNamespace(extra={}))
+
+
+def context(day: Interval) -> dict[str, Any]:
+    """As far as it is looked at."""
+    bounds = {"data_interval_start": day.start, "data_interval_end": day.end}
+    run = SimpleNamespace(**bounds, start_date=day.end)
+    ti = SimpleNamespace(xcom_pull=lambda **_: [], xcom_push=lambda *_: None)
+    return {"run_id": "r1", "dag_run": run, "ti": ti, "outlet_events": Events()}
