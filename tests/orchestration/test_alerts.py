@@ -1,14 +1,19 @@
 """What the person on call is told."""
 
+import shlex
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
+from sluice.cli.main import main
 from sluice.orchestration.alerts import of_delay, of_failure
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.outcome import JobFailed, JobRefused, Outcome
+from sluice.orchestration.tasks import SubmittedJob
 from sluice.specs.interval import parse_time
 
 HALF = Task("advance", TaskKind.ADVANCE, "shop", ("shop.sums", "shop.best"))
@@ -40,6 +45,37 @@ def test_a_source_is_delivered_again_with_what_follows_it() -> None:
     alert = of_failure(context(SALES, JobFailed(Outcome(error="no route to the store"))))
     command = "sluice run shop --start 2024-01-01T00:00:00+00:00 --end 2024-01-02T00:00:00+00:00"
     assert alert.next == f"clear the task with what follows it, or run `{command}`"
+
+
+def test_a_run_for_other_days_names_these_and_that_its_answers_stay() -> None:
+    answers = {"start": "2024-03-05", "end": "2024-03-07"}
+    alert = of_failure({**context(SALES, JobRefused(Outcome(error="no"))), "params": answers})
+    assert alert.next == (
+        "clear the task with what follows it, or trigger another run with other bounds, or run "
+        "`sluice run shop --start 2024-03-05T00:00:00+00:00 --end 2024-03-07T00:00:00+00:00`"
+    )
+
+
+def test_half_a_time_span_is_told_with_what_mends_it() -> None:
+    given = {**context(SALES, None), "params": {"start": "2024-03-05"}}
+    with pytest.raises(JobRefused) as refused:
+        SubmittedJob(task_id="ingest", work=SALES, config=Path(), master="local").execute(given)
+    alert = of_failure({**given, "exception": refused.value})
+    assert alert.why == "a run takes both start and end, or neither"
+    assert alert.next == (
+        "give the other one; then clear the task with what follows it, "
+        "or trigger another run with other bounds"
+    )
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TaskKind if kind is not TaskKind.QUALITY])
+def test_the_command_of_an_alert_is_one_that_there_is(kind: TaskKind) -> None:
+    tables = HALF.tables if kind is not TaskKind.LOAD else HALF.tables[:1]
+    alert = of_failure(context(Task("t", kind, "shop", tables), None))
+    words = shlex.split(alert.next.partition("`")[2].rstrip("`"))[1:]
+    command = main.get_command(click.Context(main), words[0])
+    assert command is not None
+    command.make_context(words[0], words[1:])
 
 
 @pytest.mark.parametrize("error", [AirflowException("exited with -9"), None])

@@ -45,22 +45,22 @@ def replay(source: str, start: str | None, end: str | None, format_: Format, con
 
 
 @click.command()
-@click.argument("table", required=False)
+@click.argument("tables", nargs=-1)
 @format_option
 @config_option
-def sweep(table: str | None, format_: Format, config: str) -> None:
-    """Look at what is expected of the whole of TABLE, or of every table (`over: table`).
+def sweep(tables: tuple[str, ...], format_: Format, config: str) -> None:
+    """Look at what is expected of TABLES as a whole, or of all (`over: table`).
 
     Results are kept for the report; what is not met is told, and changes nothing.
     """
     project = load(config)
-    chosen = [project.graph.table(table)] if table else project.graph.tables.values()
-    tables = [t for t in chosen if whole_table(t)]
+    chosen = [project.graph.table(t) for t in tables] or project.graph.tables.values()
+    judged = [t for t in chosen if whole_table(t)]
 
     def work(spark: Spark) -> list[Swept]:
-        return [sweep_table(spark, project, t, "sweep") for t in tables]
+        return [sweep_table(spark, project, t, "sweep") for t in judged]
 
-    found = with_spark(project.spark, work) if tables else []
+    found = with_spark(project.spark, work) if judged else []
     if format_ is not Format.TABLE:
         write_rows([asdict(swept) for swept in found], [f.name for f in fields(Swept)], format_)
         return

@@ -80,13 +80,13 @@ def rebuild(table: str, format_: Format, config: str) -> None:
 
 
 @click.command()
-@click.argument("table", required=False)
+@click.argument("tables", nargs=-1)
 @format_option
 @config_option
-def maintain(table: str | None, format_: Format, config: str) -> None:
-    """Compact, seal, expire and vacuum TABLE (or every table). Changes no row that is visible."""
+def maintain(tables: tuple[str, ...], format_: Format, config: str) -> None:
+    """Compact, seal, expire and vacuum TABLES (or all). Changes no row that is visible."""
     project = load_project(config)
-    chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
+    chosen = [project.graph.table(t) for t in tables] or list(project.graph.tables.values())
     upkeep = with_spark(project.spark, lambda spark: maintain_tables(spark, project, chosen))
     done = [asdict(one) for one in upkeep]
     if done or format_ is not Format.TABLE:

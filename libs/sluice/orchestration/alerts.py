@@ -7,14 +7,17 @@ chat services show. A task tells of itself only when it has failed for good, not
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+from sluice.errors import SluiceError
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.outcome import Outcome
 from sluice.orchestration.projects import airflows_config, project
+from sluice.orchestration.request import BOUNDS, asked
 
 Context = Mapping[str, Any]
 PATIENCE = 10.0
@@ -93,15 +96,22 @@ def _webhook(config: Path, pipeline: str) -> str:
 
 
 def _next(task: Task, outcome: Outcome, tables: tuple[str, ...], context: Context) -> str:
-    command = _command(task, tables, context)
-    again = f"clear the task with what follows it, or run `{command}`"
+    answers, command = context.get("params") or {}, _command(task, tables, context)
+    ways = ["clear the task with what follows it"]
+    if any(answers.get(name) for name in BOUNDS):  # a run keeps its answers
+        ways.append("trigger another run with other bounds")
+    if command:
+        ways.append(f"run `{command}`")
+    again = ", or ".join(ways)
     return f"{outcome.hint}; then {again}" if outcome.hint else again
 
 
 def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
-    run = context["dag_run"]
-    if task.kind is TaskKind.INGEST and getattr(run, "data_interval_start", None):
-        bounds = (run.data_interval_start, run.data_interval_end)
-        start, end = (moment.isoformat() for moment in bounds)
-        return f"sluice run {task.pipeline} --start {start} --end {end}"
-    return f"sluice {task.kind.value} {' '.join(tables)}"
+    """What does the same from a shell; empty where no command does."""
+    if task.kind is not TaskKind.INGEST:
+        return f"sluice {task.kind.value} {' '.join(tables)}"
+    with suppress(SluiceError):
+        if span := asked(context).interval:
+            bounds = f"--start {span.start.isoformat()} --end {span.end.isoformat()}"
+            return f"sluice run {task.pipeline} {bounds}"
+    return ""

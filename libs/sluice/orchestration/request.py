@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 Context = Mapping[str, Any]
 MOMENT = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?$"
+BOUNDS = ("start", "end")
 TIME = {"type": ["null", "string"], "format": "date-time", "pattern": MOMENT}
 
 
 def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
     """The parameters of a pipeline with these tables."""
     names = sorted(table.partition(".")[2] for table in tables)
-    bounds = {"start": START, "end": END} if has_intervals else {}
+    bounds = dict(zip(BOUNDS, (START, END), strict=True)) if has_intervals else {}
     only = {
         "type": ["null", "array"],
         "items": {"type": "string", "enum": names},
@@ -60,7 +61,7 @@ def asked(context: Context) -> Run:
     names = answers.get("only") or ()
     return Run(
         context["run_id"],
-        _interval(run, answers.get("start"), answers.get("end")),
+        _interval(run, *map(answers.get, BOUNDS)),
         only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),
         full_refresh=bool(answers.get("full_refresh")),
     )

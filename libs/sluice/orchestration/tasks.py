@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from sluice.errors import SluiceError
 from sluice.orchestration.assets import asset, facts, has_changed
@@ -26,7 +26,7 @@ from sluice.orchestration.commands import Command, Run, job
 from sluice.orchestration.connections import export
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.launch import launch_settings
-from sluice.orchestration.outcome import Outcome, Report, check, sentence
+from sluice.orchestration.outcome import JobRefused, Outcome, Report, check, sentence
 from sluice.orchestration.projects import project
 from sluice.orchestration.request import asked
 from sluice.storage.failpoint import passing
@@ -176,4 +176,5 @@ def _asked(context: Context) -> Run:
     try:
         return asked(context)
     except SluiceError as error:
-        raise AirflowFailException(str(error)) from None
+        refused = Outcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
+        raise JobRefused(refused) from None
