@@ -1,5 +1,6 @@
 """The commands that bring tables up to date: what DAG tasks do, with Spark in this process."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -128,9 +129,10 @@ def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, confi
 def _steps(intervals: Sequence[Interval], tables: Iterable[Table]) -> int:
     """How many deliveries and batches of tables that people see a run makes."""
     stored = [t for t in tables if t.is_stored]
-    sources = sum(1 for t in stored if t.kind == "source")
+    kinds = Counter(t.kind for t in stored)
+    views = len(stored) - kinds["source"] - kinds["dimension"]
     rounds = rounds_of(intervals, stored)
-    return len(intervals) * sources + len(rounds) * (len(stored) - sources)
+    return len(intervals) * kinds["source"] + kinds["dimension"] + len(rounds) * views
 
 
 def _pipeline(project: Project, name: str) -> Pipeline:

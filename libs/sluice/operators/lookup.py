@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.operators.dimension import COLUMNS, CURRENT
 from sluice.operators.identity import carried
 from sluice.operators.operator import Operator, Rows, names, union, within
+from sluice.specs.dimension import Dimension
 from sluice.specs.expression import Expression
 from sluice.specs.graph import Table
 from sluice.specs.lookup import Join, Lookup
@@ -114,14 +116,20 @@ class LookupJoin(Operator):
             for i, (fact, c) in _on(join)
         ]
         struct = F.struct(*names(tuple(sorted(dimension.columns)))).alias(join.qualifier)
+        if self._has_history(join) and self.spec.as_of == "latest":
+            dimension = dimension.where(CURRENT)
         right = dimension.select(*[column for _, column, _ in on], struct)
         condition = F.lit(True)
         for fact, _, name in on:
             condition = condition & (fact == F.col(name))
-        if self.spec.as_of == "event_time" and "valid_from" in dimension.columns:
+        if self.spec.as_of == "event_time" and self._has_history(join):
             condition = condition & self._valid(join.qualifier)
         joined = rows.join(right, condition, join.type)
         return joined.drop(*[name for _, _, name in on])
+
+    def _has_history(self, join: Join) -> bool:
+        spec = self.dimension(join).spec
+        return isinstance(spec, Dimension) and spec.history
 
     def _valid(self, dimension: str) -> Column:
         time, row = F.col(f"`{self._time}`"), F.col(f"`{dimension}`")
@@ -159,7 +167,7 @@ class LookupJoin(Operator):
             if table.id != table_id:
                 continue
             used |= {column for _, column in join.on}
-            used |= {"valid_from", "valid_to"} & set(table.columns)
+            used |= {*COLUMNS} if self._has_history(join) else set()
             prefix = f"{join.qualifier}."
             used_here = {c.removeprefix(prefix) for c in self._used() if c.startswith(prefix)}
             qualified = {c if c in table.columns else c.split(".")[0] for c in used_here}

@@ -18,6 +18,7 @@ from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
 from sluice.storage.lake import exists, layout
+from sluice.storage.loaded import note
 from sluice.storage.position import head
 
 Reason = str | None
@@ -101,10 +102,11 @@ def _dimension(project: Project, table: Table, run: Run) -> Reason:  # noqa: ARG
     lake = layout(project)
     if spec.format not in FILES or not exists(lake.uri(table.id)):
         return None
-    files = _fingerprint(project.resolve(spec.path), table)
+    files = landing.list_files(project.resolve(spec.path))
+    noted = note(spec, files, definition_of_deliveries(table))
     known = intervals.deliveries(lake.uri(table.id, INTERVALS))
     intervals.check_kept(table.id, known, head(lake.uri(table.id)))
-    if any(d.files == files for d in known):
+    if any(d.files == noted for d in known):
         return f"{table.id} is loaded, and its files are the same"
     return None
 

@@ -24,19 +24,24 @@ FEW_ROWS, FEW_BYTES = 10_000, 64_000_000
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a batch is identified by in results and quarantine."""
+    """What a batch is identified by in results and quarantine.
+
+    `is_added`: it stands beside what the batches before it have set aside.
+    """
 
     run: str
     batch: int
     start: datetime | None
     end: datetime | None
+    is_added: bool = False
 
     @property
     def within(self) -> str:
         """Its rows in quarantine, as SQL."""
         start, end = (time or NO_INTERVAL for time in (self.start, self.end))
         last = f"< '{end.isoformat()}'" if self.end else f"<= '{end.isoformat()}'"
-        return f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval {last}"
+        own = f" AND batch = {self.batch}" if self.is_added else ""
+        return f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval {last}{own}"
 
 
 def set_aside(

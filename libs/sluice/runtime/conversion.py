@@ -1,7 +1,8 @@
 """Stored values as the declared types; a value that would be lost on the way is its row's reason.
 
-A cast that fails, a fraction that an integer can't hold, a time of no day and a year that is not of
-four digits are lost values. Rounding to a decimal's scale is not: that is what declaring one means.
+A cast that fails, a fraction that an integer or a decimal's places can't hold, a time of no day and
+a year that is not of four digits are lost values. FLOAT and DOUBLE are rounded to a decimal's
+places, and so are texts beyond FURTHER more of them: the noise of binary fractions is there.
 """
 
 import re
@@ -24,13 +25,16 @@ from pyspark.sql.types import (
 from sluice.quality.sql import as_json, text
 from sluice.quality.tally import FILE, RAW, REASON
 from sluice.runtime.retyped import NESTED, TIMES, check_types
+from sluice.specs.decimals import MOST, Decimal
 from sluice.specs.dimension import Dimension
 from sluice.specs.source import Source
+from sluice.specs.types import head
 
 Declared = Source | Dimension
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
 _FRACTIONS = (FloatType, DoubleType, DecimalType)
+FURTHER = 6  # decimal places that are looked at behind the declared ones
 SHOWN = 80  # characters of a value in a reason
 METADATA = (f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
 REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are not of its encoding
@@ -93,6 +97,22 @@ def _with_null_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     return rows.withColumn(REASON, F.expr(f"coalesce({', '.join([REASON, *nulls, 'NULL'])})"))
 
 
+def ddl_of_texts(spec: Declared) -> str:
+    """As `ddl`, for values that are written as text: decimals with FURTHER places, to be judged."""
+    return ", ".join(f"`{c.name}` {type_of_text(c.type)}" for c in spec.columns)
+
+
+def type_of_text(type_: str) -> str:
+    """The type in which a written value keeps what the declared one would round away."""
+    found = Decimal.of(type_) if head(type_) == "DECIMAL" else None
+    return str(_further(found)) if found else _spark_type(type_)
+
+
+def _further(type_: Decimal) -> Decimal:
+    more = min(FURTHER, MOST - type_.precision)
+    return Decimal(type_.precision + more, type_.scale + more)
+
+
 def _spark_type(type_: str) -> str:
     return re.sub(r"\b(VAR)?CHAR\(\d+\)", "STRING", type_)
 
@@ -146,7 +166,20 @@ class _Conversion:
             return f"{self.value} IS NULL OR {days} <> CAST(`{self.name}` AS TIMESTAMP)"
         if isinstance(self.stored, StringType) and isinstance(self.declared, TIMES):
             return f"{self.value} IS NULL OR NOT `{self.name}` RLIKE '^\\\\s*[0-9]{{4}}'"
-        return f"{self.value} IS NULL"
+        return f"{self.value} IS NULL{self._has_further_places()}"
+
+    def _has_further_places(self) -> str:
+        """Of a stored decimal all of its places count, of a text those that are looked at."""
+        declared = self.declared
+        if not isinstance(declared, DecimalType):
+            return ""
+        stored = _further(Decimal(declared.precision, declared.scale))
+        if isinstance(self.stored, DecimalType):
+            stored = Decimal(self.stored.precision, self.stored.scale)
+        is_exact = isinstance(self.stored, (StringType, DecimalType))
+        if not is_exact or stored.scale <= declared.scale:
+            return ""
+        return f" OR try_cast(`{self.name}` AS {stored}) % 1E-{declared.scale}BD <> 0"
 
     @property
     def says(self) -> str:
@@ -154,6 +187,8 @@ class _Conversion:
             return text(f"column {self.name} has bytes that are not of the encoding")
         value = "hex" if isinstance(self.stored, BinaryType) else "string"
         shown = f"left({value}(`{self.name}`), {SHOWN})"
+        if isinstance(self.stored, DecimalType) and self.stored.scale > 0:
+            shown = f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM string(`{self.name}`)))"
         before, after = text(f"column {self.name}: "), text(f" is no {self.written}")
         return f"concat({before}, {shown}, {after})"
 

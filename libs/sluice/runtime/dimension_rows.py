@@ -13,25 +13,60 @@ from sluice.operators import dimension as history
 from sluice.operators.operator import names
 from sluice.operators.order import last_first
 from sluice.operators.source import OP, POSITION
-from sluice.quality.tally import REASON
+from sluice.quality.tally import FILE, REASON
 from sluice.runtime.changes import operations, placed, unknown_word
 from sluice.runtime.reading import Reading
 from sluice.specs.dimension import Dimension
 from sluice.specs.table import Table
 
+ORIGIN = "_sluice_origin"  # the file that a row of a log is from
+
 
 def judged(reading: Reading, spec: Dimension) -> Reading:
-    """Rows that were read, with what the dimension itself has against them among the reasons."""
+    """Rows that were read, with what the dimension itself has against them among the reasons.
+
+    Those of a log have their ORIGIN.
+    """
     rows = placed(reading.rows, spec.key)
     if spec.delivery == "changes":
-        reason = unknown_word(spec.change) if spec.change else F.lit(None).cast("string")
+        rows = rows.withColumn(ORIGIN, F.col(FILE))
+        reasons = [unknown_word(spec.change)] if spec.change else []
     else:
-        reason = _repeated(spec)
-    return Reading(rows.withColumn(REASON, F.coalesce(REASON, reason)), reading.warnings)
+        reasons = [_repeated(spec)]
+    reasons = [F.col(REASON), *_without_beginning(spec), *reasons]
+    return Reading(rows.withColumn(REASON, F.coalesce(*reasons)), reading.warnings)
+
+
+def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
+    """The columns that come with its rows, all but those that a history adds."""
+    own = () if not spec.history else tuple(c for c in history.COLUMNS if c != spec.valid_from)
+    return tuple(c for c in table.columns if c not in own)
+
+
+def current(accepted: DataFrame, table: Table) -> DataFrame:
+    """The rows that stand by a whole snapshot, or by a whole log."""
+    spec = table.spec
+    assert isinstance(spec, Dimension)
+    if spec.delivery == "changes":
+        return standing(last(operations(accepted, spec.change), spec), table)
+    return accepted.select(*names(columns_of(table, spec)))
+
+
+def last(rows: DataFrame, spec: Dimension) -> DataFrame:
+    """The last of the rows of each key (of each of its versions, if they say since when)."""
+    by = Window.partitionBy(*names(spec.identity))
+    nth = F.row_number().over(by.orderBy(*last_first((*spec.sequence, ORIGIN, POSITION))))
+    return rows.withColumn("_last", nth).where(F.col("_last") == 1).drop("_last")
+
+
+def standing(rows: DataFrame, table: Table) -> DataFrame:
+    """Of last rows, those that are no deletes."""
+    assert isinstance(table.spec, Dimension)
+    return rows.where(F.col(OP) != "delete").select(*names(columns_of(table, table.spec)))
 
 
 def table_rows(
-    session: SparkSession, table: Table, accepted: DataFrame, old: DataFrame | None
+    session: SparkSession, table: Table, loaded: DataFrame, old: DataFrame | None
 ) -> DataFrame:
     """All rows that the table is to have; `old` are those that it has, if it keeps a history.
 
@@ -39,7 +74,6 @@ def table_rows(
     """
     spec = table.spec
     assert isinstance(spec, Dimension)
-    loaded = _current(accepted, table, spec)
     if not spec.history:
         return loaded
     if old is None:
@@ -52,26 +86,17 @@ def table_rows(
     return history.versions_by_load(old, loaded, spec.key, now)
 
 
-def _current(rows: DataFrame, table: Table, spec: Dimension) -> DataFrame:
-    own = () if not spec.history else tuple(c for c in history.COLUMNS if c != spec.valid_from)
-    declared = tuple(c for c in table.columns if c not in own)
-    if spec.delivery == "changes":
-        by = Window.partitionBy(*names(spec.key))
-        latest = F.row_number().over(by.orderBy(*last_first((*spec.sequence, POSITION))))
-        rows = operations(rows, spec.change).withColumn("_last", latest)
-        rows = rows.where((F.col("_last") == 1) & (F.col(OP) != "delete"))
-    return rows.select(*names(declared))
-
-
 def _repeated(spec: Dimension) -> Column:
     """A second row of a key, which would multiply the facts that are joined to it."""
+    reason = f"another row has the same key ({', '.join(spec.identity)})"
     if not spec.valid_from:
-        return F.when(F.col(POSITION) > 1, _same_key(spec.key))
-    key, since = (*spec.key, spec.valid_from), F.col(f"`{spec.valid_from}`")
-    by = Window.partitionBy(*names(key), F.isnull(REASON)).orderBy(POSITION)
+        return F.when(F.col(POSITION) > 1, reason)
+    by = Window.partitionBy(*names(spec.identity), F.isnull(REASON)).orderBy(POSITION)
+    return F.when(F.row_number().over(by) > 1, reason)
+
+
+def _without_beginning(spec: Dimension) -> list[Column]:
+    if not spec.valid_from:
+        return []
     unknown = f"column {spec.valid_from} is null: since when the row holds is not known"
-    return F.when(since.isNull(), unknown).when(F.row_number().over(by) > 1, _same_key(key))
-
-
-def _same_key(key: tuple[str, ...]) -> str:
-    return f"another row has the same key ({', '.join(key)})"
+    return [F.when(F.col(f"`{spec.valid_from}`").isNull(), unknown)]

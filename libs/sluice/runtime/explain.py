@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sluice.errors import UsageError
 from sluice.runtime.broadcast import broadcast_of
-from sluice.runtime.load import plan_load
+from sluice.runtime.dimension_source import due, find
 from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch
 from sluice.specs.dimension import Dimension
@@ -13,6 +14,7 @@ from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries
 from sluice.storage.lake import exists, layout
+from sluice.storage.position import head
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,20 @@ def _delivery(project: Project, table: Table) -> Iterator[Step]:
         written = internal(table.id, DELIVERIES) if is_kept else table.id
         yield Step(written, "ingest", f"{len(known)} delivered{last}")
     elif isinstance(table.spec, Dimension):
-        found = plan_load(project, table)
-        size = sum(f.size for f in found.files)
-        files = len(found.files)
-        if found.is_loaded:
-            yield Step(table.id, "nothing", "the files are those that were loaded")
-        else:
-            yield Step(table.id, "load", "files are new or changed", bytes=size, files=files)
+        yield _load(project, table)
+
+
+def _load(project: Project, table: Table) -> Step:
+    try:
+        found = find(project, table)
+    except UsageError as error:
+        return Step(table.id, "load", f"it would fail: {error.message}")
+    before = head(found.uri)
+    if before and found.is_loaded(before):
+        return Step(table.id, "nothing", "the files are those that were loaded")
+    wanted = due(found, before)
+    reason = "; ".join(wanted.warnings) or "files are new or changed"
+    return Step(table.id, "load", reason, bytes=wanted.bytes, files=len(wanted.files))
 
 
 def _step(project: Project, plan: BatchPlan) -> Step:

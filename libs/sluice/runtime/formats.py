@@ -14,7 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.errors import ConfigError, QualityStop
 from sluice.quality.sql import text
 from sluice.quality.tally import FILE, RAW, REASON
-from sluice.runtime.conversion import BLOCK, METADATA, ROW, SHOWN, Declared, converted, ddl
+from sluice.runtime.conversion import (
+    BLOCK,
+    METADATA,
+    ROW,
+    SHOWN,
+    Declared,
+    converted,
+    ddl_of_texts,
+    type_of_text,
+)
 from sluice.runtime.filehead import NANOS, VOID, FileHead
 from sluice.specs.types import head
 
@@ -39,7 +48,7 @@ def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataF
     if not heads:
         return
     reader = session.read.format("json").options(**{**JSON_DEFAULTS, **spec.options, **KEPT})
-    rows = reader.schema(f"{ddl(spec)}, {RAW} STRING").load(_uris(heads))
+    rows = reader.schema(f"{ddl_of_texts(spec)}, {RAW} STRING").load(_uris(heads))
     known = rows.selectExpr("*", *METADATA, f"{_as_texts(spec)} AS {TEXTS}")
     yield converted(known, spec, reason=_not_json(spec), is_text=True)
     if spec.options.get("multiLine", "false").lower() != "true":
@@ -86,7 +95,7 @@ def _csv(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFr
     if nested := [c.name for c in spec.columns if head(c.type) in NESTED]:
         raise ConfigError([f"{spec.name}: CSV holds no nested values: {', '.join(nested)}"])
     typed = {kind for option, kind in FORMATTED.items() if option in options}
-    types = {c.name: c.type for c in spec.columns if head(c.type) in typed}
+    types = {c.name: type_of_text(c.type) for c in spec.columns if head(c.type) in typed}
     for names, group in _grouped(heads, lambda h: h.names).items():
         columns = names or tuple(spec.types)
         schema = ", ".join(f"`{_quoted(n)}` {types.get(n, 'STRING')}" for n in columns)

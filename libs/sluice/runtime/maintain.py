@@ -17,8 +17,9 @@ from sluice.quality import facts
 from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.delivery import INTERVALS
 from sluice.runtime.guard import oldest_named
-from sluice.runtime.nodes import DELIVERIES, Node, internal, nodes_of
+from sluice.runtime.nodes import DELIVERIES, STATE, Node, internal, nodes_of
 from sluice.runtime.session import Spark
+from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.arrow import clean_rows
@@ -108,6 +109,8 @@ def kept_in(table: Table, project: Project) -> Iterator[Kept]:
         yield _kept(project, table_id, nodes.get(table_id), table.key)
     if table.kind == "source" and nodes:
         yield _kept(project, internal(table.id, DELIVERIES))
+    if isinstance(table.spec, Dimension) and table.spec.is_log:
+        yield _kept(project, internal(table.id, STATE), key=table.spec.identity)
 
 
 def _kept(

@@ -12,8 +12,10 @@ from pyspark.sql import functions as F
 from sluice.errors import HistoryLost
 from sluice.operators.dimension import COLUMNS, CURRENT
 from sluice.runtime.batch import Run
+from sluice.runtime.dimension_log import Loaded
 from sluice.runtime.dimension_rows import table_rows
-from sluice.runtime.load import load_as, plan_load
+from sluice.runtime.dimension_source import find
+from sluice.runtime.load import load_as
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
@@ -32,24 +34,24 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
 
     Raises HistoryLost where versions would be lost, UsageError if there are no files.
     """
-    found = plan_load(project, table)
+    found, anew = find(project, table), replace(run, full_refresh=True)
     swapped: list[Swapped] = []
 
     def put(
         session: SparkSession,
-        accepted: DataFrame,
+        loaded: Loaded,
         target: Target,
         position: Position,
         clock: Clock,
     ) -> Committed:
-        rows = table_rows(session, table, accepted, _history(session, table, target))
+        rows = table_rows(session, table, loaded.rows, _history(session, table, target))
         mine, whole = replace(position, kind=REBUILD), replace(target, keeps_position=True)
         swapped.append(swap(session, project.spark, whole, rows, mine, clock))
         return swapped[-1].done
 
     def work() -> BatchReport:
         with naming_faults(table.id):
-            return load_as(spark, project, found, run, head_as_found(found.uri), put)
+            return load_as(spark, project, found, anew, head_as_found(found.uri), put)
 
     return tried(work), swapped[-1].ends_feed
 

@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from sluice.errors import UsageError
 from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.batch import Run
+from sluice.runtime.dimension_source import WHOLE
 from sluice.runtime.ingest import INTERVALS, ingest
-from sluice.runtime.load import WHOLE, load
+from sluice.runtime.load import load
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import is_stream, replay_stream

@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.operators.dimension import resolve
+from sluice.operators.dimension import CURRENT, resolve
 from sluice.operators.operator import Operator, names
 from sluice.runtime.broadcast import broadcast_of
 from sluice.runtime.plan import BatchPlan
-from sluice.specs.dimension import DimensionView
+from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.project import Project
 from sluice.storage.lake import layout
 from sluice.storage.position import Pin
@@ -55,7 +55,15 @@ def dimension_at(
     if not isinstance(table.spec, DimensionView):
         return snapshot(session, layout(project).uri(table_id), pins[table_id].version)
     joined = {
-        join.dimension: dimension_at(session, project, input_id, pins)
+        join.dimension: _current_at(session, project, input_id, pins)
         for join, input_id in zip(table.spec.join, table.inputs, strict=True)
     }
     return resolve(table.spec, joined)
+
+
+def _current_at(
+    session: SparkSession, project: Project, table_id: str, pins: Mapping[str, Pin]
+) -> DataFrame:
+    """As `dimension_at`; of a history the rows that stand."""
+    rows, spec = dimension_at(session, project, table_id, pins), project.graph.tables[table_id].spec
+    return rows.where(CURRENT) if isinstance(spec, Dimension) and spec.history else rows

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from sluice.errors import SluiceError, UsageError
 from sluice.runtime.batch import Run, advance
+from sluice.runtime.dimension_source import find
 from sluice.runtime.ingest import INTERVALS, deliver, follow
 from sluice.runtime.load import load
 from sluice.runtime.maintain import maintain
@@ -39,15 +40,20 @@ def run(
 
     Sources are ingested interval by interval; dimensions and views follow once a round, because
     what a view costs is a batch's overhead and the rows that changed, however many intervals
-    brought them. Streams are read in the first round; where there are no intervals, in one of
-    their own.
+    brought them. Streams are read and dimensions loaded in the first round, and all rounds look up
+    these versions of the dimensions; where there are no intervals, there is one round.
+
+    Raises UsageError before anything is done if a dimension has no files.
     """
     tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
+    for table in tables:
+        if table.kind == "dimension":
+            find(project, table)
+    pins = _of_other_pipelines(project, pipeline)
     with Workers(spark) as workers:
         for nth, these in enumerate(rounds_of(tuple(intervals), tables)):
             name = _run_name(pipeline, these)
-            pins = _of_other_pipelines(project, pipeline)
-            steps = _Steps(project, these, name, on_step, with_streams=nth == 0, pins=pins)
+            steps = _Steps(project, these, name, on_step, is_first=nth == 0, pins=pins)
             for _ in workers.in_order(tables, project.graph, steps.take):
                 pass
             steps.raise_first()
@@ -80,7 +86,7 @@ class _Steps:
     intervals: Sequence[Interval]
     run_id: str
     on_step: Step
-    with_streams: bool = True
+    is_first: bool = True
     pins: dict[str, int] = field(default_factory=dict)
     failures: dict[str, SluiceError] = field(default_factory=dict)
     stopped: list[SluiceError] = field(default_factory=list)
@@ -103,11 +109,11 @@ class _Steps:
     def _step(self, spark: Spark, table: Table) -> Iterable[BatchReport]:
         this = Run(self.run_id, self.pins)
         if is_stream(table):
-            return ingest_stream(spark, self.project, table, this) if self.with_streams else ()
+            return ingest_stream(spark, self.project, table, this) if self.is_first else ()
         if table.kind == "source":
             return self._ingested(spark, table, this)
         if table.kind == "dimension":
-            return self._loaded(spark, table, this)
+            return self._loaded(spark, table, this) if self.is_first else ()
         return advance(spark, self.project, table, this)
 
     def _ingested(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:

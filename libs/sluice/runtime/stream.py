@@ -19,7 +19,7 @@ from sluice.quality.sql import text
 from sluice.quality.tally import FILE, RAW
 from sluice.runtime.arrivals import ARRIVALS, ARRIVED, FILES, Stream
 from sluice.runtime.batch import Run, advance
-from sluice.runtime.conversion import BLOCK, ROW, converted, ddl, empty
+from sluice.runtime.conversion import BLOCK, ROW, converted, ddl_of_texts, empty
 from sluice.runtime.delivery import (
     INTERVALS,
     Delivery,
@@ -230,7 +230,7 @@ def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
 
 def messages(rows: DataFrame, spec: Source) -> DataFrame:
     """Kafka's messages, each an object in JSON; its place is its partition and offset."""
-    schema = text(f"{ddl(spec)}, {RAW} STRING")
+    schema = text(f"{ddl_of_texts(spec)}, {RAW} STRING")
     given = {**JSON_DEFAULTS, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
     options = f"map({', '.join(text(part) for pair in given.items() for part in pair)})"
     place = f"partition AS {BLOCK}", f"offset AS {ROW}"

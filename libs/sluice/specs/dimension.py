@@ -35,6 +35,16 @@ class Dimension(Declared):
             raise ValueError("a snapshot holds whole rows: `change` needs delivery: changes")
         return self
 
+    @property
+    def is_log(self) -> bool:
+        """Whether its files are a log of changes, each of which is read once."""
+        return self.delivery == "changes" and self.format in ("json", "csv", "parquet")
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells its rows apart: of a key there may be several versions."""
+        return (*self.key, self.valid_from) if self.valid_from else self.key
+
 
 class DimensionJoin(Model):
     """One dimension of a view, and how it joins those before it."""

@@ -1,0 +1,90 @@
+"""What the files of a log of changes come to, kept so that each of them is read once.
+
+`<dimension>__state` has the last row of each key, deletes among them, and the file that it is from.
+The rows of new files are brought together with those that the state has of their keys, in the order
+that reading all files at once would give: only these keys can change in the dimension's own table.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changelog.diff import diff
+from sluice.operators.operator import names, within
+from sluice.operators.source import OP, POSITION
+from sluice.runtime.changes import operations
+from sluice.runtime.dimension_rows import ORIGIN, columns_of, last, standing
+from sluice.runtime.dimension_source import Due, Found
+from sluice.runtime.pruning import bounds_of
+from sluice.runtime.report import Clock
+from sluice.runtime.swap import swap
+from sluice.runtime.writing import Target, write
+from sluice.specs.definition import definition
+from sluice.specs.settings import SparkSettings
+from sluice.specs.table import Table
+from sluice.storage.feed_size import FeedSize, table_size
+from sluice.storage.local import SMALL_BYTES
+from sluice.storage.position import Head, Pin, Position, head_as_found
+from sluice.storage.table import snapshot
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The rows that a dimension is to have by its source; of the keys `touched` alone, if given.
+
+    `made_from`: what the table's position is to name.
+    """
+
+    rows: DataFrame
+    touched: DataFrame | None = None
+    made_from: Mapping[str, Pin] = field(default_factory=dict)
+
+
+def position_of(table: Table, before: Head | None, run: str) -> Position:
+    """The position of a load's commit to a table whose head is `before`."""
+    batch = before.next_batch if before else 1
+    return Position(batch, uuid.uuid4().hex, "load", definition(table), run=run)
+
+
+def merged(
+    session: SparkSession,
+    settings: SparkSettings,
+    found: Found,
+    due: Due,
+    accepted: DataFrame,
+    run: str,
+    clock: Clock,
+) -> Loaded:
+    """Commit the state that new rows lead to, and tell what stands by it. Raises LostRace."""
+    spec = found.spec
+    columns = (*columns_of(found.table, spec), OP, ORIGIN)
+    fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))
+    before = due.state or head_as_found(found.state_uri)
+    position = position_of(found.table, before, run)
+    target = Target(found.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
+    if due.state is None:
+        touched, rows = None, last(fresh, spec).select(*names(columns))
+        done = swap(session, settings, target, rows, position, clock).done
+    else:
+        touched = fresh.select(*names(spec.key)).distinct()
+        old = rows_of_keys(session, due.state, touched, spec.key)
+        known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
+        rows = last(known, spec).select(*names(columns))
+        changelog = diff(old, rows, spec.identity)
+        done = write(session, settings, target, changelog, position, clock)
+    at = head_as_found(found.state_uri)
+    made_from = {found.state_id: Pin(at.table, done.version)} if at else {}
+    return Loaded(standing(rows, found.table), touched, made_from)
+
+
+def rows_of_keys(
+    session: SparkSession, at: Head, keys: DataFrame, key: tuple[str, ...]
+) -> DataFrame:
+    """The rows of a table that have one of these keys."""
+    rows = snapshot(session, at.uri, at.version)
+    is_large = table_size(at.uri, at.version).bytes > SMALL_BYTES
+    bounds = bounds_of(keys, key) if is_large else None
+    return within(rows if bounds is None else rows.where(bounds), keys, key)
