@@ -13,6 +13,7 @@ from tests.support.lake import Lake, Row, counted, folded, repeated
 from sluice.runtime.guard import oldest_named
 from sluice.runtime.maintain import OPEN_FILES, Upkeep, maintain
 from sluice.serving.lake import Lake as Reads
+from sluice.storage import filing
 from sluice.storage.filing import Slice, slices_of
 
 if TYPE_CHECKING:
@@ -137,6 +138,20 @@ def test_a_slice_that_grows_is_compacted_by_its_batches(lake: Lake) -> None:
     assert lake.advance("recent")[0].outcome == "unchanged"
     check_store = [v for v in lake.verdicts("recent") if not v.is_equal]
     assert not check_store
+
+
+def test_a_keyed_table_whose_rows_lie_in_one_lump_is_filed_by_its_key_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filing, "FILE_ROWS", 1_000)
+    lake.put("traces", *(trace(n, service=f"s{n * 7919 % 6000:04}") for n in range(6_000)))
+    lake.advance()
+    done = upkeep(lake, "lengths")
+    assert done == [Upkeep(f"shop.lengths{part}", "compact", 1) for part in ("", "__state")]
+    (whole,) = slices_of(DeltaTable(lake.uri("lengths")))
+    assert len(whole.paths) == 6
+    assert filing.is_in_order(lake.uri("lengths"), whole.paths, "service")
+    assert upkeep(lake, "lengths") == []
 
 
 def history(lake: Lake) -> list[Row]:

@@ -51,10 +51,10 @@ class Lakes:
     def __init__(self, spark: "SparkSession", folder: Path):
         self.spark, self.folder, self.made = spark, folder, 0
 
-    def built(self, more: str = "rank: rank", groups: str = "ab") -> Lake:
+    def built(self, more: str = "rank: rank", groups: str = "ab", **spark: str) -> Lake:
         self.made += 1
         declared = SALES.replace("MORE", more)
-        lake = Lake(self.folder / str(self.made), declared, self.spark)
+        lake = Lake(self.folder / str(self.made), declared, self.spark, **spark)
         for n, g in enumerate(groups):
             lake.put("sales", *(sale(100 * n + v, v, g) for v in range(10)))
         lake.advance()
@@ -193,6 +193,14 @@ def test_a_small_batch_takes_one_spark_job(lakes: Lakes) -> None:
     state, view = advanced(lake)
     assert (state.outcome, view.outcome, state.refills) == ("committed", "committed", 0)
     assert jobs(lake) - before == 1
+
+
+def test_a_small_batch_that_spark_commits_takes_five_more_for_each_merge(lakes: Lakes) -> None:
+    lake = lakes.built(commit="spark")
+    lake.put("sales", sale(10, 50), sale(5, 4), gone=[sale(9, 9)])
+    before = jobs(lake)
+    advanced(lake)
+    assert jobs(lake) - before <= 11
 
 
 def test_nothing_new_takes_no_job_and_no_commit(lakes: Lakes) -> None:

@@ -114,6 +114,14 @@ class CogroupState(Operator):
         rows = union(list(prepared.values()))
         if self.is_session:
             rows = windows.sessions(rows, self.spec.key, self.spec.window)
+        return self._settled(rows)
+
+    def combine_in_ranges(self, prepared: Rows, ranges: int) -> DataFrame:
+        """As `combine`, in ranges of the key, each in its order. One shuffle; not for sessions."""
+        rows = union(list(prepared.values())).repartitionByRange(ranges, *names(self.key))
+        return self._settled(rows).sortWithinPartitions(*names(self.key))
+
+    def _settled(self, rows: DataFrame) -> DataFrame:
         gathered = self.gather(rows, F.lit(1))
         types = {f.name: f.dataType for f in gathered.schema.fields}
         settled = [

@@ -121,7 +121,14 @@ def _attempt(
             computed = held.enter_context(found)
         position = replace(position, refills=position.refills + computed.refills)
     size = plan.size if computed.rows is None else replace(plan.size, rows=computed.rows)
-    target = Target(plan.uri, node.operator.key, plan.before, size, partition_by=node.partition_by)
+    target = Target(
+        plan.uri,
+        node.operator.key,
+        plan.before,
+        size,
+        partition_by=node.partition_by,
+        is_filed=computed.is_filed,
+    )
     batch = Delivered(run.id, position.batch, None, None)
     with clock.timed("check", checked(session, project, node, computed.changelog, batch)) as passed:
         done = write(

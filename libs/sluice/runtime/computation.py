@@ -17,10 +17,12 @@ from sluice.operators.lateness import late_in_sessions, late_of_all, late_of_cha
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import Operator, union, within
 from sluice.operators.retention import Horizon
+from sluice.runtime.computed import Changelog
 from sluice.runtime.lookup import LookupBatch
 from sluice.runtime.plan import BatchPlan, Strategy
 from sluice.runtime.pruning import bounds_of
 from sluice.runtime.rows import references_at, snapshots_at
+from sluice.runtime.spreading import ranges_for
 from sluice.runtime.work import Work
 from sluice.specs.project import Project
 from sluice.storage import table as delta
@@ -43,7 +45,7 @@ class Computation:
     horizon: Horizon | None = None
     work: Work = field(default_factory=Work)
 
-    def changelog(self) -> DataFrame:
+    def changelog(self) -> Changelog:
         """The minimal changelog: the table's columns and CHANGE.
 
         A fact that changed was joined anew by this batch: its number counts, though all else that
@@ -56,6 +58,10 @@ class Computation:
                 self.work.is_projection = operator.mirror
                 return inserted(rows)
             return diff(self.current(), rows, operator.key)
+        if isinstance(operator, LookupJoin):
+            return LookupBatch(
+                self.session, self.project, self.plan, operator, self.work, self.numbered
+            ).changelog()
         old, new = self._old_and_new()
         rows = self.numbered(new)
         return inserted(rows) if old is None else diff(old, rows, operator.key)
@@ -69,7 +75,7 @@ class Computation:
         """As `query`; what a retention takes of it is counted."""
         operator = self.plan.node.operator
         if self.horizon is None or not self._expires:
-            return self.query()
+            return self._cogrouped(operator) if isinstance(operator, CogroupState) else self.query()
         alive = self.horizon.is_alive()
         if not isinstance(operator, CogroupState):
             inputs = self.snapshots().items()
@@ -77,10 +83,23 @@ class Computation:
             came = [operator.prepare(n, rows) for n, rows in every.items()]
             self.work.expire(late_of_change(came, alive))
             return self.query()
-        rows = operator.query(self.snapshots(), self._references())
+        rows = self._cogrouped(operator)
         held = self.work.hold(self.session, rows, small=False)
         self.work.expire(late_of_all(operator, held, alive))
         return self.living(held)
+
+    def _cogrouped(self, operator: CogroupState) -> DataFrame:
+        """The query of a cogroup; of a new table in the order of its files, where that pays."""
+        inputs, lake = self.snapshots(), layout(self.project)
+        prepared = {n: operator.prepare(n, rows) for n, rows in inputs.items()}
+        sizes = [table_size(lake.uri(i), self.plan.pins[i].version) for i in operator.inputs]
+        is_large = sum(size.bytes for size in sizes) > SMALL_BYTES
+        if self.plan.before is None and is_large:
+            rows = sum(size.rows or 0 for size in sizes)
+            if ranges := ranges_for(operator, prepared, rows):
+                self.work.is_filed = True
+                return operator.combine_in_ranges(prepared, ranges)
+        return operator.combine(prepared, {})
 
     @property
     def _expires(self) -> bool:
@@ -96,10 +115,7 @@ class Computation:
 
     def _old_and_new(self) -> tuple[DataFrame | None, DataFrame]:
         """No old rows where the new ones surely take nobody's place."""
-        if isinstance(operator := self.plan.node.operator, LookupJoin):
-            batch = LookupBatch(self.session, self.project, self.plan, operator, self.work)
-            return batch.old_and_new()
-        operator, changes = self.plan.node.operator, self.changes()
+        changes = self.changes()
         if self.plan.strategy is Strategy.ROW_WISE:
             return self._row_wise(changes)
         return self._recomputed(changes)

@@ -49,6 +49,7 @@ def computing(
             expired=work.expired,
             rows=work.rows,
             is_projection=work.is_projection,
+            is_filed=work.is_filed,
             warnings=warnings,
         )
     finally:

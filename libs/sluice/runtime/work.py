@@ -14,12 +14,13 @@ class Work:
 
     `expired`: rows that came too late for their windows. `rows`: how many the changelog may have,
     where what was read does not tell. `is_projection`: each of its rows comes from one row of the
-    feed.
+    feed. `is_filed`: its rows lie as the table's files are to.
     """
 
     expired: int = 0
     rows: int | None = None
     is_projection: bool = False
+    is_filed: bool = False
     _held: list[DataFrame] = field(default_factory=list)
 
     def hold(self, session: SparkSession, rows: DataFrame, *, small: bool) -> DataFrame:

@@ -20,14 +20,18 @@ from sluice.storage.local import to_arrow
 from sluice.storage.position import Head, Position
 from sluice.storage.table import create
 
-SMALL_BYTES = 8_000_000
+SMALL_BYTES = 8_000_000  # of files, of which the number of rows is not known
+SMALL_FEED = 64_000_000  # of files, of which it is
+MOST_BYTES = 256_000_000  # of rows that are brought to this process
+SAMPLED = 10_000  # rows; fewer are small, however wide
 
 
 @dataclass(frozen=True)
 class Target:
     """The table to commit to: its head as it was planned from, and the size of what was read.
 
-    `keeps_position`: whether what was read is recorded also where it alters no row.
+    `keeps_position`: whether what was read is recorded also where it alters no row. `is_filed`:
+    the changelog is of new rows, which lie as the table's files are to.
     """
 
     uri: str
@@ -36,11 +40,13 @@ class Target:
     size: FeedSize
     partition_by: tuple[str, ...] = ()
     keeps_position: bool = True
+    is_filed: bool = False
 
     def is_small(self, settings: SparkSettings) -> bool:
         """Whether the changelog surely fits this process: as many rows as were read, or so."""
         if self.size.rows is not None:
-            return self.size.rows <= settings.small_changelog
+            is_narrow = self.size.bytes <= SMALL_FEED
+            return is_narrow and self.size.rows <= settings.small_changelog
         return self.size.bytes <= SMALL_BYTES
 
 
@@ -111,9 +117,20 @@ def _counted(
     total = sum(counts.values())
     if total == 0:
         return _unchanged(target, before, position)
-    if settings.commit != "spark" and total <= settings.small_changelog:
+    if settings.commit != "spark" and _is_small(settings, rows, total):
         return commit.commit_arrow(before, to_arrow(rows), target.key, position)
+    if target.is_filed:
+        done = Committed(before.version + 1, inserted=total)
+        return commit.append_spark(session, before, rows, done, position)
     return commit.commit_spark(session, before, rows, counts, target.key, position)
+
+
+def _is_small(settings: SparkSettings, rows: DataFrame, total: int) -> bool:
+    """Whether so many rows fit this process, by how wide the first ones are."""
+    if not SAMPLED < total <= settings.small_changelog:
+        return total <= settings.small_changelog
+    some = to_arrow(rows.limit(SAMPLED))
+    return total * some.nbytes <= MOST_BYTES * some.num_rows
 
 
 def _unchanged(target: Target, before: Head, position: Position) -> Committed:

@@ -27,7 +27,7 @@ class SparkSettings(Model):
     remote: str = "sc://127.0.0.1:15002"
     conf: Options = Field(default_factory=dict)
     commit: Literal["auto", "spark", "delta-rs"] = "auto"
-    small_changelog: int = Field(default=200_000, ge=0)
+    small_changelog: int = Field(default=500_000, ge=0)
     drivers: tuple[Driver, ...] = ()
 
     @field_validator("conf", mode="before")

@@ -125,14 +125,27 @@ def commit_spark(
     )
     if done.changed == done.inserted:
         rows = in_order(rows, before.uri, key, done.inserted)
+        return append_spark(session, before, rows, done, position, has_new_columns=has_new_columns)
     with _fenced(before, position) as mine, _numbered(session, before, mine):
-        if done.changed == done.inserted:
-            writer = rows.drop(CHANGE).write.format("delta").mode("append")
-            writer.option("mergeSchema", has_new_columns).save(before.uri)
-        else:
-            bounds = spark_bounds(before, rows, key) if bounds is None else bounds
-            if applied := _merge_spark(session, before, rows, key, bounds, has_new_columns):
-                _check_applied(done, applied, _SPARK)
+        bounds = spark_bounds(before, rows, key) if bounds is None else bounds
+        if applied := _merge_spark(session, before, rows, key, bounds, has_new_columns):
+            _check_applied(done, applied, _SPARK)
+    return _won(before, position, done)
+
+
+def append_spark(
+    session: SparkSession,
+    before: Head,
+    rows: DataFrame,
+    done: Committed,
+    position: Position,
+    *,
+    has_new_columns: bool = False,
+) -> Committed:
+    """Commit a changelog of new rows, in files that hold them as they lie."""
+    with _fenced(before, position) as mine, _numbered(session, before, mine):
+        writer = rows.drop(CHANGE).write.format("delta").mode("append")
+        writer.option("mergeSchema", has_new_columns).save(before.uri)
     return _won(before, position, done)
 
 

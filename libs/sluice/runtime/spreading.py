@@ -1,0 +1,49 @@
+"""How the rows of a whole cogroup come together: in ranges of its groups, where these are many.
+
+To add up before a shuffle pays where groups have many rows. Where most have few, it makes rows
+wider and hardly fewer: they are better shuffled as they are, and in ranges, because the one
+shuffle then files the table as well. Which it is, a sample tells.
+"""
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
+
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.operator import Rows, names, union
+from sluice.storage.filing import files_for
+
+SAMPLE = 50_000  # rows
+FEWEST = 4  # ranges: each is the work of one task
+
+
+def ranges_for(state: CogroupState, prepared: Rows, rows: int) -> int:
+    """How many ranges to spread about so many prepared rows in; 0 if they are added up first.
+
+    One Spark job over the columns of the groups.
+    """
+    keys = union([one.select(*names(state.by)) for one in prepared.values()])
+    if state.is_session or not all(_is_exact(f.dataType) for f in keys.schema.fields):
+        return 0
+    share = min(1.0, SAMPLE / max(rows, 1))
+    hashed = F.count_distinct(F.xxhash64(*names(state.by)))
+    sampled, distinct = keys.sample(share, seed=1).agg(F.count(F.lit(1)), hashed).collect()[0]
+    ranges = files_for(groups_behind(sampled, distinct, most=int(sampled / share)))
+    return ranges if ranges >= FEWEST and distinct > sampled / 2 else 0
+
+
+def groups_behind(sampled: int, distinct: int, most: int) -> int:
+    """About how many groups there are, if so many rows are of so many: at most `most`.
+
+    A sample of n from N groups of equal size is expected to meet N (1 - (1 - 1/N)^n) of them.
+    """
+    low, high = distinct, max(distinct, most)
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        met = middle * (1 - (1 - 1 / middle) ** sampled)
+        low, high = (middle, high) if met < distinct else (low, middle)
+    return high
+
+
+def _is_exact(type_: DataType) -> bool:
+    """Whether equal values are the same: of others, Spark would shuffle once more."""
+    return isinstance(type_, AtomicType) and not isinstance(type_, (FloatType, DoubleType))

@@ -1,0 +1,84 @@
+"""The first batch of a large cogroup: one shuffle brings its groups together and files them."""
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+from tests.support.lake import Lake
+
+from sluice.runtime import computation, spreading
+from sluice.runtime.spreading import groups_behind
+from sluice.storage import filing
+from sluice.storage.filing import is_in_order, slices_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  sales: &source
+    path: "sales/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, k INT, at TIMESTAMP, f DOUBLE"
+  returns: *source
+views:
+  found:
+    kind: cogroup
+    key: [k]
+    streams:
+      sold: {from: sales, aggregates: {n: "count(*)", last: last(id ORDER BY at)}}
+      back: {from: returns, aggregates: {ids: collect_list(id ORDER BY id)}}
+  by_hour:
+    kind: cogroup
+    key: [k]
+    window: {type: tumbling, time: at, size: 1 hour}
+    retention: 2 days
+    streams: {sold: {from: sales, aggregates: {n: "count(*)"}}}
+  by_float: {kind: cogroup, key: [f], streams: {sold: {from: sales, aggregates: {n: "count(*)"}}}}
+"""
+HOUR = 3_600_000_000
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> Lake:
+    monkeypatch.setattr(computation, "SMALL_BYTES", 0)
+    monkeypatch.setattr(filing, "FILE_ROWS", 100)
+    return Lake(tmp_path, DECLARED, spark, small_changelog=0)
+
+
+def filled(lake: Lake, groups: int) -> None:
+    for name, rows in {"sales": 1200, "returns": 600}.items():
+        keys = [None if i % 100 == 0 else i * 7919 % groups for i in range(rows)]
+        at = [1_704_100_000_000_000 + i * HOUR // 20 for i in range(rows)]
+        each = zip(keys, at, strict=True)
+        lake.put(name, *({"id": i, "k": k, "at": t, "f": 0.5} for i, (k, t) in enumerate(each)))
+    lake.advance()
+
+
+@pytest.mark.parametrize("view", ["found__state", "by_hour__state"])
+def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(
+    lake: Lake, view: str
+) -> None:
+    filled(lake, 1000)
+    (whole,) = slices_of(DeltaTable(lake.uri(view)))
+    column = "k" if view.startswith("found") else "window_start"
+    assert spreading.FEWEST <= len(whole.paths) <= whole.row_count / 50
+    assert is_in_order(lake.uri(view), whole.paths, column)
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def test_few_groups_and_keys_that_spark_would_shuffle_again_are_added_up_first(lake: Lake) -> None:
+    filled(lake, 20)
+    assert len(DeltaTable(lake.uri("found__state")).file_uris()) == 1
+    assert len(DeltaTable(lake.uri("by_float__state")).file_uris()) == 1
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+@pytest.mark.parametrize("groups", [50, 5_000, 1_000_000])
+def test_groups_are_estimated_by_a_sample(groups: int) -> None:
+    random = Random(groups)
+    met = len({random.randrange(groups) for _ in range(50_000)})
+    assert groups_behind(50_000, met, most=100_000_000) == pytest.approx(groups, rel=0.15)
+    assert groups_behind(100, 100, most=700) == 700, "each row a group of its own"
