@@ -68,6 +68,9 @@ def test_upkeep_and_settings_have_a_past_of_their_own(table: Small) -> None:
 def test_a_table_of_another_id_is_another_table(table: Small) -> None:
     with pytest.raises(InputReplaced):
         check_input("totals", "sales", table.head, Pin("another", 1))
+    with pytest.raises(InputReplaced, match="not there any more"):
+        check_input("totals", "sales", None, table.head.pin)
+    check_input("totals", "sales", None, None)
 
 
 def test_what_the_log_does_not_tell_any_more_is_an_error(table: Small) -> None:

@@ -8,8 +8,8 @@ greatest versions of its inputs whose frontiers agree, found in the inputs' hist
 from collections.abc import Mapping
 
 from sluice.storage.lake import LakeLayout
-from sluice.storage.lineage import as_of
-from sluice.storage.position import Head, Pin, Position, head, positions
+from sluice.storage.lineage import as_of, is_past
+from sluice.storage.position import REBUILD, Head, Pin, Position, head, positions
 
 Frontier = Mapping[str, int]
 
@@ -42,8 +42,11 @@ def consistent(
 ) -> dict[str, tuple[Pin, Frontier]] | None:
     """The greatest versions of the inputs that agree on shared ancestors, each with its frontier.
 
-    None if there are none at or after the recorded ones: the batch has to wait.
+    None if there are none at or after the recorded ones: the batch has to wait. So it does where an
+    input has first to be rebuilt: numbers of what was put back from a backup tell nothing.
     """
+    if len(heads) > 1 and any(_has_lost_its_past(lake, h) for h in heads.values()):
+        return None
     chosen = {i: (h.pin, frontier_of(lake, i, h)) for i, h in heads.items()}
     while (late := _disagreement(chosen)) is not None:
         input_id, source, version = late
@@ -53,6 +56,15 @@ def consistent(
             return None
         chosen[input_id] = earlier
     return chosen
+
+
+def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
+    """Whether the table, or one that it was made from, was made from what is not there now."""
+    for input_id, pin in (at.position.inputs if at.position else {}).items():
+        now = head(lake.uri(input_id))
+        if now is None or not is_past(now, pin) or _has_lost_its_past(lake, now):
+            return True
+    return False
 
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
@@ -70,12 +82,17 @@ def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str,
 def _reflecting(
     lake: LakeLayout, table_id: str, at: Head, source: str, version: int
 ) -> tuple[Pin, Frontier] | None:
-    """The newest version of a table that reflects at most `version` of a source."""
+    """The newest version of a table that reflects at most `version` of a source.
+
+    None behind a rebuild: the numbers of before it may be those of another past.
+    """
     if table_id == source:
         return as_of(at, version).pin, {source: version}
     for commit, position in positions(lake.uri(table_id)):
         if _is_within(position, source, version):
             return Pin(at.table, commit, position.attempt), position.frontier
+        if position.kind == REBUILD:
+            return None
     return None
 
 

@@ -82,7 +82,7 @@ def plan_batch(
     not the table that was read before.
     """
     before = head(lake.uri(node.id))
-    check_definition(node.table, before)
+    check_definition(node.table, before, node.definition)
     recorded = before.position if before else None
     return _planned(node, lake, graph, before, recorded or NOTHING, pins or {})
 
@@ -105,13 +105,12 @@ def _planned(
     heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
     references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
     every = {**heads, **references}
+    recorded, used = last.inputs, last.references
+    for input_id, at in every.items():
+        check_input(node.table.id, input_id, at, recorded.get(input_id, used.get(input_id)))
     missing = [i for i, h in every.items() if h is None or not h.is_filled]
     if missing:
         return _waiting(node, uri, before, f"{', '.join(missing)} to be filled")
-    recorded, used = last.inputs, last.references
-    for input_id, at in every.items():
-        if at:
-            check_input(node.table.id, input_id, at, recorded.get(input_id, used.get(input_id)))
     found = {i: _at_most(h, pins.get(i), recorded.get(i)) for i, h in heads.items() if h}
     chosen = consistent(lake, found, recorded)
     if chosen is None:

@@ -17,7 +17,7 @@ from sluice.specs.definition import definition
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import LakeLayout, layout
-from sluice.storage.lineage import is_still
+from sluice.storage.lineage import is_past
 from sluice.storage.position import UPKEEP, Head, head
 
 Range = tuple[int | None, int]  # (from, to] versions; from is None where nothing was read yet
@@ -153,13 +153,12 @@ def _behind(table_id: str, at: Head, heads: _Heads) -> Iterator[tuple[str, Range
     for input_id, pin in at.position.inputs.items():
         newest = heads.of(input_id)
         if newest is None:
+            yield input_id, (None, 0)
             continue
-        if newest.table != pin.table or newest.version < pin.version:
+        if not is_past(newest, pin):
             yield input_id, (None, newest.version)
         elif newest.data_version > pin.version:
             yield input_id, (pin.version, newest.version)
-        elif not is_still(newest, pin):
-            yield input_id, (None, newest.version)
         if input_id.startswith(f"{table_id}__") and newest.position:
             yield from _behind(table_id, newest, heads)
 

@@ -42,7 +42,12 @@ def is_still(at: Head, pin: Pin) -> bool:
     return not pin.attempt or as_of(at, pin.version).pin.attempt == pin.attempt
 
 
-def check_input(reader: str, name: str, at: Head, pin: Pin | None) -> None:
+def is_past(at: Head, pin: Pin) -> bool:
+    """Whether what was read is surely in the past of a table as it is now."""
+    return at.table == pin.table and at.version >= pin.version and is_still(at, pin)
+
+
+def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> None:
     """Raise HistoryLost unless what `reader` has read of the table `name` is still its past.
 
     `reader` is the table to rebuild otherwise.
@@ -50,6 +55,11 @@ def check_input(reader: str, name: str, at: Head, pin: Pin | None) -> None:
     if pin is None:
         return
     hint = f"run `sluice rebuild {reader}`: it recomputes and commits what differs"
+    if at is None:
+        raise InputReplaced(
+            f"{reader} was built from {name}, which is not there any more",
+            hint=f"bring it back; or make it anew, and then {hint}",
+        )
     if pin.table != at.table:
         raise InputReplaced(
             f"{reader} was built from {name} as table {pin.table}, "
