@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -99,6 +99,15 @@ class Stack:
         self.airflow.start(self.daemons)
         if self.engine == "connect":
             self.daemons.wait(spark)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Started, and stopped in the end, also where it did not start whole."""
+        try:
+            self.start()
+            yield
+        finally:
+            self.stop()
 
     def stop(self) -> None:
         """Stops all of it. Safe to repeat."""

@@ -37,14 +37,11 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         stack = prepared(Path(folder), asked.engine, asked.tasks, asked.days)
-        try:
-            stack.start()
+        with stack.running():
             client = stack.airflow.client()
             client.await_dag(RETAIL)
             client.unpause(RETAIL)
             rows = [measure(stack, client, asked.days, how) for how in ("none", "completed")]
-        finally:
-            stack.stop()
     show(f"{asked.days} days, {asked.engine}, tasks: {asked.tasks}", rows)
 
 
