@@ -130,7 +130,7 @@ def _is_small(settings: SparkSettings, rows: DataFrame, total: int) -> bool:
     if not SAMPLED < total <= settings.small_changelog:
         return total <= settings.small_changelog
     some = to_arrow(rows.limit(SAMPLED))
-    return total * some.nbytes <= MOST_BYTES * some.num_rows
+    return bool(total * some.nbytes <= MOST_BYTES * some.num_rows)
 
 
 def _unchanged(target: Target, before: Head, position: Position) -> Committed:
