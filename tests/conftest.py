@@ -1,16 +1,18 @@
 """What tests of several packages start: one small Spark for the whole run, a browser for a file.
 
-Spark has two cores, the two jars, and nothing that tests don't need.
+Spark has two cores, the two jars, and nothing that tests don't need. Tests that share an Airflow
+go to one process.
 """
 
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
+LIVE = "tests/orchestration/live/"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
@@ -75,3 +78,15 @@ def browser() -> Iterator["Browser"]:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+class ByService(LoadFileScheduling):
+    """File by file, as xdist's own, but files that share an Airflow go to one process together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return LIVE if nodeid.startswith(LIVE) else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByService | None:
+    """How `--dist loadfile` shares out the tests."""
+    return ByService(config, log) if config.getvalue("dist") == "loadfile" else None

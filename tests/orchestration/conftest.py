@@ -1,18 +1,11 @@
 """Airflow's own folder for these tests, set before anything imports Airflow."""
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
-
-from airflow_client import AirflowClient
-from stack import ROOT, Ports, Stack
-
-from .live import CORNER, DAYS, NEWS, SALES, sell, webhook
 
 HOME = TemporaryDirectory(prefix="sluice-airflow-")
 os.environ["AIRFLOW_HOME"] = HOME.name
@@ -68,45 +61,3 @@ def configured(tmp_path: Path) -> Configured:
         return folder
 
     return write
-
-
-@pytest.fixture(scope="package")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project of its own: retail, a small shop, and a pipeline that follows the shop."""
-    folder = tmp_path_factory.mktemp("live")
-    for name in ("config", "dags", "jobs"):
-        shutil.copytree(ROOT / name, folder / name)
-    for name, text in {"corner": CORNER, "news": NEWS}.items():
-        (folder / f"config/pipelines/{name}.yaml").write_text(text, "utf-8")
-    for day in DAYS:
-        sell(folder / "landing", day, SALES[day])
-    return folder
-
-
-@pytest.fixture(scope="package")
-def alerts() -> Iterator[list[dict[str, Any]]]:
-    """What a chat service was told; its address is in the environment of the stack."""
-    heard: list[dict[str, Any]] = []
-    with webhook(heard) as address:
-        os.environ["SLUICE_WEBHOOK"] = address
-        yield heard
-        del os.environ["SLUICE_WEBHOOK"]
-
-
-@pytest.fixture(scope="package")
-def stack(folder: Path, alerts: list[dict[str, Any]]) -> Iterator[Stack]:
-    """One Airflow with a Spark Connect server for all tests of this folder."""
-    places = {"SLUICE_LAKE": folder / "lake", "SLUICE_LANDING": folder / "landing"}
-    variables = {name: str(place) for name, place in places.items()}
-    stack = Stack(folder / "airflow", "connect", Ports.free(), root=folder, variables=variables)
-    try:
-        stack.start()
-        yield stack
-    finally:
-        stack.stop()
-
-
-@pytest.fixture(scope="package")
-def client(stack: Stack) -> AirflowClient:
-    """Its REST API."""
-    return stack.airflow.client()

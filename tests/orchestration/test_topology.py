@@ -19,7 +19,7 @@ from sluice.serving.lake import Lake
 from spark_cluster import Cluster
 from stack import ROOT, Ports, Stack
 
-from .live import CORNER, DAYS, SALES, await_run, log_of, sell, states
+from .live.corner import CORNER, DAYS, SALES, await_run, log_of, sell, states
 
 SETTINGS = """
 lake: ${SLUICE_LAKE:-lake}
@@ -85,11 +85,8 @@ def stack(home: Path, cluster: Cluster, database: Postgres) -> Iterator[Stack]:
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database.address,
     }
     stack = Stack(home / "airflow", "submit", Ports.free(), root=home, variables=variables)
-    try:
-        stack.start()
+    with stack.running():
         yield stack
-    finally:
-        stack.stop()
 
 
 def test_a_run_that_loses_a_worker_ends_with_the_same_tables(

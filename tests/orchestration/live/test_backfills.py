@@ -4,9 +4,6 @@ The tests follow each other: each goes on from the lake that the one before it l
 """
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from decimal import Decimal
@@ -20,6 +17,7 @@ from sluice.serving.lake import Lake
 from sluice.specs.interval import parse_time
 from stack import Stack
 
+from .corner import sluice
 from .deliveries import APPLES, FIRST, HAM, SALAD, SECOND, deliver, deliver_lines, deliver_members
 
 RETAIL = "retail"
@@ -32,11 +30,6 @@ def delivered(folder: Path, client: AirflowClient) -> None:
     deliver(folder / "landing")
     client.await_dag(RETAIL)
     client.unpause(RETAIL)
-
-
-@pytest.fixture
-def lake(stack: Stack) -> Lake:
-    return Lake(stack.project)
 
 
 def backfill(
@@ -167,15 +160,8 @@ def test_a_stop_of_quality_fails_at_once_with_its_reason_and_keeps_the_views(
 
 
 def test_every_view_is_equal_to_its_recompute(stack: Stack) -> None:
-    """In a process of its own: this one may hold a Spark that is no client of the server."""
     views = [t.id for t in stack.project.graph.pipeline(RETAIL) if t.is_view]
     assert len(views) == VIEWS
-    command = [sys.executable, "-m", "sluice.cli.main", "verify", "--json", *views]
-    environ = {**os.environ, **stack.environ}
-    done = subprocess.run(
-        command, env=environ, cwd=stack.root, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    verdicts = [json.loads(line) for line in sluice(stack, "verify", "--json", *views).splitlines()]
     assert {v["table"] for v in verdicts} >= set(views)
     assert all(v["missing"] == v["extra"] == v["different"] == 0 for v in verdicts)

@@ -19,6 +19,7 @@ from typing import Any
 from airflow_client import DONE, AirflowClient, Reprocess, RunOfTask
 from sluice.serving.lake import Lake
 from sluice.specs.interval import parse_time
+from sluice.storage.failpoint import VARIABLE
 from stack import Stack
 
 CORNER = """
@@ -136,15 +137,24 @@ def _hash(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def clean_run(stack: Stack, folder: Path) -> Lake:
-    """The lake after one run of all days in order, by the same Spark, without Airflow."""
-    environ = {**os.environ, **stack.environ, "SLUICE_LAKE": str(folder)}
-    command = [sys.executable, "-m", "sluice.cli.main", "run", "corner", "--json"]
+    """The lake after one run of all days in order, without Airflow."""
     bounds = ["--start", DAYS[0], "--end", "2024-03-05"]
+    sluice(stack, "run", "corner", *bounds, "--json", SLUICE_LAKE=str(folder))
+    return Lake(stack.project.model_copy(update={"lake": str(folder)}))
+
+
+def sluice(stack: Stack, *arguments: str, **variables: str) -> str:
+    """What a command of Sluice prints, which has the stack's Spark but not its Airflow.
+
+    It is a process of its own: this one may hold a Spark that is no client of the server.
+    """
+    environ = {**os.environ, **stack.environ, VARIABLE: "", **variables}
+    command = [sys.executable, "-m", "sluice.cli.main", *arguments]
     done = subprocess.run(
-        [*command, *bounds], env=environ, capture_output=True, text=True, check=False
+        command, env=environ, cwd=stack.root, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return Lake(stack.project.model_copy(update={"lake": str(folder)}))
+    return done.stdout
 
 
 @contextmanager

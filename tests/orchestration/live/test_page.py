@@ -10,13 +10,25 @@ import pytest
 from fastapi.routing import APIRoute
 
 from airflow_client import AirflowClient
+from sluice.storage.lake import exists, layout
 from stack import Stack
+
+from .corner import sluice
+from .deliveries import APPLES, FIRST, HAM, SALAD, SECOND, deliver
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 RETAIL = "retail"
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filled(stack: Stack, folder: Path) -> None:
+    """Something to look at, where no test before these has made it."""
+    if not exists(layout(stack.project).uri("retail.top_products")):
+        deliver(folder / "landing")
+        sluice(stack, "run", RETAIL, "--start", FIRST, "--end", SECOND)
 
 
 def get(client: AirflowClient, path: str) -> httpx.Response:
@@ -52,6 +64,19 @@ def test_what_is_not_there_is_said_so(client: AirflowClient) -> None:
     assert get(client, "/tables/retail.nothing").status_code == 404
     assert get(client, "/report/..%2f..%2fsecrets.json").status_code == 404
     assert "none of Sluice" in get(client, "/pipelines/sluice_maintenance").text
+
+
+def test_a_ranking_shows_its_leaders_as_bars_and_a_window_store_its_newest_windows(
+    client: AirflowClient,
+) -> None:
+    leaders = get(client, "/tables/retail.top_products").text
+    bars = re.findall(r'aria-label="([^"]+)"><rect [^>]*width="([\d.]+)"', leaders)
+    assert len(bars) == 3
+    assert max(float(width) for _, width in bars) == 100
+    assert all(name.split(":")[0] in (f"{HAM}", f"{SALAD}", f"{APPLES}") for name, _ in bars)
+    windows = get(client, "/tables/retail.baskets").text.partition("Newest windows")[2]
+    shown = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", windows.partition("Newest versions")[0])
+    assert shown == sorted(shown, reverse=True) != []
 
 
 @pytest.fixture(params=["light", "dark"])

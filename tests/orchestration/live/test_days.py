@@ -15,7 +15,7 @@ from sluice.serving.lake import Lake
 from sluice.specs.interval import parse_time
 from stack import Stack
 
-from .live import (
+from .corner import (
     DAYS,
     SALES,
     await_all,
@@ -44,11 +44,6 @@ def caught_up(client: AirflowClient, folder: Path) -> None:
     number = backfill(client, CORNER, DAYS[1:3], backwards=True)
     await_all(client, CORNER, len(DAYS))
     client.finish(number)
-
-
-@pytest.fixture
-def lake(stack: Stack) -> Lake:
-    return Lake(stack.project)
 
 
 def run_for(client: AirflowClient, end: str) -> str:
@@ -196,11 +191,3 @@ def test_a_pipeline_on_assets_follows_with_what_changed_in_the_event(
     events = [event for event in client.asset_events() if event["name"] == "corner.items"]
     assert events[-1]["extra"]["version"] <= lake.table("corner.items").version
     assert events[0]["extra"]["rows_out"] == events[0]["extra"]["inserted"] > 0
-
-
-def test_the_weekly_proof_finds_every_view_equal_to_its_recompute(client: AirflowClient) -> None:
-    client.await_dag("sluice_verify")
-    client.unpause("sluice_verify")
-    run = client.trigger("sluice_verify")
-    assert await_run(client, "sluice_verify", run) == "success"
-    assert states(client, "sluice_verify", run)["verify.corner"] == "success"
