@@ -50,3 +50,9 @@ def test_the_dimension_of_another_pipeline_is_as_it_was_when_the_run_started(
     assert at_start(project, READ, started) == {"shop.brands": 1}, "also where it is tried again"
     assert at_start(project, READ, datetime.now(UTC)) == {"shop.brands": 2}
     assert at_start(project, LOAD, started) == {}, "of its own pipeline its load tells"
+
+
+def test_what_only_looks_after_tables_hands_on_nothing(project: Project) -> None:
+    for kind in (TaskKind.MAINTAIN, TaskKind.SWEEP, TaskKind.VERIFY):
+        task = Task(f"{kind.value}.shop", kind, "shop", ("shop.brands",))
+        assert left_by(project, task, [{"table": "shop.brands", "done": "compact"}]) == {}

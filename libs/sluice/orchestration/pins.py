@@ -8,23 +8,26 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sluice.orchestration.graph import Task
+from sluice.orchestration.graph import Task, TaskKind
 from sluice.serving.commits import back_from
 from sluice.specs.project import Project
 from sluice.storage.lake import layout
 from sluice.storage.position import head
 
 VERSIONS = "versions"  # the XCom that hands them on
+LOADING = (TaskKind.INGEST, TaskKind.LOAD)
 
 
 def left_by(
     project: Project, task: Task, reports: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, int]:
-    """The versions of a task's dimensions after it, whether it loaded them or not."""
-    loaded = {r["table"]: r["version"] for r in reports}
-    found = {name: loaded.get(name) or _newest(project, name) for name in task.tables}
-    kinds = {name: project.graph.tables[name].kind for name in task.tables}
-    return {n: v for n, v in found.items() if kinds[n] == "dimension" and v is not None}
+    """The versions of the dimensions that a task loads, after it, whether it had to or not."""
+    if task.kind not in LOADING:
+        return {}
+    mine = [name for name in task.tables if project.graph.tables[name].kind == "dimension"]
+    loaded = {r["table"]: r["version"] for r in reports if r["table"] in mine}
+    found = {name: loaded.get(name) or _newest(project, name) for name in mine}
+    return {name: version for name, version in found.items() if version is not None}
 
 
 def at_start(project: Project, task: Task, started: datetime | None) -> dict[str, int]:
