@@ -1,5 +1,6 @@
 """Small tables and feeds read without a Spark job equal what Spark itself reads."""
 
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
-from tests.storage.tables import ADDED, Row, Small, by_delta_rs, by_spark, in_order, plain
+from tests.storage.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spark, in_order, plain
 
 from sluice.errors import HistoryLost
 from sluice.storage import table as delta
@@ -108,6 +109,20 @@ def test_an_empty_table_has_no_rows_and_no_feed(session: "SparkSession", tmp_pat
     spark = session.read.format("delta").load(table.uri)
     same(local_snapshot(session, table.uri, 1), spark)
     same(local_feed(session, table.uri, 0, 1), spark_feed(session, table, 0, 1))
+
+
+def test_a_version_whose_number_came_again_is_read_anew(
+    session: "SparkSession", tmp_path: Path
+) -> None:
+    table = Small.create(tmp_path, ID_AND_V, ["id"], by_delta_rs(session))
+    backup = shutil.copytree(table.uri, tmp_path / "backup")
+    found = []
+    for v in "ab":
+        table.commit(("insert", {"id": 1, "v": v}))
+        found += [row.v for row in local_snapshot(session, table.uri, 1).collect()]
+        shutil.rmtree(table.uri)
+        shutil.copytree(backup, table.uri)
+    assert found == ["a", "b"]
 
 
 def test_a_partitioned_table_is_read_the_same(session: "SparkSession", tmp_path: Path) -> None:

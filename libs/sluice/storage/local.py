@@ -6,7 +6,7 @@ them here takes a few. Spark still computes: it gets them as a local relation.
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from threading import Lock
 
 import pyarrow as pa
@@ -21,16 +21,19 @@ SMALL_BYTES = 500_000
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
 KEPT_BYTES = 24_000_000  # of Arrow; as rows in the heap of Spark they are seven times that
 
-_kept: LRUCache[tuple[SparkSession, str, int, str], tuple[DataFrame, int]] = LRUCache(
+_kept: LRUCache[tuple[Hashable, ...], tuple[DataFrame, int]] = LRUCache(
     KEPT_BYTES, getsizeof=lambda kept: kept[1]
 )
 _keeping = Lock()
 
 
 def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
-    """The rows of the table as of `version`. Several views of a run share one reading."""
+    """The rows of the table as of `version`. Several views of a run share one reading.
+
+    It is known by its files: a table that was put back gives its numbers to other versions.
+    """
     table = DeltaTable(uri, version=version)
-    at = (session, uri, version, str(table.metadata().id))
+    at = (session, uri, version, *sorted(table.file_uris()))
     with _keeping:
         if at in _kept:
             return _kept[at][0]
