@@ -14,6 +14,8 @@ import pytest
 from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day
 
+from sluice.serving.status import pending
+
 KILLS = int(os.environ.get("SLUICE_KILLS", "1"))
 SEED = int(os.environ.get("SLUICE_KILLS_SEED", "1"))
 LONGEST_RUN = 6.0
@@ -62,6 +64,21 @@ def test_a_kill_between_the_creation_of_a_table_and_its_first_rows(
     whole.land(1, ("a", "tea", "1.00"), ("a", None, "1.00"))
     whole.run(day(1))
     assert shop.state() == whole.state()
+
+
+@pytest.mark.parametrize(("what", "place"), [("job", "reporting"), ("task", "succeeding")])
+def test_a_kill_before_success_is_told_leaves_nothing_to_do(
+    pool: Pool, before: Shop, undisturbed: dict[str, Any], tmp_path: Path, what: str, place: str
+) -> None:
+    shop = before.copy(tmp_path / "shop")
+    shop.ingest(day(1))
+    worker = pool.take()
+    worker.tell(shop, day(1), failpoint=f"{place}:best", what=what)
+    assert worker.answer() is None, "it was not killed"
+    worker.kill()
+    assert shop.state() == undisturbed
+    mended(shop, undisturbed)
+    assert pending(shop.project, shop.project.graph.table("best")) == {}
 
 
 @pytest.mark.parametrize("number", range(KILLS))
