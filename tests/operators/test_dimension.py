@@ -32,7 +32,8 @@ def loads(keys: st.SearchStrategy[object]) -> st.SearchStrategy[list[dict[object
 
 
 def moment(load: int) -> datetime:
-    return NOON + timedelta(hours=load)
+    """The clock is set back now and then."""
+    return NOON + timedelta(hours=(0, 3, 1, 1, 5, 4)[load])
 
 
 def frame(spark: "SparkSession", rows: list[Row], columns: str) -> "DataFrame":
@@ -44,24 +45,34 @@ def collected(rows: "DataFrame") -> list[Row]:
     return rows.toArrow().to_pylist()
 
 
+def after(version: Row) -> datetime:
+    """The first moment behind a version's last bound."""
+    latest: datetime = max(version["valid_from"], version["valid_to"] or version["valid_from"])
+    return latest + timedelta(microseconds=1)
+
+
 class ByLoad:
     """A key's version ends with the load that no longer has it, and the next begins there."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
+    @property
+    def keys(self) -> set[object]:
+        return {r["k"] for r in self.rows}
+
     def load(self, snapshot: dict[object, Row], at: datetime) -> None:
-        known = {r["k"] for r in self.rows}
+        last = {k: max(after(r) for r in self.rows if r["k"] == k) for k in self.keys}
         standing = {}
         for current in [r for r in self.rows if r["is_current"]]:
             values = {c: current[c] for c in ("price", "name")}
             if snapshot.get(current["k"]) == values:
                 standing[current["k"]] = current
             else:
-                current.update(valid_to=at, is_current=False)
+                current.update(valid_to=max(at, after(current)), is_current=False)
         for key, values in snapshot.items():
             if key not in standing:
-                since = at if key in known else BEGINNING
+                since = max(at, last[key]) if key in last else BEGINNING
                 own = {"valid_from": since, "valid_to": None, "is_current": True}
                 self.rows.append({"k": key, **values, **own})
 

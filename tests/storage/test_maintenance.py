@@ -239,6 +239,20 @@ def test_what_a_slow_consumer_has_still_to_read_stays(tmp_path: Path) -> None:
     assert len(table.rows(named)) == 24
 
 
+def test_what_a_consumer_has_still_to_read_stays_where_the_clock_was_set_back(
+    tmp_path: Path,
+) -> None:
+    """Its version was made by a clock that was ahead, the next one by one that wasn't."""
+    table = filled(tmp_path)
+    named = table.head.version
+    chosen = filing(table)
+    chosen.compact(chosen.slices, "compact")
+    age(table.uri, named, days=-3)
+    age(table.uri, named + 1, days=9)
+    assert vacuum(table.head, named, NOW) == 0
+    assert len(table.rows(named)) == 24
+
+
 def test_nothing_is_deleted_where_the_log_has_lost_a_consumers_version(tmp_path: Path) -> None:
     table = filled(tmp_path)
     assert committed_at(table.uri, 99) is None

@@ -7,13 +7,14 @@ A key's first version is valid from the beginning of time where the source does 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from sluice.operators.operator import names
 from sluice.specs.dimension import DimensionView
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
+LAST = "_last"  # the first moment behind all that a key's history has
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -24,24 +25,32 @@ def versions_by_load(
     """The history after a snapshot that was loaded at `at`.
 
     A row that differs from its key's current version closes it and begins a new one; a key that
-    the snapshot lacks is closed; one that comes back begins anew.
+    the snapshot lacks is closed; one that comes back begins anew. All that is later than what the
+    key's history has, also where the clock was set back.
     """
     values = tuple(loaded.columns)
     now = F.lit(at).cast("timestamp")
     current = old.where(F.col(CURRENT))
     unchanged = _semi(current, loaded, values)
-    closed = _anti(current, loaded, values).withColumn(TO, now).withColumn(CURRENT, F.lit(False))
-    known = old.select(*names(key)).distinct()
+    until = F.greatest(now, _after(F.col(FROM)))
+    closed = _anti(current, loaded, values).withColumn(TO, until).withColumn(CURRENT, F.lit(False))
+    last = F.max(_after(F.greatest(FROM, F.coalesce(TO, FROM)))).alias(LAST)
+    known = old.groupBy(*names(key)).agg(last)
     fresh = _anti(loaded, current, values)
     begun = [
-        (_semi(fresh, known, key), now),
+        (_matching(fresh, known, key, "inner").select("_l.*", LAST), F.greatest(now, LAST)),
         (_anti(fresh, known, key), F.timestamp_micros(F.lit(_micros(BEGINNING)))),
     ]
     result = old.where(~F.col(CURRENT)).unionByName(unchanged).unionByName(closed)
     for rows, start in begun:
         opened = rows.withColumn(FROM, start).withColumn(TO, F.lit(None).cast("timestamp"))
+        opened = opened.drop(LAST)
         result = result.unionByName(opened.withColumn(CURRENT, F.lit(True)))
     return result
+
+
+def _after(moment: Column) -> Column:
+    return moment + F.expr("INTERVAL 1 MICROSECOND")
 
 
 def _micros(moment: datetime) -> int:

@@ -2,11 +2,13 @@
 
 Structured Streaming finds it and Delta's own sink appends it, one transaction a micro-batch: of
 files their names (they are read at the gate, so that a mended file can pass), of Delta tables and
-Kafka the rows themselves. ARRIVED is the micro-batch's own time, the same if it is tried again.
+Kafka the rows themselves. ARRIVED is the micro-batch's own time, later than any before it: where
+the clock was set back, it goes on from there.
 """
 
 import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +20,7 @@ from sluice.storage.checkpoint import has_written, query_id
 from sluice.storage.lake import LakeLayout
 from sluice.storage.position import Head, Position, head
 from sluice.storage.table import create
+from sluice.storage.times import CUT, not_before
 
 ARRIVALS, CHECKPOINT = "arrivals", "checkpoint"
 ARRIVED = "_sluice_arrived"
@@ -62,8 +65,10 @@ class Stream:
 
     def receive(self, session: SparkSession, run: Run) -> None:
         """Append what has arrived by now, and return when it is there."""
-        arriving = self._arriving(session).selectExpr("*", f"current_timestamp() AS {ARRIVED}")
-        before = head(self.uri) or self._create(arriving)
+        before = head(self.uri)
+        now = f"current_timestamp() + INTERVAL {self._behind(before)} MICROSECONDS"
+        arriving = self._arriving(session).selectExpr("*", f"{now} AS {ARRIVED}")
+        before = before or self._create(arriving)
         position = Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
         writer = arriving.writeStream.format("delta").outputMode("append")
         query = (
@@ -73,6 +78,12 @@ class Stream:
             .start(self.uri)
         )
         query.awaitTermination()
+
+    def _behind(self, at: Head | None) -> int:
+        """By how many microseconds the clock is behind what has arrived last."""
+        last = not_before(self.uri, at.version, ARRIVED) if at else None
+        behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
+        return max(behind // timedelta(microseconds=1), 0)
 
     def _arriving(self, session: SparkSession) -> DataFrame:
         if self.spec.format in FILES:

@@ -2,7 +2,8 @@
 
 A file that a commit took away is needed by snapshots before that commit, and by the feed across it.
 So only what was gone before the oldest version that a consumer still names may be deleted, by the
-clock of that version's commit, with a day to spare for clocks that differ and batches that run.
+clocks of that version's commit and of those after it, of which one may have been set back; with a
+day to spare for clocks that differ and batches that run.
 """
 
 import math
@@ -24,12 +25,14 @@ HOUR = timedelta(hours=1)
 def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -> int:
     """How many files were deleted. `oldest`: the oldest version that a consumer names.
 
-    Nothing is, where the log no longer says when that version was made.
+    Nothing is, where the log no longer says when that version, or one after it, was made.
     """
-    made = committed_at(before.uri, oldest)
-    if made is None:
+    every = range(oldest, max(oldest, before.version) + 1)
+    made = [committed_at(before.uri, version) for version in every]
+    known = [at for at in made if at is not None]
+    if len(known) < len(made):
         return 0
-    lag = now - made + SPARE if oldest < before.version else least
+    lag = now - min(known) + SPARE if oldest < before.version else least
     keep = math.ceil(max(least, lag) / HOUR)
     table = DeltaTable(before.uri, version=before.version)
     if not table.vacuum(keep, dry_run=True, enforce_retention_duration=False, full=True):
