@@ -1,0 +1,280 @@
+"""A pipeline played over dictionaries: plans are the real code's, what they must give the model's.
+
+Rows are computed by a line of Python a view, in the groups alone that the planned feeds touch. Each
+commit must leave its view as its query has it of the source's rows at the version that the view's
+frontier names; who has lost the past of what was read is told, nobody else, and rebuilt.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine
+from tests.runtime.shapes import NODES, Declared
+from tests.support.memory import Rows, Stored, Tables
+
+from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
+from sluice.runtime.batch import Run, next_position
+from sluice.runtime.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
+from sluice.storage.invariants import position_faults
+from sluice.storage.lake import layout
+from sluice.storage.position import REBUILD, Head, Pin, Position, head, head_as_found
+
+S, D = "shop.s", "shop.d"
+ABOVE_RIGHT = {  # view -> through which input it knows how `right` was declared
+    "right": "right__state",
+    "both__state": "right",
+    "both": "both__state",
+    "tail__state": "both",
+    "tail": "tail__state",
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a plan has come to: to be committed, now or later. `joined`: the prices it looked up."""
+
+    name: str
+    plan: BatchPlan
+    rows: Rows
+    position: Position
+    by: Declared
+    joined: Rows
+
+
+@dataclass
+class View:
+    """What the model knows of a view: by which declaration each version was made, what was read."""
+
+    made: dict[int, Declared] = field(default_factory=dict)
+    joined: dict[int, Rows] = field(default_factory=dict)
+    read: dict[str, Any] = field(default_factory=dict)
+
+    def made_at(self, version: int) -> Declared:
+        return self.made[max(v for v in self.made if v <= version)]
+
+
+class Game(RuleBasedStateMachine):
+    """`by` is how the views are declared now, `other` how they are not."""
+
+    by: Declared
+    other: Declared
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lake = layout(self.by.project)
+        self.tables = Tables()
+        self.patched = self.tables.in_place()
+        self.patched.__enter__()
+        self.views = {name: View() for name in NODES}
+        self.asleep: list[Batch] = []
+        self.late: list[Head] = []
+        self.backups: list[Stored] = []
+        for name in ("s", "d"):
+            self.tables.create(self.uri(name), made_by("create"))
+
+    def teardown(self) -> None:
+        try:
+            self.all_is_right_in_the_end()
+        finally:
+            self.patched.__exit__(None, None, None)
+
+    def advance(self, name: str, *, is_pinned: bool = False) -> None:
+        if batch := self.planned(name, is_pinned=is_pinned):
+            self.commit(batch)
+
+    def intrude(self, name: str, *, is_below: bool) -> None:
+        """Also below a batch that was computed from the rows before."""
+        before, rows = self.head(name), self.rows(name)
+        self.tables.intrude(before.uri, {**rows, "z": None})
+        if is_below and before.position:
+            batch = replace(before.position, batch=before.next_batch, after=before.version)
+            self.tables.land(before.uri, rows, replace(batch, kind="batch", unchanged_since=None))
+        with pytest.raises(ForeignCommit):
+            head(before.uri)
+        self.rebuild(name)
+
+    def all_is_right_in_the_end(self) -> None:
+        for name in ("s", "d"):
+            self.put(name, self.rows(name), "ingest")
+        self.bring_up_to_date(NODES)
+        for name in filter(self.is_there, NODES):
+            assert self.planned(name) is None, f"{name} is never done"
+            found, facts, prices = self.rows(name), self.rows("s"), self.rows("d")
+            if name == "priced":
+                assert {k: row[:2] for k, row in found.items()} == facts
+            else:
+                assert found == self.by.whole(name, facts, prices), name
+
+    def is_lost(self, name: str) -> bool:
+        """Whether a commit that it has read, or the feed from there, is not in its place."""
+        for (uri, version), (log, _) in self.views[name].read.items():
+            table = self.tables[uri]
+            later = (v for v in table.log if v > version and len(table.log[v]) > 1)
+            if table.log.get(version) is not log or any(
+                f"feed-{v}" not in table.files for v in later
+            ):
+                return True
+        return False
+
+    def is_sound(self, name: str) -> bool:
+        """Whether nothing that it was made from has lost its past."""
+        before = [uri.rpartition("/")[2] for uri, _ in self.views[name].read]
+        return not self.is_lost(name) and all(self.is_sound(n) for n in before if n in NODES)
+
+    def has_read_otherwise(self, name: str) -> bool:
+        """Whether it has read rows that never were."""
+        read = self.views[name].read
+        return any(self.tables[u].rows.get(v) != rows for (u, v), (_, rows) in read.items())
+
+    def planned(self, name: str, *, is_pinned: bool = False) -> Batch | None:
+        pins = {D: max(self.head("d").version - 1, 0)} if is_pinned else {}
+        node = self.by.nodes[name]
+        try:
+            plan = plan_batch(node, self.lake, self.by.project.graph, pins)
+        except ConfigError:
+            assert self.is_redefined(name)
+            return None
+        except HistoryLost:
+            assert self.is_lost(name), f"{name} has lost nothing"
+            self.rebuild(name)
+            return None
+        assert not self.is_redefined(name), "another definition was overlooked"
+        assert not self.has_read_otherwise(name), f"{name} has read other rows"
+        for input_id, (after, upto) in plan.ranges.items():
+            table = self.tables[self.uri(short(input_id))]
+            is_new = any(len(table.log[v]) > 1 for v in range(after + 1, upto + 1))
+            assert is_new or upto < table.version, "nothing was to be done"
+        return self.computed(name, plan, Run("r")) if plan.is_pending else None
+
+    def rebuild(self, name: str) -> None:
+        """Of the state first, and once the inputs agree."""
+        view = name.removesuffix("__state")
+        for node in (n for n in self.by.nodes.values() if n.table.name == view):
+            plan = plan_rebuild(node, self.lake, self.by.project.graph)
+            if "same state" in plan.waiting_for:
+                self.bring_up_to_date(NODES[: NODES.index(self.nodes_of(view)[0])])
+                plan = plan_rebuild(node, self.lake, self.by.project.graph)
+            if plan.waiting_for:
+                return
+            batch = self.computed(node.id.removeprefix("shop."), plan, Run("r"), is_whole=True)
+            self.commit(replace(batch, position=replace(batch.position, kind=REBUILD)))
+
+    def bring_up_to_date(self, names: Iterable[str]) -> None:
+        for name in names:
+            if self.is_redefined(name):
+                self.rebuild(name)
+            self.advance(name)
+
+    def nodes_of(self, view: str) -> list[str]:
+        return [name for name in NODES if name in (view, f"{view}__state")]
+
+    def computed(self, name: str, plan: BatchPlan, run: Run, *, is_whole: bool = False) -> Batch:
+        pins = {**plan.pins, **plan.references}
+        of = {i: self.tables.snapshot(self.uri(i), p.version) for i, p in by_name(pins).items()}
+        new, position = self.by.query(name, of), next_position(plan, run, None)
+        if name == "priced":
+            new = {key: (*row, position.batch) for key, row in new.items()}
+        if plan.before and not is_whole and plan.strategy is not Strategy.BUILD:
+            old = self.tables.snapshot(plan.uri, plan.before.version)
+            touched = set(self.touched(name, plan, of, old))
+            kept = {key: row for key, row in old.items() if key not in touched}
+            new = kept | {key: row for key, row in new.items() if key in touched}
+        return Batch(name, plan, new, position, self.by, of.get("d", {}))
+
+    def touched(
+        self, name: str, plan: BatchPlan, of: Mapping[str, Rows], old: Rows
+    ) -> Iterator[Any]:
+        """The groups that the planned feeds tell of."""
+        is_lookup = name in ("priced", "fresh")
+        for input_id, (after, upto) in plan.ranges.items():
+            for change in self.tables.changes(self.uri(short(input_id)), after, upto):
+                if input_id == D:
+                    rows = (*of["s"].items(), *old.items())
+                    yield from (key for key, row in rows if row[0] == change.key)
+                elif input_id == S and not is_lookup:
+                    yield from (row[0] for row in (change.old, change.new) if row)
+                else:
+                    yield change.key
+
+    def commit(self, batch: Batch) -> None:
+        plan, view = batch.plan, self.views[batch.name]
+        before = plan.before
+        if before is None:
+            if self.is_there(batch.name):
+                raise LostRace("somebody has made it")
+            before = self.tables.create(plan.uri, made_by("create"))
+        version = self.tables.commit(before, batch.rows, batch.position)
+        source = ABOVE_RIGHT.get(batch.name)
+        made = (
+            self.views[source].made_at(plan.pins[f"shop.{source}"].version) if source else batch.by
+        )
+        view.made[version] = made
+        view.joined[batch.position.batch] = batch.joined
+        view.read = dict(self.as_read({**plan.references, **plan.pins}))
+        if self.is_sound(batch.name):
+            self.check(batch.name)
+
+    def as_read(self, pins: Mapping[str, Pin]) -> Iterator[tuple[Any, Any]]:
+        for name, pin in by_name(pins).items():
+            uri = self.uri(name)
+            table = self.tables[uri]
+            yield (uri, pin.version), (table.log.get(pin.version), table.rows[pin.version])
+
+    def check(self, name: str) -> None:
+        """It is what its query has it, and its positions are in order."""
+        at, found = self.head(name), self.rows(name)
+        assert at.position
+        frontier = at.position.frontier
+        facts, prices = (
+            self.tables[self.uri(short(i))].rows[frontier[i]] if i in frontier else {}
+            for i in (S, D)
+        )
+        if name == "priced":
+            joined = self.views[name].joined
+            assert found == {
+                key: (*facts[key], joined[row[3]].get(facts[key][0]), row[3])
+                for key, row in found.items()
+            }
+            assert found.keys() == facts.keys()
+        else:
+            made = self.views[name].made_at(at.version)
+            assert found == made.whole(name, facts, prices), f"{name} mixes states"
+        faults = [what for what in position_faults(at.uri) if "not computed" not in what]
+        assert faults == []
+
+    def is_redefined(self, name: str) -> bool:
+        at = head_as_found(self.uri(name))
+        made = at.position.definition if at and at.position else ""
+        return bool(made) and made != self.by.nodes[name].definition
+
+    def put(self, name: str, rows: Rows, kind: str) -> None:
+        before = self.head(name)
+        self.tables.commit(before, rows, made_by(kind, batch=before.next_batch))
+
+    def uri(self, name: str) -> str:
+        return self.lake.uri(f"shop.{name}")
+
+    def is_there(self, name: str) -> bool:
+        return self.uri(name) in self.tables
+
+    def head(self, name: str) -> Head:
+        return self.tables.head(self.uri(name))
+
+    def rows(self, name: str) -> Rows:
+        table = self.tables[self.uri(name)]
+        return table.rows[table.version]
+
+
+def made_by(kind: str, **given: Any) -> Position:
+    return Position(given.pop("batch", 0), uuid.uuid4().hex, kind, **given)
+
+
+def by_name(pins: Mapping[str, Pin]) -> dict[str, Pin]:
+    return {short(table_id): pin for table_id, pin in pins.items()}
+
+
+def short(table_id: str) -> str:
+    return table_id.removeprefix("shop.")

@@ -1,0 +1,151 @@
+"""Whole pipelines by the thousand: real plans, positions and frontiers over dictionaries.
+
+A source whose days are delivered, corrected and repeated, a dimension, a diamond with a tail, both
+kinds of lookup; upkeep, definitions that change, foreign commits, cleaned logs, a backup put back,
+batches that sleep over all that. In the end all are up to date, and one more run changes nothing.
+"""
+
+import os
+from contextlib import suppress
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from tests.runtime.game import Game, made_by
+from tests.runtime.shapes import COGROUPS, NODES, Declared
+
+from sluice.errors import LostRace
+from sluice.runtime.guard import oldest_named
+from sluice.storage.maintenance import upkeep
+
+DAYS, VALUES = st.integers(1, 3), st.sampled_from("abc")
+DELIVERED = st.lists(st.tuples(VALUES, st.integers(1, 3)), max_size=3)
+PRICES = st.dictionaries(VALUES, st.integers(1, 3), max_size=3)
+VIEW_NAMES = (*COGROUPS, "priced", "fresh")
+VIEWS, NAMES = st.sampled_from(VIEW_NAMES), st.sampled_from(NODES)
+TABLES = st.sampled_from(("s", "d", *NODES))
+MOST_BACKUPS = 1
+
+
+class Pipelines(Game):
+    """What may happen, in any order."""
+
+    @rule(day=DAYS, rows=DELIVERED)
+    def a_day_is_delivered(self, day: int, rows: list[tuple[str, int]]) -> None:
+        """For the first time, otherwise, or as it was."""
+        kept = {key: row for key, row in self.rows("s").items() if key[0] != day}
+        self.put("s", kept | {(day, nth): row for nth, row in enumerate(rows)}, "ingest")
+
+    @rule(prices=PRICES)
+    def prices_are_loaded(self, prices: dict[str, int]) -> None:
+        if prices != self.rows("d"):
+            self.put("d", prices, "load")
+
+    @rule(view=VIEWS, is_cut=st.booleans(), is_pinned=st.booleans())
+    def a_view_is_advanced(self, view: str, *, is_cut: bool, is_pinned: bool) -> None:
+        """Its state and what is seen of it, unless it is killed in between."""
+        for name in self.nodes_of(view)[: 1 if is_cut else None]:
+            self.advance(name, is_pinned=is_pinned)
+
+    @rule(day=DAYS, rows=DELIVERED, view=st.sampled_from(("left", "right", "both", "fresh")))
+    def one_view_is_ahead(self, day: int, rows: list[tuple[str, int]], view: str) -> None:
+        self.a_day_is_delivered(day, rows)
+        self.a_view_is_advanced(view, is_cut=False, is_pinned=False)
+
+    @rule()
+    def all_views_are_advanced(self) -> None:
+        for name in NODES:
+            self.advance(name)
+
+    @rule(name=NAMES)
+    def a_batch_is_planned_and_sleeps(self, name: str) -> None:
+        if batch := self.planned(name):
+            self.asleep.append(batch)
+
+    @precondition(lambda self: self.asleep)
+    @rule()
+    def a_sleeper_wakes(self) -> None:
+        with suppress(LostRace):
+            self.commit(self.asleep.pop(0))
+
+    @rule(name=NAMES)
+    def a_build_is_cut(self, name: str) -> None:
+        """By a kill between the creation of the table and its first rows."""
+        if not self.is_there(name):
+            self.tables.create(self.uri(name), made_by("create"))
+
+    @rule(views=st.sets(VIEWS))
+    def a_view_is_declared_otherwise(self, views: set[str]) -> None:
+        """It is rebuilt, later; as are others, for no reason."""
+        if "right" in views:
+            self.by, self.other = self.other, self.by
+        for view in VIEW_NAMES:
+            if view in views - {"right"}:
+                self.rebuild(view)
+
+    @rule(name=TABLES, is_setting=st.booleans())
+    def upkeep_begins(self, name: str, *, is_setting: bool) -> None:
+        if is_setting and self.is_there(name):
+            self.tables.follow(self.uri(name), None)
+        elif self.is_there(name):
+            self.late.append(self.head(name))
+
+    @precondition(lambda self: self.late)
+    @rule()
+    def upkeep_lands(self) -> None:
+        """Perhaps on batches that it knows nothing of."""
+        before = self.late.pop()
+        self.tables.follow(before.uri, upkeep(before, "compact"))
+
+    @rule(name=TABLES)
+    def what_nobody_needs_is_deleted(self, name: str) -> None:
+        """Behind what consumers name, as a vacuum does."""
+        if self.is_there(name):
+            oldest = oldest_named(self.by.project, f"shop.{name}", self.head(name))
+            self.tables.vacuum(self.uri(name), oldest)
+
+    @rule(name=TABLES, what=st.sampled_from(("rows", "rows below a batch", "log", "vacuum")))
+    def somebody_does_harm(self, name: str, what: str) -> None:
+        if not self.is_there(name):
+            return
+        uri = self.uri(name)
+        if what == "log":
+            self.tables.clean(uri)
+        elif what == "vacuum":
+            self.tables.vacuum(uri, self.tables[uri].version)
+        elif name in NODES:
+            self.intrude(name, is_below=what != "rows")
+
+    @precondition(lambda self: len(self.backups) < MOST_BACKUPS)
+    @rule()
+    def the_source_is_copied(self) -> None:
+        self.backups.append(self.tables[self.uri("s")].copy())
+
+    @precondition(lambda self: self.backups)
+    @rule(days=st.lists(st.tuples(DAYS, DELIVERED), max_size=3))
+    def the_source_is_put_back(self, days: list[tuple[int, list[tuple[str, int]]]]) -> None:
+        """Alone, while nothing runs, and is written again."""
+        self.asleep, self.late = [], []
+        self.tables[self.uri("s")] = self.backups.pop()
+        for day, rows in days:
+            self.a_day_is_delivered(day, rows)
+
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+SETTINGS = settings(
+    max_examples=5_000 if DEEP else 300,
+    stateful_step_count=30 if DEEP else 20,
+    derandomize=not DEEP,
+    phases=list(Phase) if DEEP else [Phase.generate],
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def test_every_history_of_a_pipeline_ends_as_its_queries_have_it(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("declared")
+    by = {"by": Declared.to(folder, max), "other": Declared.to(folder, min)}
+    run_state_machine_as_test(type("Played", (Pipelines,), by), settings=SETTINGS)  # type: ignore[arg-type]

@@ -1,0 +1,200 @@
+"""Delta tables that are dictionaries: as much of them as planning reads, without a file.
+
+What asks Delta for a table's head, history or log is answered from here; everything that is made
+of the answers is the real code. A commit's rows are whole, its log is what Delta would write.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from sluice.errors import LostRace
+from sluice.storage.log import Action, Log
+from sluice.storage.position import Head, Position, head
+
+Rows = dict[Any, Any]  # key -> row
+COMMIT = "_delta_log/"
+SIZES = ("size_bytes", "num_records", "path")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row that came, went or changed; None where there is none."""
+
+    key: Any
+    old: Any
+    new: Any
+
+
+@dataclass
+class Stored:
+    """One table: its log and its rows by version, the newest number of a batch."""
+
+    id: str
+    log: dict[int, list[Action]] = field(default_factory=dict)
+    rows: dict[int, Rows] = field(default_factory=dict)
+    files: set[str] = field(default_factory=set)
+    txn: int = 0
+
+    @property
+    def version(self) -> int:
+        return max(self.log)
+
+    def copy(self) -> "Stored":
+        return Stored(self.id, dict(self.log), dict(self.rows), set(self.files), self.txn)
+
+
+class Tables(dict[str, Stored]):
+    """Every table of a lake, by URI."""
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """While it lasts, they stand in the place of Delta's."""
+
+        def actions(log: Log, version: int) -> list[Action]:
+            try:
+                return self[log._files].log[version]  # type: ignore[index]
+            except KeyError:
+                raise FileNotFoundError(version) from None
+
+        def exists(log: Log, paths: Iterable[str]) -> bool:
+            table = self[log._files]  # type: ignore[index]
+            commits = {f"{COMMIT}{version:020d}.json" for version in table.log}
+            return all(path in commits or path in table.files for path in paths)
+
+        with (
+            patch.object(Position, "from_json", lru_cache(10_000)(Position.from_json)),
+            patch.multiple(Log, __init__=remember, actions=actions, _exists=exists),
+            patch("sluice.storage.position.DeltaTable", self.opened()),
+            patch("sluice.storage.feed_size.DeltaTable", self.opened()),
+            patch("sluice.storage.table.DeltaTable", self.opened()),
+        ):
+            yield
+
+    def opened(self) -> type:
+        """A class of tables, as `DeltaTable`."""
+        tables = self
+
+        class Opened:
+            def __init__(self, uri: str, version: int | None = None):
+                self.table = tables[uri]
+                self.at = self.table.version if version is None else version
+                if self.at not in self.table.rows:
+                    raise DeltaError(f"there is no version {version}")
+
+            @staticmethod
+            def is_deltatable(uri: str) -> bool:
+                return uri in tables
+
+            def version(self) -> int:
+                return self.table.version
+
+            def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+                newest = sorted(self.table.log, reverse=True)[:limit]
+                infos = ((v, self.table.log[v][0]["commitInfo"]) for v in newest)
+                return [{"version": version, **info} for version, info in infos]
+
+            def metadata(self) -> SimpleNamespace:
+                return SimpleNamespace(id=self.table.id)
+
+            def transaction_version(self, _: str) -> int:
+                return self.table.txn
+
+            def get_add_actions(self, *, flatten: bool) -> pa.RecordBatch:
+                return pa.RecordBatch.from_pydict(
+                    dict(zip(SIZES, ([1], [1], [f"rows-{self.at}"]), strict=True))
+                )
+
+        return Opened
+
+    def create(self, uri: str, position: Position) -> Head:
+        self[uri] = Stored(f"{uri} {position.attempt}")
+        self._append(uri, {}, position, changes=False)
+        return self.head(uri)
+
+    def commit(self, before: Head, rows: Rows, position: Position) -> int:
+        """As the committers do: on exactly that version, and only a position if nothing differs."""
+        table = self[before.uri]
+        if table.version != before.version or table.id != before.table:
+            raise LostRace("somebody was first")
+        mine, changes = replace(position, after=before.version), rows != table.rows[before.version]
+        table.txn = position.batch
+        if not changes:
+            mine = mine.without_change(before.data_version)
+        return self._append(before.uri, rows, mine, changes=changes)
+
+    def follow(self, uri: str, position: Position | None) -> None:
+        """A commit that changes no row and lands on whatever is there: upkeep, a setting."""
+        table = self[uri]
+        self._append(uri, table.rows[table.version], position, changes=False)
+
+    def intrude(self, uri: str, rows: Rows) -> None:
+        """Somebody else's rows."""
+        self._append(uri, rows, None, changes=True)
+
+    def head(self, uri: str) -> Head:
+        found = head(uri)
+        assert found is not None
+        return found
+
+    def land(self, uri: str, rows: Rows, position: Position) -> None:
+        """A commit that somebody's lies below, unseen."""
+        self._append(uri, rows, position, changes=True)
+
+    def clean(self, uri: str) -> bool:
+        """Forget the log but for its newest commit, if that tells a position that counts."""
+        table = self[uri]
+        info = table.log[table.version][0]["commitInfo"]
+        position = Position.from_json(info.get("userMetadata"))
+        if position is None or position.after not in (None, table.version - 1):
+            return False
+        table.log = {table.version: table.log[table.version]}
+        return True
+
+    def vacuum(self, uri: str, oldest: int) -> None:
+        """Delete what only snapshots before that version need, and feeds up to it."""
+        self[uri].files -= {f"rows-{version}" for version in range(oldest)}
+        self[uri].files -= {f"feed-{version}" for version in range(oldest + 1)}
+
+    def snapshot(self, uri: str, version: int) -> Rows:
+        """The rows as of a version."""
+        if f"rows-{version}" not in self[uri].files:
+            raise FileNotFoundError(f"{uri} at {version} was vacuumed")
+        return self[uri].rows[version]
+
+    def changes(self, uri: str, after: int, upto: int) -> Iterator[Change]:
+        """The change feed."""
+        rows = self[uri].rows
+        for version in range(after + 1, upto + 1):
+            old, new = rows[version - 1], rows[version]
+            if old != new and f"feed-{version}" not in self[uri].files:
+                raise FileNotFoundError(f"the feed of {uri} at {version} was vacuumed")
+            for key in old.keys() | new.keys():
+                if old.get(key) != new.get(key):
+                    yield Change(key, old.get(key), new.get(key))
+
+    def _append(self, uri: str, rows: Rows, position: Position | None, *, changes: bool) -> int:
+        table = self[uri]
+        version = table.version + 1 if table.log else 0
+        info: Action = {"operation": "WRITE"}
+        if position:
+            info["userMetadata"] = position.to_json()
+        file = {"path": f"feed-{version}", "size": 1, "dataChange": True}
+        table.log[version] = [
+            {"commitInfo": info},
+            *([{"cdc": file, "add": file}] if changes else []),
+        ]
+        table.files |= {f"rows-{version}", *([file["path"]] if changes else [])}
+        table.rows[version] = rows
+        return version
+
+
+def remember(log: Log, uri: str) -> None:
+    log._files = uri  # type: ignore[assignment]
