@@ -3,24 +3,28 @@
 Nothing here ever ends in a table that is wrong and silent.
 """
 
+import json
 import shutil
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.runtime.landed import Landed, folder_of
+from tests.support.lake import counted
 
 from sluice.errors import (
+    DeliveriesLost,
     FeedVacuumed,
     ForeignCommit,
     HistoryLost,
+    InputBehind,
     InputReplaced,
+    InputRewritten,
     LogCleaned,
 )
 from sluice.runtime.doctor import Finding, examine
@@ -47,21 +51,33 @@ CORRECTED = [{"id": 1, "v": 2}, {"id": 2, "v": 5}]
 @pytest.fixture(scope="module")
 def built(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days delivered and followed; then the first was corrected, which nobody has read."""
-    folder = tmp_path_factory.mktemp("built")
+    folder = tmp_path_factory.mktemp("built") / "lake"
     lake = Landed(folder, DECLARED, spark)
     for nth, rows in enumerate(DAYS):
         lake.land(folder_of(nth), a_json=rows)
         lake.deliver(nth)
     lake.advance()
+    for name in ("events", "events__intervals"):
+        shutil.copytree(lake.uri(name), folder / "backup" / name)
     lake.land(folder_of(0), a_json=CORRECTED)
     lake.deliver(0)
+    shutil.copytree(folder, folder.parent / "kept")
     return folder
 
 
 @pytest.fixture
-def lake(built: Path, spark: "SparkSession", tmp_path: Path) -> Landed:
-    shutil.copytree(built, tmp_path / "lake", dirs_exist_ok=True)
-    return Landed(tmp_path / "lake", DECLARED, spark)
+def lake(built: Path, spark: "SparkSession") -> Landed:
+    """In the same place each time: files are known by their names. So are tables, to Spark."""
+    shutil.rmtree(built)
+    shutil.copytree(built.parent / "kept", built)
+    forget_tables(spark)
+    return Landed(built, DECLARED, spark)
+
+
+def forget_tables(spark: "SparkSession") -> None:
+    """As a process that is started anew."""
+    assert spark._jvm is not None
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def vacuumed_feed(lake: Landed) -> None:
@@ -106,11 +122,43 @@ def overwritten_view(lake: Landed) -> None:
     write_deltalake(lake.uri("totals"), one_row("id", "total", "lines"), mode="overwrite")
 
 
+def restored_source(lake: Landed) -> None:
+    DeltaTable(lake.uri("events")).restore(1)
+
+
+def renamed_columns(lake: Landed) -> None:
+    rows = DeltaTable(lake.uri("events")).to_pyarrow_table()
+    names = ["w" if name == "v" else name for name in rows.column_names]
+    renamed = rows.rename_columns(names)
+    write_deltalake(lake.uri("events"), renamed, mode="overwrite", schema_mode="overwrite")
+
+
 def dropped_and_made_anew(lake: Landed) -> None:
     for name in ("events", "events__intervals"):
         shutil.rmtree(lake.uri(name))
     for nth in range(3):
         lake.deliver(nth)
+
+
+def put_back(lake: Landed, *names: str) -> None:
+    for name in names:
+        shutil.rmtree(lake.uri(name))
+        shutil.copytree(lake.folder / "backup" / name, lake.uri(name))
+
+
+def put_back_from_a_backup(lake: Landed) -> None:
+    lake.advance()
+    put_back(lake, "events", "events__intervals")
+
+
+def put_back_and_written_again(lake: Landed) -> None:
+    """Version for version as many as were read, but other ones."""
+    put_back_from_a_backup(lake)
+    lake.land(folder_of(0), a_json=[{"id": 2, "v": 6}])
+    lake.deliver(0)
+    position = lake.head("totals__state").position
+    assert position is not None
+    assert position.inputs["shop.events"].version == lake.head("events").version
 
 
 def one_row(*names: str) -> pa.Table:
@@ -128,13 +176,17 @@ class Case:
 
 CASES = [
     Case(vacuumed_feed, FeedVacuumed, "of its files were deleted", "totals"),
-    Case(cleaned_log, LogCleaned, "its log starts at", "totals"),
+    Case(cleaned_log, LogCleaned, "does not tell any more", "totals"),
     Case(foreign_rows, ForeignCommit, "was not written by Sluice", "totals"),
     Case(copied_row, ForeignCommit, "was not written by Sluice", "totals"),
     Case(foreign_update, ForeignCommit, r"\(UPDATE\) was not written by Sluice", "totals"),
     Case(restored_view, ForeignCommit, r"\(RESTORE\) was not written by Sluice", "totals"),
     Case(overwritten_view, ForeignCommit, "was not written by Sluice", "totals"),
+    Case(restored_source, ForeignCommit, r"\(RESTORE\) was not written by Sluice", "events"),
+    Case(renamed_columns, ForeignCommit, "was not written by Sluice", "events"),
     Case(dropped_and_made_anew, InputReplaced, "replaced by another table", "totals"),
+    Case(put_back_from_a_backup, InputBehind, "which is now only at", "totals"),
+    Case(put_back_and_written_again, InputRewritten, "which is another commit now", "totals"),
 ]
 
 
@@ -142,16 +194,22 @@ CASES = [
 def test_lost_history_is_found_refused_and_mended(lake: Landed, case: Case) -> None:
     case.happens(lake)
     found = {one.name for one in stopping(lake)}
-    assert "".join(f"-{c.lower()}" if c.isupper() else c for c in case.error.__name__)[1:] in found
+    assert name_of(case.error) in found
     with pytest.raises(case.error, match=case.told) as refused:
         lake.advance()
     assert "sluice rebuild" in refused.value.hint
     lake.rebuild(case.rebuilt)
-    lake.advance()
-    landed = [row for nth in range(3) for row in rows_of(lake, nth)]
-    assert Counter(map(as_text, lake.rows("totals"))) == Counter(map(as_text, totals(landed)))
-    assert stopping(lake) == []
-    assert {report.outcome for report in lake.advance()} == {"unchanged"}
+    mended(lake)
+
+
+def test_a_source_put_back_alone_lacks_what_its_notes_speak_of(lake: Landed) -> None:
+    put_back(lake, "events")
+    assert name_of(DeliveriesLost) in {one.name for one in stopping(lake)}
+    with pytest.raises(DeliveriesLost, match=r"batch 4 was .* is only at batch 3") as refused:
+        lake.deliver(0)
+    assert "sluice rebuild shop.events" in refused.value.hint
+    lake.rebuild("events")
+    mended(lake)
 
 
 def test_a_quiet_view_outlives_the_log(lake: Landed) -> None:
@@ -162,14 +220,43 @@ def test_a_quiet_view_outlives_the_log(lake: Landed) -> None:
     assert stopping(lake) == []
 
 
+def test_verify_sees_a_row_that_is_there_twice(lake: Landed) -> None:
+    lake.advance()
+    copied = DeltaTable(lake.uri("totals"))
+    position = replace(lake.head("totals").position, after=copied.version())  # type: ignore[type-var]
+    write_deltalake(
+        copied,
+        copied.to_pyarrow_table().slice(0, 1),
+        mode="append",
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": position.to_json()}),
+    )
+    (verdict,) = (v for v in lake.verdicts() if v.table == "shop.totals")
+    assert (verdict.is_equal, verdict.extra, len(verdict.differences)) == (False, 1, 1)
+
+
+def mended(lake: Landed) -> None:
+    """What was landed is what is there, and nobody misses anything."""
+    for nth in range(3):
+        lake.deliver(nth)
+    lake.advance()
+    landed = [row for nth in range(3) for row in rows_of(lake, nth)]
+    assert counted(lake.rows("events")) == counted(landed)
+    assert counted(lake.rows("totals")) == counted(totals(landed))
+    assert stopping(lake) == []
+    assert {report.outcome for report in lake.advance()} == {"unchanged"}
+
+
+def name_of(error: type[HistoryLost]) -> str:
+    """As `sluice doctor` calls it."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in error.__name__)[1:]
+
+
 def stopping(lake: Landed) -> list[Finding]:
     tables = lake.project.graph.tables.values()
     return [one for one in examine(lake.project, tables, datetime.now(UTC)) if one.stops]
 
 
 def rows_of(lake: Landed, nth: int) -> list[dict[str, int]]:
-    import json
-
     text = (lake.landing / folder_of(nth) / "a.json").read_text()
     return [json.loads(line) for line in text.splitlines()]
 
@@ -183,7 +270,3 @@ def totals(rows: list[dict[str, int]]) -> list[dict[str, int]]:
         }
         for key in {r["id"] for r in rows}
     ]
-
-
-def as_text(row: dict[str, int]) -> str:
-    return repr(sorted(row.items()))

@@ -35,7 +35,7 @@ from sluice.storage.position import REBUILD, Head, Pin, Position, head, position
 from sluice.storage.table import snapshot
 
 SAMPLES = 20
-REPEATED, MANY = "repeated", 2**31 - 1
+REPEATED = "repeated"
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     """Rows whose key another one has already, as changes of their own: a diff sees one of them."""
     row = F.struct(*_columns(rows.columns))
     same = rows.groupBy(*_columns(key)).agg(F.collect_list(row).alias("_same"))
-    others = same.where(F.size("_same") > 1).select(F.explode(F.slice("_same", 2, MANY)))
+    others = same.select(F.posexplode("_same").alias("nth", "col")).where("nth > 0")
     return others.select("col.*", F.lit(REPEATED).alias(CHANGE))
 
 
