@@ -18,8 +18,9 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 from sluice.changelog.diff import CHANGE, diff
 from sluice.runtime.batch import Run, advance
 from sluice.specs.project import Project
-from sluice.storage.commit import changelog_counts, commit_spark
+from sluice.storage.commit import changelog_counts, commit_arrow, commit_spark
 from sluice.storage.lake import layout
+from sluice.storage.local import to_arrow
 from sluice.storage.position import head
 from sluice.storage.table import create, snapshot
 
@@ -123,12 +124,15 @@ class Bench(BenchLake):
         return self.groups * K
 
     def change(self, kind: str, count: int) -> int:
-        """One MERGE into the input."""
+        """One commit to the input, as its delivery makes it."""
         changes = self._changes(kind, count).persist()
         counts, before = changelog_counts(changes), self.head("facts")
         began = time.perf_counter()
         now = position(before.next_batch)
-        commit_spark(self.session, before, changes, counts, self.key, now)
+        if sum(counts.values()) <= self.project.spark.small_changelog:
+            commit_arrow(before, to_arrow(changes), self.key, now)
+        else:
+            commit_spark(self.session, before, changes, counts, self.key, now)
         self.merged_in = time.perf_counter() - began
         changes.unpersist()
         return sum(counts.values())

@@ -8,7 +8,11 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake
 
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.cogroup_rows import STREAM, packed
+from sluice.operators.operator import union
 from sluice.runtime import computation, spreading
+from sluice.runtime.nodes import nodes_of
 from sluice.runtime.spreading import groups_behind
 from sluice.storage import filing
 from sluice.storage.filing import is_in_order, slices_of
@@ -28,8 +32,15 @@ views:
     kind: cogroup
     key: [k]
     streams:
-      sold: {from: sales, aggregates: {n: "count(*)", last: last(id ORDER BY at)}}
-      back: {from: returns, aggregates: {ids: collect_list(id ORDER BY id)}}
+      sold:
+        from: sales
+        aggregates:
+          n: count(*)
+          total: sum(id)
+          mean: avg(id)
+          odd: sum(id) FILTER (WHERE id % 2 = 1)
+          last: last(id ORDER BY at)
+      back: {from: returns, aggregates: {most: max(id), ids: collect_list(id ORDER BY id)}}
   by_hour:
     kind: cogroup
     key: [k]
@@ -57,16 +68,34 @@ def filled(lake: Lake, groups: int) -> None:
     lake.advance()
 
 
-@pytest.mark.parametrize("view", ["found__state", "by_hour__state"])
-def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(
-    lake: Lake, view: str
-) -> None:
+def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(lake: Lake) -> None:
     filled(lake, 1000)
-    (whole,) = slices_of(DeltaTable(lake.uri(view)))
-    column = "k" if view.startswith("found") else "window_start"
-    assert spreading.FEWEST <= len(whole.paths) <= whole.row_count / 50
-    assert is_in_order(lake.uri(view), whole.paths, column)
+    for view, column in {"found__state": "k", "by_hour__state": "window_start"}.items():
+        (whole,) = slices_of(DeltaTable(lake.uri(view)))
+        assert spreading.FEWEST <= len(whole.paths) <= whole.row_count / 50
+        assert is_in_order(lake.uri(view), whole.paths, column)
     assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def test_what_is_shuffled_is_narrow(lake: Lake) -> None:
+    """Equal arguments of a stream are one column, those of streams that are alike share theirs."""
+    for name in ("sales", "returns"):
+        lake.put(name)
+    node = nodes_of(lake.table("found"), lake.project.graph)[0]
+    state = node.operator
+    assert isinstance(state, CogroupState)
+    inputs = {i: lake.session.read.format("delta").load(lake.uri(i[5:])) for i in state.inputs}
+    used = {i: rows.select(*state.columns(i)) for i, rows in inputs.items()}
+    prepared = {i: state.prepare(i, rows) for i, rows in used.items()}
+    rows, arguments = packed(union(list(prepared.values())), state.accumulators)
+    assert arguments.keys() == {a.name for a in state.accumulators}
+    assert sorted(set(rows.columns) - {"k", STREAM}) == [
+        "_struct<o0:int,k0:int,v:int>_0",
+        "_struct<o0:timestamp,k0:int,v:int>_0",
+        "_struct<v:int>_0",
+        "_struct<v:int>_1",
+        "_struct<v:int>_2",
+    ]
 
 
 def test_few_groups_and_keys_that_spark_would_shuffle_again_are_added_up_first(lake: Lake) -> None:

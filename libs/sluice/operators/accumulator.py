@@ -59,6 +59,12 @@ class Accumulator(ABC):
         return self.ties if self.aggregate.order_by else ()
 
     @property
+    def meaning(self) -> tuple[object, ...]:
+        """What `argument` is made of: where it is the same, so are the values."""
+        spec = self.aggregate
+        return (spec.argument, spec.order_by, spec.filter, self.used_ties)
+
+    @property
     def row(self) -> Column:
         """The argument column of prepared rows."""
         return F.col(f"`{self.name}`")

@@ -17,11 +17,10 @@ from pyspark.sql.types import StructType
 from sluice.operators import windows
 from sluice.operators.accumulator import Accumulator
 from sluice.operators.aggregates import accumulator_of
+from sluice.operators.cogroup_rows import STREAM, packed
 from sluice.operators.operator import Agreement, Operator, Retention, Rows, names, passed_on, union
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.graph import Table
-
-_STREAM = "_stream"
 
 
 class CogroupState(Operator):
@@ -118,8 +117,9 @@ class CogroupState(Operator):
 
     def combine_in_ranges(self, prepared: Rows, ranges: int) -> DataFrame:
         """As `combine`, in ranges of the key, each in its order. One shuffle; not for sessions."""
-        rows = union(list(prepared.values())).repartitionByRange(ranges, *names(self.key))
-        return self._settled(rows).sortWithinPartitions(*names(self.key))
+        rows, arguments = packed(union(list(prepared.values())), self.accumulators)
+        spread = rows.repartitionByRange(ranges, *names(self.key))
+        return self._settled(spread.withColumns(dict(arguments))).sortWithinPartitions(*names(self.key))
 
     def _settled(self, rows: DataFrame) -> DataFrame:
         gathered = self.gather(rows, F.lit(1))
@@ -148,7 +148,7 @@ class CogroupState(Operator):
         timed = [F.col(f"`{time}`").cast("timestamp").alias(windows.TIME)] if time else []
         keys = [F.expr(e.sql).alias(k) for k, e in zip(self.spec.key, stream.key, strict=True)]
         arguments = [a.argument() for a in self.accumulators if a.stream == name]
-        taken = kept.select(*timed, *keys, F.lit(name).alias(_STREAM), *arguments, *extra)
+        taken = kept.select(*timed, *keys, F.lit(name).alias(STREAM), *arguments, *extra)
         return self._windowed(taken)
 
     def _windowed(self, rows: DataFrame) -> DataFrame:
@@ -163,7 +163,7 @@ class CogroupState(Operator):
     def gather(self, rows: DataFrame, weight: Column) -> DataFrame:
         """The rows of each stream and their contributions, by group. One shuffle."""
         counts = [
-            F.sum(F.when(F.col(_STREAM) == s, weight).otherwise(0)).cast("bigint")
+            F.sum(F.when(F.col(STREAM) == s, weight).otherwise(0)).cast("bigint")
             for s in self.spec.streams
         ]
         contributions: list[Column] = []
