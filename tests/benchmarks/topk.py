@@ -4,7 +4,7 @@ python -m tests.benchmarks.topk [--rows 1000000 ...] [--groups 1000 ...] [--chan
     [--kinds append raise mixed close] [--layout id|g] [--backlog ROWS ...] [--lake FOLDER]
     [--json FILE]
 
-Each batch changes a keyed input by a MERGE of Spark; then, in one warm session, this project's view
+Each batch changes a keyed input as a delivery does; then, in one warm session, this project's view
 follows by either committer (`auto`, `spark`), and so do two that rank everything: `merge` MERGEs
 the difference, `overwrite` overwrites the table. Ratios are against `merge`, which does the same
 service: a table with a minimal change feed; `end to end` is with the input's MERGE on both sides.
