@@ -22,6 +22,8 @@ sources:
     format: json
     schema: id INT, who STRING, at TIMESTAMP
     time: at
+    expect:
+      - {type: expect_column_values_to_be_unique, column: id, over: table}
 views:
   recent:
     kind: window_store
@@ -34,6 +36,7 @@ views:
 DIGEST = """
 pipeline: digest
 schedule: assets
+airflow: {webhook: "${SLUICE_WEBHOOK:-}"}
 views:
   counts:
     kind: cogroup
