@@ -5,7 +5,8 @@ python -m tests.benchmarks.lookup [--facts 10000000] [--dimensions 100000,100000
 
 One lake, one warm session: facts joined to two dimensions by a plain lookup and by one with
 `refresh: true`. Each step is compared with joining all facts to the same dimensions once more
-and committing the result as a table. `--facts 200000 --dimensions 5000,20000 --changes 1,1000`
+and writing the result as a table, which gives no change feed, and with merging that join into
+such a table, which gives the same one. `--facts 200000 --dimensions 5000,20000 --changes 1,1000`
 takes about a minute.
 """
 
@@ -16,8 +17,8 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,10 @@ CHANGES_OF_FACTS = ("inserted", "changed")
 
 @dataclass(frozen=True)
 class Step:
-    """One measured step; `ratio`: how often it fits into joining everything again."""
+    """One measured step; `ratio`: how often it fits into joining everything again.
+
+    `merges`: how often into merging that as well.
+    """
 
     name: str
     seconds: float
@@ -74,6 +78,23 @@ class Step:
     files: int
     megabytes: float
     ratio: float | None = None
+    merges: float | None = None
+    phases: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Seconds of joining all facts again: and writing a table, and merging it into one."""
+
+    written: float
+    merged: float
+
+    def step(
+        self, name: str, seconds: float, rows: int, files: int, megabytes: float, **more: Any
+    ) -> Step:
+        """A measured step next to both."""
+        ratios = (round(each / seconds, 1) for each in (self.written, self.merged))
+        return Step(name, round(seconds, 2), rows, files, megabytes, *ratios, **more)
 
 
 class Shop:
@@ -146,7 +167,24 @@ class Shop:
         return advance(self.spark, self.project, found, Run("benchmark"))[-1]
 
     def join_all(self) -> None:
-        """What a recompute does: all facts, both dimensions broadcast, a table of the result."""
+        """All facts, both dimensions broadcast, and a table of the result."""
+        self._joined().write.format("delta").mode("overwrite").save(self.uri("joined_again"))
+
+    def merge_all(self) -> None:
+        """The same join, and only what differs is written: with a change feed, as a view's."""
+        uri, session = self.uri("merged_again"), self.spark.tune(small=False)
+        if not DeltaTable.is_deltatable(uri):
+            writer = self._joined().write.format("delta")
+            writer.option("delta.enableChangeDataFeed", "true").save(uri)
+        self._joined().createOrReplaceTempView("joined")
+        session.sql(
+            f"MERGE INTO delta.`{uri}` t USING joined s ON t.id = s.id "
+            "WHEN MATCHED AND NOT (s.total <=> t.total AND s.region <=> t.region) "
+            "THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT * "
+            "WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        ).collect()
+
+    def _joined(self) -> DataFrame:
         session = self.spark.tune(small=False)
         tables = {
             n: session.read.format("delta").load(self.uri(n))
@@ -157,8 +195,7 @@ class Shop:
             .join(F.broadcast(tables["products"]), "product", "left")
             .join(F.broadcast(tables["customers"]), "customer", "left")
         )
-        result = joined.selectExpr("id", "quantity * price AS total", "region")
-        result.write.format("delta").mode("overwrite").save(self.uri("joined_again"))
+        return joined.selectExpr("id", "quantity * price AS total", "region")
 
 
 def written(uri: str, after: int) -> tuple[int, float]:
@@ -169,16 +206,15 @@ def written(uri: str, after: int) -> tuple[int, float]:
     return len(sizes), round(sum(sizes) / 1e6, 1)
 
 
-def timed(shop: Shop, view: str, name: str, baseline: float) -> Step:
+def timed(shop: Shop, view: str, name: str, baseline: Baseline) -> Step:
     """The batch that is pending for a view."""
     version = DeltaTable(shop.uri(view)).version()
     began = time.perf_counter()
     report = shop.advance(view)
     seconds = time.perf_counter() - began
     files, megabytes = written(shop.uri(view), version)
-    return Step(
-        name, round(seconds, 2), report.rows_out, files, megabytes, round(baseline / seconds, 1)
-    )
+    phases = report.seconds
+    return baseline.step(name, seconds, report.rows_out, files, megabytes, phases=phases)
 
 
 def measure(shop: Shop, given: argparse.Namespace) -> Iterator[Step]:
@@ -193,24 +229,25 @@ def measure(shop: Shop, given: argparse.Namespace) -> Iterator[Step]:
         files, megabytes = written(shop.uri(view), 0)
         seconds = round(time.perf_counter() - began, 2)
         yield Step(f"{view}: build", seconds, report.rows_out, files, megabytes)
-    baseline = _baseline(shop)
-    yield Step("join all again and write", round(baseline, 2), given.facts, 0, 0.0, 1.0)
+    baseline = Baseline(_better_of_two(shop.join_all), _better_of_two(shop.merge_all))
+    yield baseline.step("join all again and write", baseline.written, given.facts, 0, 0.0)
+    yield baseline.step("join all again and merge", baseline.merged, 0, 0, 0.0)
     yield from _batches(shop, given.batches, baseline)
     yield from _dimension_changes(shop, given.changes, baseline)
     yield from _reload(shop, baseline)
 
 
-def _baseline(shop: Shop) -> float:
-    """The better of two: the first warms up."""
+def _better_of_two(work: Callable[[], None]) -> float:
+    """The first warms up."""
     seconds = []
     for _ in range(2):
         began = time.perf_counter()
-        shop.join_all()
+        work()
         seconds.append(time.perf_counter() - began)
     return min(seconds)
 
 
-def _batches(shop: Shop, sizes: list[int], baseline: float) -> Iterator[Step]:
+def _batches(shop: Shop, sizes: list[int], baseline: Baseline) -> Iterator[Step]:
     for change in (False, True):
         what = CHANGES_OF_FACTS[change]
         shop.sell(100, change=change)  # warms up
@@ -222,14 +259,17 @@ def _batches(shop: Shop, sizes: list[int], baseline: float) -> Iterator[Step]:
                 yield timed(shop, view, f"{view}: {size:,} facts {what}", baseline)
 
 
-def _dimension_changes(shop: Shop, sizes: list[int], baseline: float) -> Iterator[Step]:
+def _dimension_changes(shop: Shop, sizes: list[int], baseline: Baseline) -> Iterator[Step]:
+    shop.land_products(2)  # warms up
+    shop.load("products")
+    shop.advance("refreshed")
     for size in sizes:
         shop.land_products(size)
         shop.load("products")
         yield timed(shop, "refreshed", f"refreshed: {size:,} products changed", baseline)
 
 
-def _reload(shop: Shop, baseline: float) -> Iterator[Step]:
+def _reload(shop: Shop, baseline: Baseline) -> Iterator[Step]:
     """The same rows in new files."""
     path = shop.folder / "customers"
     shop._land(shop.session.read.parquet(str(path)).localCheckpoint(), "customers")
@@ -239,7 +279,7 @@ def _reload(shop: Shop, baseline: float) -> Iterator[Step]:
     seconds = time.perf_counter() - began
     commits = DeltaTable(shop.uri("customers")).version() - version
     name = f"customers reloaded unchanged: {report.outcome}, {commits} commits"
-    yield Step(name, round(seconds, 2), report.rows_in, 0, 0.0, round(baseline / seconds, 1))
+    yield baseline.step(name, seconds, report.rows_in, 0, 0.0)
 
 
 def main(argv: list[str]) -> None:
@@ -252,16 +292,18 @@ def main(argv: list[str]) -> None:
         try:
             for step in measure(shop, given):
                 steps.append(step)
-                console.print(f"{step.seconds:8.2f} s  {step.name}")
+                console.print(f"{step.seconds:8.2f} s  {step.name}", dict(step.phases))
         finally:
             shop.spark.stop()
     sizes = " and ".join(f"{n:,}" for n in given.dimensions)
     table = Shown(title=f"{given.facts:,} facts, dimensions of {sizes} rows")
-    for column in ("step", "seconds", "changelog", "files", "MB written", "times faster"):
+    columns = ("step", "seconds", "changelog", "files", "MB written", "than a join", "and a merge")
+    for column in columns:
         table.add_column(column, justify="left" if column == "step" else "right")
     for s in steps:
         numbers = (f"{s.seconds:.2f}", f"{s.rows:,}", f"{s.files}", f"{s.megabytes:.1f}")
-        table.add_row(s.name, *numbers, "" if s.ratio is None else f"{s.ratio:.1f}")
+        ratios = ("" if r is None else f"{r:.1f}x" for r in (s.ratio, s.merges))
+        table.add_row(s.name, *numbers, *ratios)
     console.print(table, f"load average before: {busy:.1f}")
     told = {**vars(given), "load": round(busy, 1), "steps": [vars(s) for s in steps]}
     print(json.dumps(told))

@@ -35,12 +35,27 @@ dimensions:
     schema: "product STRING, price DECIMAL(6,2)"
     key: [product]
     history: true
+  tagged: {join: [{dimension: prices}], select: {product: prices.product, price: prices.price}}
   places:
     join:
       - {dimension: accounts}
       - {dimension: regions, on: accounts.region = regions.region}
     select: {account: accounts.account, region: accounts.region, country: regions.country}
 views:
+"""
+OF_HISTORY = """
+  kept: &kept
+    kind: lookup
+    from: purchases
+    join: [{dimension: prices, on: product = prices.product, type: left}]
+    select: {id: id, price: prices.price}
+  followed: {<<: *kept, refresh: true}
+  through_a_view:
+    kind: lookup
+    from: purchases
+    join: [{dimension: tagged, on: product = tagged.product, type: left}]
+    select: {id: id, price: tagged.price}
+    refresh: true
 """
 PRODUCTS = st.sampled_from(["p", "q", "r"])
 ACCOUNTS = st.integers(1, 3)
@@ -233,6 +248,35 @@ def test_so_it_does_where_the_tables_are_large(
 ) -> None:
     monkeypatch.setattr(matches, "SMALL_BYTES", -1)
     hold(case, spark)
+
+
+def test_of_a_history_a_lookup_of_the_latest_takes_the_row_that_stands(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = Lake(tmp_path, DECLARED + OF_HISTORY, spark)
+    first, second, third = (
+        price_of_slot({"product": "p", "price": Decimal(n), "slot": 5 - n}) for n in (3, 2, 1)
+    )
+    lake.put("prices", {**first, "valid_to": None, "is_current": True})
+    lake.put("purchases", {"id": 1, "product": "p"}, {"id": 2, "product": "q"})
+    lake.advance()
+    lake.put("prices", first, {**second, "valid_to": None, "is_current": True})
+    lake.put("prices", second, third)
+    lake.put("purchases", {"id": 3, "product": "p"})
+    lake.advance()
+    assert priced(lake, "kept") == {1: 3, 2: None, 3: 1}
+    assert priced(lake, "followed") == priced(lake, "through_a_view") == {1: 1, 2: None, 3: 1}
+    lake.put("prices", {**third, "valid_to": NOON, "is_current": False})
+    lake.advance()
+    assert priced(lake, "followed") == priced(lake, "through_a_view") == {1: None, 2: None, 3: None}
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def priced(lake: Lake, view: str) -> dict[int, Any]:
+    """The one price of each purchase."""
+    rows = lake.rows(view)
+    assert len({r["id"] for r in rows}) == len(rows)
+    return {r["id"]: r["price"] for r in rows}
 
 
 @pytest.fixture

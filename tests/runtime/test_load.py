@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from tests.runtime.landed import Landed, write
@@ -61,6 +63,23 @@ def test_unchanged_files_are_not_read_again(spark: "SparkSession", tmp_path: Pat
     assert lake.versions("things", "things__intervals") == before
 
 
+def test_a_large_snapshot_that_is_the_same_commits_and_writes_nothing(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared().replace("format: json", "format: parquet"), spark)
+    ids = pa.array(range(200_000), pa.int32())
+    rows = pa.table({"id": ids, "v": pc.multiply(ids, 3)})
+    lake.land("things", a_parquet=rows)
+    assert lake.load().inserted == 200_000
+    before, files = lake.versions("things"), set(Path(lake.uri("things")).rglob("*.parquet"))
+    backward = rows.take(pa.array(range(199_999, -1, -1)))
+    lake.land("things", b_parquet=backward.slice(0, 70_000), c_parquet=backward.slice(70_000))
+    report = lake.load()
+    assert (report.outcome, report.rows_in, report.rows_out) == ("unchanged", 200_000, 0)
+    assert lake.versions("things") == before
+    assert set(Path(lake.uri("things")).rglob("*.parquet")) == files
+
+
 def test_further_rows_of_a_key_are_set_aside(spark: "SparkSession", tmp_path: Path) -> None:
     lake = Landed(tmp_path, declared(), spark)
     report = landed(lake, {"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": None}, {"id": 2})
@@ -80,6 +99,15 @@ def test_a_bad_row_does_not_take_the_place_of_a_good_one(
     lake = Landed(tmp_path, declared(), spark)
     landed(lake, {"id": 1, "v": "x"}, {"id": 1, "v": 2})
     assert lake.rows("things") == [{"id": 1, "v": 2}]
+
+
+def test_nor_does_one_that_breaks_an_expectation(spark: "SparkSession", tmp_path: Path) -> None:
+    rule = "expect_column_values_to_be_between, column: v, min_value: 1, on_failure: quarantine"
+    lake = Landed(tmp_path, declared(f"expect: [{{type: {rule}}}]"), spark)
+    landed(lake, {"id": 1, "v": 0}, {"id": 1, "v": -1}, {"id": 1, "v": 2}, {"id": 1, "v": 3})
+    assert lake.rows("things") == [{"id": 1, "v": 2}]
+    reasons = [q["reason"] for q in lake.quarantine("things")]
+    assert [reason[:11] for reason in reasons] == ["another row", "expected th", "expected th"]
 
 
 def test_no_files_are_a_clear_error_and_a_file_without_rows_is_not(

@@ -1,5 +1,7 @@
 """How lookups are run: what is shuffled, what is broadcast, and which files a refresh touches."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +11,7 @@ from deltalake import DeltaTable
 from tests.support.lake import Lake, counted
 
 from sluice.operators import lookup
-from sluice.runtime import broadcast
-from sluice.runtime import lookup as batches
+from sluice.runtime import broadcast, lookup_few, lookup_many
 from sluice.runtime import maintain as upkeep
 from sluice.runtime.broadcast import memory_bytes
 from sluice.runtime.computation import Computation
@@ -48,7 +49,10 @@ FACTS = [{"id": i, "product": i % 40, "buyer": i % 7} for i in range(400)]
 
 @pytest.fixture
 def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    lake = Lake(tmp_path, DECLARED, spark)
+    return filled(Lake(tmp_path, DECLARED, spark))
+
+
+def filled(lake: Lake) -> Lake:
     lake.put("sales", *FACTS)
     lake.put("products", *({"product": i, "price": Decimal(i)} for i in range(39)))
     lake.put("buyers", *({"buyer": i, "region": f"r{i}"} for i in range(5)))
@@ -145,7 +149,8 @@ def test_few_facts_meet_only_the_rows_that_they_match(
         return handed_over(session, uri, version, rows)
 
     lake.advance()
-    monkeypatch.setattr(batches, "handed_over", noting)
+    for module in (lookup_few, lookup_many):
+        monkeypatch.setattr(module, "handed_over", noting)
     lake.put("sales", {"id": 1000, "product": 7, "buyer": -3}, {"id": 1001, "product": None})
     (report,) = lake.advance()
     assert (report.inserted, handed) == (1, {"sales": 2, "products": 1, "buyers": 1})
@@ -163,6 +168,51 @@ def test_the_facts_concerned_may_lie_in_files_far_apart(lake: Lake) -> None:
     lake.advance()
     lake.put("products", {"product": 5, "price": Decimal(55)})
     assert lake.advance()[0].updated == 11
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("on", ["buyer", "abs(buyer)"], ids=["here", "by spark"])
+def test_a_correction_opens_no_file_that_has_nothing_of_it(
+    spark: "SparkSession", tmp_path: Path, on: str
+) -> None:
+    lake = filled(Lake(tmp_path, DECLARED.replace("abs(buyer)", on), spark))
+    lake.put("sales", {"id": 5000, "product": 500, "buyer": 1})
+    lake.put("products", {"product": 500, "price": Decimal(500)})
+    lake.advance()
+    (bucket,) = {r["_sluice_bucket"] for r in lake.stored("invoices") if r["price"] == 500}
+    lake.put("products", {"product": 500, "price": Decimal(2)})
+    others = [s for s in slices_of(DeltaTable(lake.uri("invoices"))) if s.number != bucket]
+    older = [a["add"]["path"] for a in Log(lake.uri("sales")).actions(1) if "add" in a]
+    hidden = {"sales": older, "invoices": [path for s in others for path in s.paths]}
+    assert [len(paths) > 0 for paths in hidden.values()] == [True, True]
+    with away(lake, hidden):
+        (report,) = lake.advance()
+    assert (report.inserted, report.updated, report.deleted) == (0, 1, 0)
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+@contextmanager
+def away(lake: Lake, files: Mapping[str, list[str]]) -> Iterator[None]:
+    """While these files can't be opened."""
+    paths = [Path(lake.uri(name)) / path for name, names in files.items() for path in names]
+    for path in paths:
+        path.rename(path.with_suffix(".away"))
+    try:
+        yield
+    finally:
+        for path in paths:
+            path.with_suffix(".away").rename(path)
+
+
+@pytest.mark.usefixtures("many")
+def test_where_most_of_a_dimension_changes_all_facts_are_joined_again(lake: Lake) -> None:
+    lake.advance()
+    lake.put("products", *({"product": i, "price": Decimal(i + 1)} for i in range(20)))
+    lake.put("sales", {"id": 0, "product": 1, "buyer": 1}, gone=[{"id": 399}])
+    lake.put("sales", {"id": 9000, "product": 1, "buyer": 1})
+    (report,) = lake.advance()
+    assert (report.inserted, report.updated, report.deleted) == (2, 199, 1)
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 

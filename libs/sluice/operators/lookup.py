@@ -67,9 +67,13 @@ class LookupJoin(Operator):
         rows = prepared[self.facts.id]
         for join in self.spec.join:
             rows = self._join(rows, join, references[self.dimension(join).id])
-        shown = [self._shown(c) for c in self.view.columns]
+        return rows.select(*[column.alias(name) for name, column in self.outputs().items()])
+
+    def outputs(self) -> dict[str, Column]:
+        """The view's columns, of prepared facts that have each dimension's row as a struct."""
         hidden = [c for c in self.key if c not in self.view.columns]
-        return rows.select(*shown, *names(tuple(hidden)))
+        shown = {c: self._shown(c) for c in self.view.columns}
+        return {**shown, **{c: F.col(f"`{c}`") for c in hidden}}
 
     def dimension(self, join: Join) -> Table:
         """The dimension, or the view over dimensions, that a join looks its facts up in."""
@@ -88,7 +92,7 @@ class LookupJoin(Operator):
     def concerned(
         self, facts: DataFrame, keys: Mapping[Join, DataFrame], bounds: Mapping[Join, Column]
     ) -> DataFrame:
-        """The prepared facts that are joined on one of these keys.
+        """The facts that are joined on one of these keys.
 
         `bounds`: for a join, a condition on its keys by which a scan leaves most facts out.
         """
@@ -99,7 +103,7 @@ class LookupJoin(Operator):
             rows = rows.where(bounds[join]) if join in bounds else rows
             columns = tuple(f"_d{i}" for i, _ in _on(join))
             found.append(within(rows, changed, columns).drop(*columns))
-        return self.prepare(self.facts.id, union(found)).dropDuplicates(list(self.group))
+        return union(found).dropDuplicates(list(self.facts.key))
 
     def _bucket(self) -> Column:
         """A number that facts with equal join values share."""
@@ -116,18 +120,19 @@ class LookupJoin(Operator):
             for i, (fact, c) in _on(join)
         ]
         struct = F.struct(*names(tuple(sorted(dimension.columns)))).alias(join.qualifier)
-        if self._has_history(join) and self.spec.as_of == "latest":
+        if self.has_history(join) and self.spec.as_of == "latest":
             dimension = dimension.where(CURRENT)
         right = dimension.select(*[column for _, column, _ in on], struct)
         condition = F.lit(True)
         for fact, _, name in on:
             condition = condition & (fact == F.col(name))
-        if self.spec.as_of == "event_time" and self._has_history(join):
+        if self.spec.as_of == "event_time" and self.has_history(join):
             condition = condition & self._valid(join.qualifier)
         joined = rows.join(right, condition, join.type)
         return joined.drop(*[name for _, _, name in on])
 
-    def _has_history(self, join: Join) -> bool:
+    def has_history(self, join: Join) -> bool:
+        """Whether what a join looks up has several versions of a key."""
         spec = self.dimension(join).spec
         return isinstance(spec, Dimension) and spec.history
 
@@ -167,7 +172,7 @@ class LookupJoin(Operator):
             if table.id != table_id:
                 continue
             used |= {column for _, column in join.on}
-            used |= {*COLUMNS} if self._has_history(join) else set()
+            used |= {*COLUMNS} if self.has_history(join) else set()
             prefix = f"{join.qualifier}."
             used_here = {c.removeprefix(prefix) for c in self._used() if c.startswith(prefix)}
             qualified = {c if c in table.columns else c.split(".")[0] for c in used_here}

@@ -22,7 +22,7 @@ from sluice.quality import engine
 from sluice.quality.counts import Tally
 from sluice.quality.grouping import find_repeats
 from sluice.quality.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
-from sluice.quality.row_rules import RowRule
+from sluice.quality.row_rules import EVERY_ROW, RowRule
 from sluice.quality.sql import text
 from sluice.quality.suite import Suite, build_suite
 from sluice.quality.tally import ACCEPTED, FILE, RAW, REASON, REASONS, tally, visible
@@ -52,6 +52,12 @@ class Gate:
     def needs_great_expectations(self) -> bool:
         """Whether `check` imports it: `engine.preload()` hides that behind a session's start."""
         return bool(self.suite.others)
+
+    @property
+    def fits(self) -> str:
+        """SQL: whether a row breaks none of the rules by which rows go aside. Never null."""
+        good = [f"NOT {rule.violated}" for rule in self.suite.quarantine]
+        return " AND ".join(good) or EVERY_ROW
 
     def split(self, parsed: DataFrame) -> DataFrame:
         """`parsed` with `_sluice_reasons`, an array of (expectation, reason); lazy, no job."""

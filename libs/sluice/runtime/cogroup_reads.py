@@ -18,7 +18,6 @@ from sluice.operators.cogroup import CogroupState
 from sluice.operators.operator import names
 from sluice.operators.retention import Horizon
 from sluice.runtime.computation import Computation
-from sluice.runtime.shortlist import is_exact
 from sluice.storage.feed_size import table_size
 from sluice.storage.lake import layout
 from sluice.storage.local import (
@@ -29,6 +28,7 @@ from sluice.storage.local import (
     read_feed,
     read_few,
 )
+from sluice.storage.matches import is_exact
 from sluice.storage.table import snapshot
 
 Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, and what of it has statistics

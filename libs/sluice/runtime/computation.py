@@ -58,6 +58,10 @@ class Computation:
                 self.work.is_projection = operator.mirror
                 return inserted(rows)
             return diff(self.current(), rows, operator.key)
+        if isinstance(operator, LookupJoin):
+            return LookupBatch(
+                self.session, self.project, self.plan, operator, self.work, self.numbered
+            ).changelog()
         old, new = self._old_and_new()
         rows = self.numbered(new)
         return inserted(rows) if old is None else diff(old, rows, operator.key)
@@ -111,9 +115,6 @@ class Computation:
 
     def _old_and_new(self) -> tuple[DataFrame | None, DataFrame]:
         """No old rows where the new ones surely take nobody's place."""
-        if isinstance(operator := self.plan.node.operator, LookupJoin):
-            batch = LookupBatch(self.session, self.project, self.plan, operator, self.work)
-            return batch.old_and_new()
         changes = self.changes()
         if self.plan.strategy is Strategy.ROW_WISE:
             return self._row_wise(changes)

@@ -13,6 +13,7 @@ from sluice.operators import dimension as history
 from sluice.operators.operator import names
 from sluice.operators.order import last_first
 from sluice.operators.source import OP, POSITION
+from sluice.quality.row_rules import EVERY_ROW
 from sluice.quality.tally import FILE, REASON
 from sluice.runtime.changes import operations, placed, unknown_word
 from sluice.runtime.reading import Reading
@@ -22,17 +23,17 @@ from sluice.specs.table import Table
 ORIGIN = "_sluice_origin"  # the file that a row of a log is from
 
 
-def judged(reading: Reading, spec: Dimension) -> Reading:
+def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
     """Rows that were read, with what the dimension itself has against them among the reasons.
 
-    Those of a log have their ORIGIN.
+    Those of a log have their ORIGIN. `fits`: SQL of the rows that nothing else is held against.
     """
     rows = placed(reading.rows, spec.key)
     if spec.delivery == "changes":
         rows = rows.withColumn(ORIGIN, F.col(FILE))
         reasons = [unknown_word(spec.change)] if spec.change else []
     else:
-        reasons = [_repeated(spec)]
+        reasons = [_repeated(spec, fits)]
     reasons = [F.col(REASON), *_without_beginning(spec), *reasons]
     return Reading(rows.withColumn(REASON, F.coalesce(*reasons)), reading.warnings)
 
@@ -86,13 +87,14 @@ def table_rows(
     return history.versions_by_load(old, loaded, spec.key, now)
 
 
-def _repeated(spec: Dimension) -> Column:
-    """A second row of a key, which would multiply the facts that are joined to it."""
+def _repeated(spec: Dimension, fits: str) -> Column:
+    """A second good row of a key, which would multiply the facts that are joined to it."""
     reason = f"another row has the same key ({', '.join(spec.identity)})"
-    if not spec.valid_from:
+    if fits == EVERY_ROW and spec.identity == spec.key:
         return F.when(F.col(POSITION) > 1, reason)
-    by = Window.partitionBy(*names(spec.identity), F.isnull(REASON)).orderBy(POSITION)
-    return F.when(F.row_number().over(by) > 1, reason)
+    counts = F.isnull(REASON) & F.expr(fits)
+    by = Window.partitionBy(*names(spec.identity), counts).orderBy(POSITION)
+    return F.when(counts & (F.row_number().over(by) > 1), reason)
 
 
 def _without_beginning(spec: Dimension) -> list[Column]:

@@ -11,6 +11,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changelog.diff import diff, inserted
+from sluice.quality.gate import Gate
 from sluice.runtime.aside import Delivered
 from sluice.runtime.batch import LARGE_BYTES, Run
 from sluice.runtime.connections import jdbc_options
@@ -67,8 +68,7 @@ def load_as(
         session = spark.tune(small=wanted.bytes < LARGE_BYTES)
     position = position_of(found.table, before, run.id)
     with clock.phase("read"):
-        rows = read(session, _resolved(project, found), wanted.files)
-        reading = judged(Reading(rows.rows, (*wanted.warnings, *rows.warnings)), spec)
+        reading = _read(session, project, found, wanted)
     is_added = wanted.state is not None
     delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
@@ -89,6 +89,12 @@ def load_as(
     told = (*reading.warnings, *passed.verdict.warnings)
     report = replace(_report(found, passed, done, clock), warnings=told, batch=position.batch)
     return replace(report, outcome="unchanged") if is_as_before else report
+
+
+def _read(session: SparkSession, project: Project, found: Found, wanted: Due) -> Reading:
+    rows = read(session, _resolved(project, found), wanted.files)
+    told, fits = (*wanted.warnings, *rows.warnings), Gate(found.table.id, found.spec.expect).fits
+    return judged(Reading(rows.rows, told), found.spec, fits)
 
 
 def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:

@@ -16,11 +16,8 @@ import pyarrow.compute as pc
 from sluice.operators.order import Direction
 from sluice.operators.ranking import Ranking
 from sluice.operators.topk import COMPLETE
+from sluice.storage.matches import is_exact
 
-EXACT = (
-    *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
-    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
-)
 _ROW, _WORST, _MISSING = "_row", "_worst", "_missing"
 
 
@@ -76,8 +73,3 @@ class Shortlist:
         return sure.select([*self.group, f"{column}_{function}"]).rename_columns(
             [*self.group, _WORST]
         )
-
-
-def is_exact(type_: pa.DataType) -> bool:
-    """Whether equal values of the type are the same value, in Arrow and in Spark."""
-    return any(is_a(type_) for is_a in EXACT)

@@ -114,11 +114,16 @@ def arrow_schema(uri: str, version: int) -> pa.Schema:
 
 def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
     """Columns that were read of a table or of its feed, as Spark's, in the types of the table."""
-    schema = spark_schema(DeltaTable(uri, version=version))
+    schema = types_of(uri, version)
     for name, type_ in _ADDED.items():
         schema.add(name, type_)
     present = [field for field in schema.fields if field.name in rows.column_names]
     return _rows(session, rows, StructType(present))
+
+
+def types_of(uri: str, version: int) -> StructType:
+    """The columns of a table as Spark has them."""
+    return spark_schema(DeltaTable(uri, version=version))
 
 
 def spark_schema(table: DeltaTable) -> StructType:

@@ -9,6 +9,7 @@ Spark's. Values are told apart by plain equality, so only those of exact types a
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,7 +49,8 @@ class Place:
         """
         if table_size(self.uri, self.version).bytes > LARGEST:
             return None
-        dataset, wanted = _dataset(self.uri, self.version), list(wanted)
+        wanted = list(wanted)
+        dataset = _dataset(self.uri, self.version, wanted)
         where = _any_of([_test(dataset.schema, values) for values in wanted])
         if where is None:
             return None
@@ -67,19 +69,46 @@ class Place:
         return plain(pa.concat_tables(pages))
 
 
-def _dataset(uri: str, version: int) -> ds.FileSystemDataset:
-    """Its files, told apart by their partitions alone: what else the log says of texts can't be
-    compared with them. Local files are read without a detour through Python.
+def _dataset(uri: str, version: int, wanted: Sequence[Values]) -> ds.FileSystemDataset:
+    """Its files that may have what is wanted, told apart by their partitions and whole numbers.
+
+    What else the log says can't be compared here. Local files are read without a detour through
+    Python.
     """
     table = DeltaTable(uri, version=version)
     local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
     found, parts = table.to_pyarrow_dataset(filesystem=local), table.metadata().partition_columns
+    far = _files_far(table, wanted)
     fragments = [
         file.format.make_fragment(file.path, file.filesystem, _partition(file, parts))
         for file in found.get_fragments()
+        if file.path.lstrip("/") not in far
     ]
     schema = plain(found.schema.empty_table()).schema
     return ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
+
+
+def _files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
+    """The files whose least and greatest whole numbers leave out all that is wanted."""
+    spans = [_spans(values) for values in wanted]
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
+
+
+def _spans(values: Values) -> Mapping[str, tuple[int, int]]:
+    """Of each column of whole numbers the least and the greatest that are looked for."""
+    whole = {name: v for name, v in values.items() if pa.types.is_integer(v.type)}
+    found = {n: pc.min_max(v).as_py() for n, v in whole.items() if not v.null_count and len(v)}
+    return {name: (span["min"], span["max"]) for name, span in found.items()}
+
+
+def _meets(file: Mapping[str, Any], spans: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether each column has values within its span, as far as is known."""
+    for name, (least, most) in spans.items():
+        first, last = file.get(f"min.{name}"), file.get(f"max.{name}")
+        if first is not None and last is not None and (first > most or last < least):
+            return False
+    return True
 
 
 def _partition(file: ds.ParquetFileFragment, parts: Sequence[str]) -> pc.Expression:
@@ -110,10 +139,15 @@ def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
     """None where Spark may take for equal what is not the same."""
     if pa.types.is_integer(field.type) and pa.types.is_integer(values.type):
         values = values.cast(field.type, safe=False)  # what does not fit finds too much at most
-    if not any(is_exact(values.type) for is_exact in EXACT) or field.type != values.type:
+    if not is_exact(values.type) or field.type != values.type:
         return None
     some, column = pc.unique(values), pc.field(field.name)
     if some.null_count or not len(some):
         return column.isin(some)
     bounds = pc.min_max(some)  # by which files and row groups are left out
     return (column >= bounds["min"]) & (column <= bounds["max"]) & column.isin(some)
+
+
+def is_exact(type_: pa.DataType) -> bool:
+    """Whether equal values of the type are the same value, in Arrow and in Spark."""
+    return any(is_a(type_) for is_a in EXACT)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sluice.specs.dimension import DimensionView
 from sluice.specs.join_syntax import read_pairs
-from sluice.specs.resolution.lookup import check_covers_key
+from sluice.specs.resolution.lookup import check_covers_key, current_key
 from sluice.specs.resolution.scope import Report, Scope
 from sluice.specs.table import Table
 
@@ -54,8 +54,9 @@ def _check_join(spec: DimensionView, i: int, inputs: Mapping[str, Table], report
 def _key(spec: DimensionView, inputs: Mapping[str, Table], report: Report) -> tuple[str, ...]:
     base = inputs[spec.join[0].dimension]
     selected = {expression.plain_column: name for name, expression in spec.select.items()}
-    lacking = [column for column in base.key if f"{base.name}.{column}" not in selected]
+    key = current_key(base)
+    lacking = [column for column in key if f"{base.name}.{column}" not in selected]
     if lacking:
         names = ", ".join(f"{base.name}.{column}" for column in lacking)
         report.add(("select",), f"the key of {base.name} must be selected: {names}")
-    return tuple(selected.get(f"{base.name}.{column}", column) for column in base.key)
+    return tuple(selected.get(f"{base.name}.{column}", column) for column in key)

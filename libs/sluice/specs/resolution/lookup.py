@@ -57,8 +57,7 @@ def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: Repor
 
 def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, at: Where) -> None:
     """Note a join that leaves a part of the dimension's key open: rows would multiply."""
-    has_history = isinstance(dimension.spec, Dimension) and dimension.spec.history
-    unique = dimension.key[:-1] if has_history else dimension.key
+    unique = current_key(dimension)
     lacking = [column for column in unique if column not in set(columns)]
     if lacking:
         report.add(
@@ -66,6 +65,12 @@ def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, a
             f"{dimension.name} is unique by {', '.join(unique)}: "
             f"join on {', '.join(lacking)} as well, or rows multiply",
         )
+
+
+def current_key(dimension: Table) -> tuple[str, ...]:
+    """What identifies a dimension's rows that stand now: of a history there is one of each key."""
+    has_history = isinstance(dimension.spec, Dimension) and dimension.spec.history
+    return dimension.key[:-1] if has_history else dimension.key
 
 
 def _check_history(spec: Lookup, dimensions: Mapping[str, Table], report: Report) -> None:

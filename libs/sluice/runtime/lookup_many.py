@@ -1,0 +1,113 @@
+"""Facts joined by Spark: to dimensions that are broadcast, or shuffled where they are too large.
+
+Of large dimensions, few facts read only the rows that they match.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changelog.diff import diff, inserted
+from sluice.operators.lookup import BUCKET, LookupJoin
+from sluice.operators.operator import names, union, within
+from sluice.runtime.lookup_few import Facts, Numbered
+from sluice.runtime.plan import BatchPlan
+from sluice.runtime.pruning import bounds_of, few_of
+from sluice.runtime.rows import references_at
+from sluice.specs.dimension import DimensionView
+from sluice.specs.lookup import Join
+from sluice.specs.project import Project
+from sluice.storage.lake import layout
+from sluice.storage.local import handed_over, plain, to_arrow
+from sluice.storage.matches import Place, Values
+from sluice.storage.table import snapshot
+
+
+@dataclass(frozen=True)
+class ManyJoined:
+    """One plan, at one session. `facts`: their table as it is now."""
+
+    session: SparkSession
+    project: Project
+    plan: BatchPlan
+    operator: LookupJoin
+    facts: Place
+
+    def changelog(self, parts: list[Facts], numbered: Numbered) -> DataFrame:
+        """What becomes of the view's rows; no old ones are looked for where facts only came."""
+        operator, fact_id = self.operator, self.operator.facts.id
+        came = union([operator.prepare(fact_id, part.came) for part in parts])
+        rows = came if len(parts) == 1 else came.dropDuplicates(list(operator.group))
+        held = [part.held for part in parts if part.held is not None]
+        few = pa.concat_tables(held, promote_options="default") if len(held) == len(parts) else None
+        new = numbered(operator.combine({fact_id: rows}, self._references(rows, few)))
+        went = [operator.prepare(fact_id, part.went) for part in parts if part.went is not None]
+        if not went:
+            return inserted(new)
+        touched = union([rows.select(*names(operator.group)) for rows in went]).distinct()
+        return diff(self._old(touched, are_few=few is not None), new, operator.key)
+
+    def _references(self, rows: DataFrame, few: pa.Table | None) -> Mapping[str, DataFrame]:
+        """The dimensions' rows; of large ones those that a few facts may match."""
+        found = {}
+        places = self._large_dimensions() if few is not None else {}
+        wanted = self._looked_up(rows, few) if places and few is not None else {}
+        for join, place in places.items():
+            some = place.rows([wanted[join]])
+            if some is not None:
+                matched = handed_over(self.session, place.uri, place.version, some)
+                found[self.operator.dimension(join).id] = F.broadcast(matched)
+        known = found.keys()
+        others = references_at(self.session, self.project, self.operator, self.plan, known=known)
+        return {**others, **found}
+
+    def _large_dimensions(self) -> dict[Join, Place]:
+        lake, pins = layout(self.project), {**self.plan.pins, **self.plan.references}
+        stored = {
+            join: Place(lake.uri(table.id), pins[table.id].version, self.operator.columns(table.id))
+            for join in self.operator.spec.join
+            if not isinstance((table := self.operator.dimension(join)).spec, DimensionView)
+        }
+        return {join: place for join, place in stored.items() if place.is_large}
+
+    def _looked_up(self, rows: DataFrame, few: pa.Table) -> dict[Join, Values]:
+        """What they look for in each dimension; a small Spark job where that is no plain column."""
+        every = {fact for join in self.operator.spec.join for fact, _ in join.on}
+        values = {e: few[e.plain_column] for e in every if e.plain_column in few.column_names}
+        others = {f"_{n}": e for n, e in enumerate(every - values.keys())}
+        if others:
+            found = to_arrow(rows.select(*[F.expr(e.sql).alias(n) for n, e in others.items()]))
+            values |= {e: found[name] for name, e in others.items()}
+        return {
+            join: {column: values[fact] for fact, column in join.on}
+            for join in self.operator.spec.join
+        }
+
+    def _old(self, touched: DataFrame, *, are_few: bool) -> DataFrame:
+        """The view's rows of those groups."""
+        before, group = self.plan.before, self.operator.group
+        assert before is not None
+        place = Place(self.plan.uri, before.version)
+        if are_few and place.is_large:
+            held = plain(to_arrow(touched))
+            touched = self.session.createDataFrame(held, touched.schema)
+            found = place.rows([{name: held[name] for name in group}])
+            if found is not None:
+                rows = handed_over(self.session, place.uri, place.version, found)
+                return within(rows, touched, group)
+        rows = snapshot(self.session, place.uri, place.version)
+        if place.is_large:
+            rows = rows.where(self._lies_in(touched))
+        return within(rows, touched, group)
+
+    def _lies_in(self, touched: DataFrame) -> Column:
+        """What the view's rows of those groups meet."""
+        bounds = [bounds_of(touched, tuple(c for c in self.operator.group if c != BUCKET))]
+        if BUCKET in self.operator.group:
+            bounds.append(few_of(touched, {BUCKET: F.col(BUCKET)}))
+        known = [condition for condition in bounds if condition is not None]
+        return reduce(Column.__and__, known, F.expr("true"))

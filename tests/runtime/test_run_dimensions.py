@@ -1,0 +1,79 @@
+"""A run and its dimensions: they are there before anything else, and stay as they were found.
+
+A missing one is told at once, without Spark.
+"""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.runtime.landed import RUN, Landed, day, folder_of
+
+from sluice.errors import UsageError
+from sluice.runtime import run as running
+from sluice.runtime.explain import explain
+from sluice.runtime.load import load
+from sluice.runtime.report import BatchReport
+from sluice.runtime.session import Spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  sales: {path: "landing/{interval_start:%Y-%m-%d}/", format: json, schema: "id INT, item INT"}
+dimensions:
+  items: {path: landing/items/, format: json, schema: "item INT, price INT", key: [item]}
+views:
+  priced: {kind: lookup, from: sales, join: [{dimension: items, on: item = items.item}]}
+"""
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+    """Three days of one sale, and the price of what was sold."""
+    lake = Landed(tmp_path, DECLARED, spark)
+    for nth in range(3):
+        lake.land(folder_of(nth), a_json=[{"id": nth, "item": 1}])
+    price(lake, 5)
+    return lake
+
+
+def price(lake: Landed, cost: int) -> None:
+    lake.land("items", a_json=[{"item": 1, "price": cost}])
+
+
+def prices(lake: Landed) -> list[int]:
+    return sorted(row["price"] for row in lake.rows("priced"))
+
+
+def test_all_rounds_of_a_run_look_up_what_its_first_has_found(
+    lake: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "ROUND", 1)
+    pipeline, loaded = lake.project.pipelines["shop"], []
+
+    def dearer(report: BatchReport) -> None:
+        if report.kind == "dimension":
+            loaded.append(report.version)
+        if report.table == "shop.priced":
+            price(lake, 9)
+
+    running.run(lake.spark, lake.project, pipeline, map(day, range(2)), dearer)
+    assert (prices(lake), len(loaded)) == ([5, 5], 1)
+    running.run(lake.spark, lake.project, pipeline, [day(2)], dearer)
+    assert prices(lake) == [5, 5, 9]
+
+
+def test_a_missing_folder_is_told_by_the_plan_and_before_spark_starts(lake: Landed) -> None:
+    shutil.rmtree(lake.landing / "items")
+    (step,) = explain(lake.project, lake.table("items"))
+    assert "there are no files at" in step.reason
+    spark, pipeline = Spark(lake.project.spark), lake.project.pipelines["shop"]
+    with pytest.raises(UsageError, match="there are no files at"):
+        load(spark, lake.project, lake.table("items"), RUN)
+    with pytest.raises(UsageError, match="there are no files at"):
+        running.run(spark, lake.project, pipeline, [day(0)])
+    assert not spark.is_started
+    assert not (lake.folder / "lake").exists()
