@@ -46,11 +46,15 @@ class Batch:
 
 @dataclass
 class View:
-    """What the model knows of a view: by which declaration each version was made, what was read."""
+    """What the model knows of a view: by which declaration each version was made, what was read.
+
+    `looked_up`: the versions of the prices in its rows.
+    """
 
     made: dict[int, Declared] = field(default_factory=dict)
     joined: dict[int, Rows] = field(default_factory=dict)
     read: dict[str, Any] = field(default_factory=dict)
+    looked_up: set[int] = field(default_factory=set)
 
     def made_at(self, version: int) -> Declared:
         return self.made[max(v for v in self.made if v <= version)]
@@ -118,6 +122,16 @@ class Game(RuleBasedStateMachine):
             ):
                 return True
         return False
+
+    @property
+    def lacking(self) -> set[str]:
+        """Who has lost a past, or a version that `verify` would ask for."""
+        found = {name for name in NODES if self.is_lost(name)}
+        for name, view in self.views.items():
+            kept = [*view.read, *((self.uri("d"), version) for version in view.looked_up)]
+            if any(f"rows-{version}" not in self.tables[uri].files for uri, version in kept):
+                found.add(name)
+        return found
 
     def is_sound(self, name: str) -> bool:
         """Whether nothing that it was made from has lost its past."""
@@ -213,6 +227,8 @@ class Game(RuleBasedStateMachine):
         )
         view.made[version] = made
         view.joined[batch.position.batch] = batch.joined
+        view.looked_up = view.looked_up if batch.position.kind != REBUILD else set()
+        view.looked_up |= {pin.version for pin in plan.references.values()}
         view.read = dict(self.as_read({**plan.references, **plan.pins}))
         if self.is_sound(batch.name):
             self.check(batch.name)

@@ -5,15 +5,14 @@ kinds of lookup; upkeep, definitions that change, foreign commits, cleaned logs,
 batches that sleep over all that. In the end all are up to date, and one more run changes nothing.
 """
 
-import os
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from tests.runtime.game import Game, made_by
 from tests.runtime.shapes import COGROUPS, NODES, Declared
+from tests.support.games import games
 
 from sluice.errors import LostRace
 from sluice.runtime.guard import oldest_named
@@ -24,7 +23,8 @@ DELIVERED = st.lists(st.tuples(VALUES, st.integers(1, 3)), max_size=3)
 PRICES = st.dictionaries(VALUES, st.integers(1, 3), max_size=3)
 VIEW_NAMES = (*COGROUPS, "priced", "fresh")
 VIEWS, NAMES = st.sampled_from(VIEW_NAMES), st.sampled_from(NODES)
-TABLES = st.sampled_from(("s", "d", *NODES))
+TABLES = st.sampled_from((*("s", "d") * 4, *NODES))
+SIDES = st.sampled_from(("left", "right", "both", "fresh"))
 MOST_BACKUPS = 1
 
 
@@ -48,10 +48,12 @@ class Pipelines(Game):
         for name in self.nodes_of(view)[: 1 if is_cut else None]:
             self.advance(name, is_pinned=is_pinned)
 
-    @rule(day=DAYS, rows=DELIVERED, view=st.sampled_from(("left", "right", "both", "fresh")))
-    def one_view_is_ahead(self, day: int, rows: list[tuple[str, int]], view: str) -> None:
+    @rule(day=DAYS, rows=DELIVERED, view=SIDES, is_pinned=st.booleans())
+    def one_view_is_ahead(
+        self, day: int, rows: list[tuple[str, int]], view: str, *, is_pinned: bool
+    ) -> None:
         self.a_day_is_delivered(day, rows)
-        self.a_view_is_advanced(view, is_cut=False, is_pinned=False)
+        self.a_view_is_advanced(view, is_cut=False, is_pinned=is_pinned)
 
     @rule()
     def all_views_are_advanced(self) -> None:
@@ -102,8 +104,12 @@ class Pipelines(Game):
     def what_nobody_needs_is_deleted(self, name: str) -> None:
         """Behind what consumers name, as a vacuum does."""
         if self.is_there(name):
-            oldest = oldest_named(self.by.project, f"shop.{name}", self.head(name))
+            oldest, lacking = (
+                oldest_named(self.by.project, f"shop.{name}", self.head(name)),
+                self.lacking,
+            )
             self.tables.vacuum(self.uri(name), oldest)
+            assert self.lacking == lacking, "somebody needs it"
 
     @rule(name=TABLES, what=st.sampled_from(("rows", "rows below a batch", "log", "vacuum")))
     def somebody_does_harm(self, name: str, what: str) -> None:
@@ -123,24 +129,16 @@ class Pipelines(Game):
         self.backups.append(self.tables[self.uri("s")].copy())
 
     @precondition(lambda self: self.backups)
-    @rule(days=st.lists(st.tuples(DAYS, DELIVERED), max_size=3))
-    def the_source_is_put_back(self, days: list[tuple[int, list[tuple[str, int]]]]) -> None:
-        """Alone, while nothing runs, and is written again."""
+    @rule(days=st.lists(st.tuples(DAYS, DELIVERED, SIDES), max_size=4))
+    def the_source_is_put_back(self, days: list[tuple[int, list[tuple[str, int]], str]]) -> None:
+        """Alone, while nothing runs; it is written again, and views follow when they do."""
         self.asleep, self.late = [], []
         self.tables[self.uri("s")] = self.backups.pop()
-        for day, rows in days:
-            self.a_day_is_delivered(day, rows)
+        for day, rows, view in days:
+            self.one_view_is_ahead(day, rows, view, is_pinned=False)
 
 
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-SETTINGS = settings(
-    max_examples=5_000 if DEEP else 300,
-    stateful_step_count=30 if DEEP else 20,
-    derandomize=not DEEP,
-    phases=list(Phase) if DEEP else [Phase.generate],
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+SETTINGS = games(default=(300, 20), deep=(5_000, 30))
 
 
 def test_every_history_of_a_pipeline_ends_as_its_queries_have_it(

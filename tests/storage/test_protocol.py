@@ -6,7 +6,6 @@ batches that sleep over others, compaction, vacuum, checkpoints, foreign commits
 history. Whatever happens, the view is what it was at the version that it names, or is refused.
 """
 
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -17,11 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from pyspark.sql.types import StructType
 from tests.storage.tables import ID_AND_V, Small, a_position
+from tests.support.games import games
 
 from sluice.errors import ForeignCommit, HistoryLost, LostRace
 from sluice.storage.commit import commit_arrow, commit_position
@@ -267,13 +266,5 @@ def difference(touched: Any, old: dict[str, int], new: Counter[str]) -> Changes:
     return found
 
 
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 TestProtocol = Protocol.TestCase
-TestProtocol.settings = settings(
-    max_examples=1_000 if DEEP else 25,
-    stateful_step_count=25 if DEEP else 15,
-    derandomize=not DEEP,
-    phases=list(Phase) if DEEP else [Phase.generate],
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+TestProtocol.settings = games(default=(25, 15), deep=(1_000, 25))
