@@ -1,14 +1,12 @@
 """How lookups are run: what is shuffled, what is broadcast, and which files a refresh touches."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.support.lake import Lake, counted
+from tests.support.lake import Lake, away, counted
 
 from sluice.operators import lookup
 from sluice.runtime import broadcast, lookup_few, lookup_many
@@ -186,23 +184,10 @@ def test_a_correction_opens_no_file_that_has_nothing_of_it(
     older = [a["add"]["path"] for a in Log(lake.uri("sales")).actions(1) if "add" in a]
     hidden = {"sales": older, "invoices": [path for s in others for path in s.paths]}
     assert [len(paths) > 0 for paths in hidden.values()] == [True, True]
-    with away(lake, hidden):
+    with away(Path(lake.uri(name)) / path for name, paths in hidden.items() for path in paths):
         (report,) = lake.advance()
     assert (report.inserted, report.updated, report.deleted) == (0, 1, 0)
     assert all(verdict.is_equal for verdict in lake.verdicts())
-
-
-@contextmanager
-def away(lake: Lake, files: Mapping[str, list[str]]) -> Iterator[None]:
-    """While these files can't be opened."""
-    paths = [Path(lake.uri(name)) / path for name, names in files.items() for path in names]
-    for path in paths:
-        path.rename(path.with_suffix(".away"))
-    try:
-        yield
-    finally:
-        for path in paths:
-            path.with_suffix(".away").rename(path)
 
 
 @pytest.mark.usefixtures("many")

@@ -175,7 +175,14 @@ class Lake:
 @contextmanager
 def without_files(lake: Lake, *names: str) -> Iterator[None]:
     """While the rows of these tables can't be read; what they are is still told."""
-    files = [f for name in names for f in Path(lake.uri(name)).glob("*.parquet")]
+    with away([f for name in names for f in Path(lake.uri(name)).glob("*.parquet")]):
+        yield
+
+
+@contextmanager
+def away(files: Iterable[Path]) -> Iterator[None]:
+    """While these files can't be opened."""
+    files = list(files)
     for file in files:
         file.rename(file.with_suffix(".away"))
     try:
