@@ -39,6 +39,7 @@ CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 
 DRIVERS: tuple[Driver, ...] = ("postgresql",)

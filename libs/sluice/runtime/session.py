@@ -41,6 +41,7 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",
     "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.codegen.cache.maxEntries": "1000",  # a batch has fifty
     "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
