@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.runtime.landed import Landed, day, folder_of
 from tests.support.lake import Lake, Row, counted, folded
 
-from sluice.errors import ConfigError, HistoryLost, UsageError
+from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, UsageError
 from sluice.runtime.batch import Run
 from sluice.runtime.rebuild import rebuild
 
@@ -235,6 +235,29 @@ def test_closed_versions_are_not_thrown_away(tmp_path: Path, spark: "SparkSessio
         lake.rebuild("things")
     assert [n for n in (state(lake) - before) if "__" not in n] == []
     assert len(lake.stored("things")) == 2
+
+
+def test_a_rebuild_that_ended_before_the_views_over_its_table_is_gone_on_with(
+    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = """
+views:
+  totals: {{kind: cogroup, key: [id], streams: {{e: {{from: events, aggregates: {{{}}}}}}}}}
+  sums: {{kind: cogroup, key: [id], streams: {{t: {{from: totals, aggregates: {{n: count(*)}}}}}}}}
+"""
+    lake = delivered(
+        Landed(tmp_path, events() + views.format("total: sum(v), most: max(v)"), spark)
+    )
+    lake.advance()
+    lake.declare(HEAD + events() + views.format("total: sum(v)"))
+    with monkeypatch.context() as killed:
+        killed.setattr("sluice.runtime.rebuild._above", lambda *_: [])
+        lake.rebuild("totals")
+    with pytest.raises(ColumnsChanged):
+        lake.advance("sums")
+    assert "sums" in lake.rebuild("totals")
+    assert {report.outcome for report in lake.advance()} == {"unchanged"}
+    assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
 def test_a_dimension_without_files_is_not_rebuilt_from_nothing(
