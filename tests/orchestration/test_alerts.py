@@ -56,6 +56,14 @@ def test_a_run_for_other_days_names_these_and_that_its_answers_stay() -> None:
     )
 
 
+def test_bounds_that_were_refused_are_not_advised_again() -> None:
+    answers = {"start": "2024-03-05T05:00", "end": "2024-03-07"}
+    refused = JobRefused(Outcome(error="05:00 is not a bound", hint="take midnight", exit_code=2))
+    alert = of_failure({**context(SALES, refused), "params": answers})
+    assert "other bounds" in alert.next
+    assert "sluice run" not in alert.next
+
+
 def test_half_a_time_span_is_told_with_what_mends_it() -> None:
     given = {**context(SALES, None), "params": {"start": "2024-03-05"}}
     with pytest.raises(JobRefused) as refused:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from sluice.errors import SluiceError
+from sluice.errors import ExitCode, SluiceError
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.outcome import Outcome
 from sluice.orchestration.projects import airflows_config, project
@@ -98,9 +98,9 @@ def _webhook(config: Path, pipeline: str) -> str:
 def _next(task: Task, outcome: Outcome, tables: tuple[str, ...], context: Context) -> str:
     answers, command = context.get("params") or {}, _command(task, tables, context)
     ways = ["clear the task with what follows it"]
-    if any(answers.get(name) for name in BOUNDS):  # a run keeps its answers
+    if has_bounds := any(answers.get(name) for name in BOUNDS):  # a run keeps its answers
         ways.append("trigger another run with other bounds")
-    if command:
+    if command and not (has_bounds and outcome.exit_code == ExitCode.CONFIGURATION):
         ways.append(f"run `{command}`")
     again = ", or ".join(ways)
     return f"{outcome.hint}; then {again}" if outcome.hint else again
