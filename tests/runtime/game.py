@@ -135,8 +135,17 @@ class Game(RuleBasedStateMachine):
 
     def is_sound(self, name: str) -> bool:
         """Whether nothing that it was made from has lost its past."""
-        before = [uri.rpartition("/")[2] for uri, _ in self.views[name].read]
-        return not self.is_lost(name) and all(self.is_sound(n) for n in before if n in NODES)
+        before = (n for n in self.inputs_of(name) if n in NODES)
+        return not self.is_lost(name) and all(map(self.is_sound, before))
+
+    def inputs_of(self, name: str) -> list[str]:
+        return [uri.rpartition("/")[2] for uri, _ in self.views[name].read]
+
+    def is_astray(self, name: str) -> bool:
+        """Whether it was made from rows that never were."""
+        if name not in self.views:
+            return False
+        return self.has_read_otherwise(name) or any(map(self.is_astray, self.inputs_of(name)))
 
     def has_read_otherwise(self, name: str) -> bool:
         """Whether it has read rows that never were."""
@@ -221,6 +230,10 @@ class Game(RuleBasedStateMachine):
                 raise LostRace("somebody has made it")
             before = self.tables.create(plan.uri, made_by("create"))
         version = self.tables.commit(before, batch.rows, batch.position)
+        if len(plan.pins) > 1:
+            assert not any(map(self.is_astray, by_name(plan.pins))), (
+                "what it read has to be rebuilt"
+            )
         source = ABOVE_RIGHT.get(batch.name)
         made = (
             self.views[source].made_at(plan.pins[f"shop.{source}"].version) if source else batch.by

@@ -37,10 +37,13 @@ class Pipelines(Game):
         kept = {key: row for key, row in self.rows("s").items() if key[0] != day}
         self.put("s", kept | {(day, nth): row for nth, row in enumerate(rows)}, "ingest")
 
-    @rule(prices=PRICES)
-    def prices_are_loaded(self, prices: dict[str, int]) -> None:
+    @rule(prices=PRICES, day=DAYS, rows=DELIVERED)
+    def prices_are_loaded(
+        self, prices: dict[str, int], day: int, rows: list[tuple[str, int]]
+    ) -> None:
         if prices != self.rows("d"):
             self.put("d", prices, "load")
+        self.one_view_is_ahead(day, rows, "priced", is_pinned=False)
 
     @rule(view=VIEWS, is_cut=st.booleans(), is_pinned=st.booleans())
     def a_view_is_advanced(self, view: str, *, is_cut: bool, is_pinned: bool) -> None:
@@ -118,9 +121,11 @@ class Pipelines(Game):
         uri = self.uri(name)
         if what == "log":
             self.tables.clean(uri)
+            self.all_views_are_advanced()
         elif what == "vacuum":
             self.tables.vacuum(uri, self.tables[uri].version)
-        elif name in NODES:
+            self.all_views_are_advanced()
+        elif name in NODES and all(self.head(source).is_filled for source in ("s", "d")):
             self.intrude(name, is_below=what != "rows")
 
     @precondition(lambda self: len(self.backups) < MOST_BACKUPS)
