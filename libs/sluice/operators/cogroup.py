@@ -119,7 +119,9 @@ class CogroupState(Operator):
         """As `combine`, in ranges of the key, each in its order. One shuffle; not for sessions."""
         rows, arguments = packed(union(list(prepared.values())), self.accumulators)
         spread = rows.repartitionByRange(ranges, *names(self.key))
-        return self._settled(spread.withColumns(dict(arguments))).sortWithinPartitions(*names(self.key))
+        return self._settled(spread.withColumns(dict(arguments))).sortWithinPartitions(
+            *names(self.key)
+        )
 
     def _settled(self, rows: DataFrame) -> DataFrame:
         gathered = self.gather(rows, F.lit(1))
