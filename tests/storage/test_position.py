@@ -13,7 +13,14 @@ from tests.storage.tables import ID_AND_V, Small, a_position, pins
 from sluice.errors import HistoryLost
 from sluice.storage.commit import commit_arrow
 from sluice.storage.log import Log
-from sluice.storage.position import Position, head, head_as_found, positions
+from sluice.storage.position import (
+    Position,
+    _positions,
+    head,
+    head_as_found,
+    head_of,
+    positions,
+)
 
 
 @pytest.fixture
@@ -130,6 +137,14 @@ def test_a_table_with_rows_of_its_own_is_not_ours(tmp_path: Path) -> None:
     write_deltalake(uri, pa.table({"id": [1]}))
     with pytest.raises(HistoryLost):
         head(uri)
+
+
+def test_commits_that_land_while_a_head_is_read_are_none_of_it(table: Small) -> None:
+    before, opened = table.head, DeltaTable(table.uri)
+    for number in range(3, 6):
+        table.commit(("insert", {"id": number, "v": "x"}), inputs=pins(sales=number))
+    assert head_of(opened, table.uri) == before
+    assert dict(_positions(opened, None)) == dict(positions(table.uri)[3:])
 
 
 def test_the_head_of_a_cleaned_log_still_names_the_position(table: Small) -> None:

@@ -187,10 +187,29 @@ def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
 
 
 def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
-    for entry in table.history(limit):
-        version, position = int(entry["version"]), Position.from_json(entry.get("userMetadata"))
+    for version, entry in _commits(table, limit):
+        position = Position.from_json(entry.get("userMetadata"))
         if position and not position.is_overtaken(version):
             yield version, position
+
+
+def _commits(table: DeltaTable, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
+    """The commits up to the version that the table was opened at, newest first.
+
+    delta-rs lists those that have come since as well, and numbers them as if they were these.
+    """
+    if limit == 1:
+        return [(table.version(), entry) for entry in table.history(1)[-1:]]
+    while True:
+        newest, found = _newest_version(table), table.history(limit)
+        if _newest_version(table) == newest:
+            break
+    numbered = zip(range(newest, -1, -1), found, strict=False)  # a log may have been cleaned
+    return [(version, entry) for version, entry in numbered if version <= table.version()]
+
+
+def _newest_version(table: DeltaTable) -> int:
+    return table.version() + len(table.history(1)) - 1
 
 
 def _newest(table: DeltaTable) -> tuple[int, Position] | None:
