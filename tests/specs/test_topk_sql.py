@@ -58,6 +58,9 @@ def test_a_table_of_another_pipeline_keeps_its_pipeline() -> None:
         ("rank >= 0 and rank < 3", 2, 0),
         ("rank <= most", "most", 0),
         ("(rank <= 4)", 4, 0),
+        ("10 >= rank", 10, 0),
+        ("10 > RANK", 9, 0),
+        ("2 < rank and 5 >= rank", 3, 2),
     ],
 )
 def test_the_condition_gives_limit_and_offset(
@@ -88,6 +91,37 @@ def test_a_partition_by_an_expression_takes_its_name_from_the_select_list() -> N
     assert (partition.name, partition.expression.sql) == ("u", "UPPER(d)")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT * FROM (SELECT *, {RANKED} FROM sales) AS t WHERE t.rank <= 2",
+        f"SELECT t.* FROM (SELECT sales.*, {RANKED} FROM sales) T WHERE t.rank <= 2;",
+        f"SELECT * FROM (SELECT x.*, {RANKED.replace('d ', 'x.d ')} FROM sales x) WHERE rank < 3",
+        f"WITH best AS (SELECT *, {RANKED} FROM sales) SELECT * FROM best WHERE rank <= 2",
+        f"WITH best AS (SELECT *, {RANKED} FROM sales) SELECT b.* FROM best b WHERE b.rank <= 2",
+        f"SELECT *, {RANKED} FROM sales QUALIFY rank <= 2",
+        f"SELECT *, {RANKED} FROM sales QUALIFY {RANKED.removesuffix(' as rank')} <= 2",
+    ],
+)
+def test_aliases_and_with_are_the_same_declaration(sql: str) -> None:
+    assert same(sql, **{"from": "sales"}, partition_by=["d"], order_by=["s desc"], limit=2)
+
+
+def test_a_field_of_a_struct_is_no_column_of_the_subquery() -> None:
+    ranked = "SELECT *, rank() OVER (ORDER BY t.city) AS n FROM sales"
+    (key,) = read_topk(f"SELECT * FROM ({ranked}) AS t WHERE t.n = 1")["order_by"]
+    assert key.sql == "t.city ASC NULLS FIRST"
+
+
+def test_columns_keep_the_names_that_the_outer_query_gives_them() -> None:
+    sql = (
+        f"SELECT d AS region, s, rank AS place FROM (SELECT *, {RANKED} FROM sales) WHERE rank = 1"
+    )
+    fields = read_topk(sql)
+    assert [named.name for named in fields["partition_by"]] == ["region"]
+    assert (list(fields["select"]), fields["rank"]) == (["region", "s"], "place")
+
+
 QUALIFY = "QUALIFY row_number() over (order by s) = 1"
 
 
@@ -103,7 +137,24 @@ QUALIFY = "QUALIFY row_number() over (order by s) = 1"
         (f"SELECT DISTINCT * FROM sales {QUALIFY}", "DISTINCT"),
         (f"SELECT * FROM sales {QUALIFY} ORDER BY s", "ORDER BY"),
         (f"WITH x AS (SELECT 1) SELECT * FROM x {QUALIFY}", "WITH"),
-        (f"SELECT * FROM sales AS x {QUALIFY}", "an alias of the input"),
+        (f"SELECT * FROM sales AS x(a, b) {QUALIFY}", "an alias of the input"),
+        (
+            f"SELECT * FROM (SELECT *, {RANKED} FROM sales) TABLESAMPLE (1 ROWS) WHERE rank = 1",
+            "SAMPLE",
+        ),
+        (f"SELECT * EXCEPT (s) FROM sales {QUALIFY}", "* EXCEPT"),
+        (
+            f"SELECT rank, rank AS n FROM (SELECT *, {RANKED} FROM sales) WHERE rank <= 1",
+            "the rank under several names",
+        ),
+        (
+            "SELECT * FROM sales WINDOW w AS (ORDER BY s) QUALIFY row_number() over w = 1",
+            "WINDOW",
+        ),
+        (
+            f"SELECT * FROM sales {QUALIFY} AND row_number() over (order by d) <= 2",
+            "a query with no or several ranking functions",
+        ),
         (f"SELECT * FROM read_files('x') {QUALIFY}", "an input that is not a table"),
         (f"SELECT * FROM (SELECT * FROM sales) {QUALIFY}", "an input that is not a table"),
         (f"SELECT * FROM sales VERSION AS OF 1 {QUALIFY}", "VERSION"),
