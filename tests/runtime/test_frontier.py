@@ -5,6 +5,7 @@ real one does, and nothing here starts Spark.
 """
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -165,6 +166,25 @@ def test_nobody_goes_back_behind_a_rebuild(tmp_path: Path) -> None:
     lake._commit("right", replace(rebuilt, frontier={"p.s": 4}), changes=True)
     assert lake.advance("bottom") == "waiting"
     lake.advance("left")
+    assert lake.advance("bottom") == "committed"
+
+
+def test_a_view_of_several_inputs_waits_for_one_that_has_to_be_rebuilt(tmp_path: Path) -> None:
+    """The source was put back from a backup and written again: its numbers say nothing."""
+    lake = Lake(tmp_path, DIAMOND)
+    lake.deliver("s")
+    backup = shutil.copytree(lake.uri("s"), tmp_path / "backup")
+    lake.deliver("s")
+    for view in DIAMOND:
+        assert lake.advance(view) == "committed"
+    shutil.rmtree(lake.uri("s"))
+    shutil.copytree(backup, lake.uri("s"))
+    lake.deliver("s")
+    pins, frontier = {"p.s": lake.head("s").pin}, {"p.s": 2}
+    anew = a_position(0, kind=REBUILD, inputs=pins, frontier=frontier)
+    lake._commit("left", anew, changes=True)
+    assert lake.advance("bottom") == "waiting"
+    lake._commit("right", anew, changes=True)
     assert lake.advance("bottom") == "committed"
 
 
