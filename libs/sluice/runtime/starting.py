@@ -63,18 +63,27 @@ def started(start: Callable[[], T], java: Path) -> T:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Raises Retryable in place of any error that came after Spark's Java had ended."""
+    """Raises Retryable where Spark's memory did not suffice, and where its Java had ended."""
     try:
         yield
     except Exception as error:
-        code = _java_ended()
-        if code is None:
+        is_short, code = _is_out_of_memory(error), _java_ended()
+        if code is None and not is_short:
             raise
+        ended = f"Spark's Java process ended in the middle of the work (exit code {code})"
         raise Retryable(
-            f"Spark's Java process ended in the middle of the work (exit code {code})",
+            "Spark's memory did not suffice" if is_short else ended,
             hint="nothing is half-written; run it again to go on. Where the log tells of "
             "OutOfMemoryError, raise spark.driver.memory under spark: conf: in sluice.yaml",
         ) from error
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Java may not be there any more to say what it was."""
+    try:
+        return "OutOfMemoryError" in str(error)  # Java's, or Spark's own
+    except Exception:  # noqa: BLE001
+        return False
 
 
 def _java_ended() -> int | None:
