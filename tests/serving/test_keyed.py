@@ -147,6 +147,29 @@ KINDS = [
         ],
     ),
 ]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_nan_is_a_key_that_comes_after_all_numbers(tmp_path, reverse):
+    nan = float("nan")
+    for part in ([nan, 1.0, None], [2.0, nan], [float("-inf"), float("inf")]):
+        ids = [f"{value} {len(part)}" for value in part]
+        write(tmp_path / "t", pa.table({"k": pa.array(part, pa.float64()), "_sluice_id": ids}))
+    table = keyed(tmp_path / "t", "k", "_sluice_id")
+    in_order = ["None", "-inf", "1.0", "2.0", "inf", "nan", "nan"]
+
+    def keys(rows):
+        return sorted((str(row["k"]) for row in rows), key=in_order.index)
+
+    told, after = [], None
+    while page := list(rows := table.range(reverse=reverse, limit=2, after=after)):
+        told, after = [*told, *(str(row["k"]) for row in page)], rows.cursor
+    assert told == (in_order[::-1] if reverse else in_order)
+    assert keys(table.range(key_from=2.0, reverse=reverse)) == in_order[3:]
+    assert keys(table.range(key_to=2.0, reverse=reverse)) == in_order[:4]
+    assert keys(table.range(key_from=nan, key_to=nan, reverse=reverse)) == ["nan", "nan"]
+
+
 # What partitions can hold: delta-rs writes negative decimals there wrongly.
 PARTITION_KINDS = [
     (kind, values)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.serving.tables import placed
 
 from sluice.serving.bounds import UNKNOWN, Bounds
-from sluice.serving.order import Order, Span, places
+from sluice.serving.order import FIRST, LAST, Order, Span, places
 
 keys = st.tuples(
     st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))
@@ -61,5 +61,5 @@ def bounds_of(values):
 
 def test_no_row_precedes_the_best_place_of_its_unit():
     bounds = {"a": Bounds(1, 5, has_nulls=False), "b": UNKNOWN}
-    assert Order(("a", "b")).best(bounds) == ((1, 1), (-1,))
-    assert Order(("a", "b"), True).best(bounds) == ((1, 5), (2,))
+    assert Order(("a", "b")).best(bounds) == ((1, 1), FIRST)
+    assert Order(("a", "b"), True).best(bounds) == ((1, 5), LAST)

@@ -82,7 +82,7 @@ def test_key_value_reads_have_pages_too(tmp_path):
     table = keyed(tmp_path / "t", "user", "_sluice_id")
     for reverse in (False, True):
         whole = [row["user"] for row in table.range(reverse=reverse)]
-        read = lambda **how: table.range(reverse=reverse, **how)  # noqa: B023, E731
+        read = lambda **how: table.all(reverse=reverse, **how)  # noqa: B023, E731
         assert [row["user"] for row in pages(read, 1)] == whole
         assert whole == sorted(whole, key=lambda u: placed((u,)), reverse=reverse)
 

@@ -187,6 +187,13 @@ def test_of_duplicates_fetch_one_takes_the_last(tmp_path):
     assert store_at(tmp_path / "t").fetch_one(1, day(1))["what"] == "b"
 
 
+def test_fetch_one_of_the_null_key_is_no_other_keys_row(tmp_path):
+    write(tmp_path / "t", table_of([(1, day(1), "a")]))
+    assert store_at(tmp_path / "t").fetch_one(None, day(1)) is None
+    write(tmp_path / "t", table_of([(None, day(1), "b")]))
+    assert store_at(tmp_path / "t").fetch_one(None, day(1))["what"] == "b"
+
+
 def test_times_the_wrong_way_round_are_empty_unless_the_store_goes_backward(tmp_path):
     month(tmp_path, users=2, per_day=2)
     asked = {"time_from": day(3), "time_to": day(2)}
@@ -255,6 +262,12 @@ def test_a_row_lives_while_its_start_is_after_the_horizon_less_the_retention():
         (lambda s: s.fetch(key=1, key_from=1), "either key, or key_from and key_to"),
         (lambda s: s.fetch(time_from="yesterday"), "'yesterday' is not a time"),
         (lambda s: s.fetch(limit=-1), "limit must be 0 or more"),
+        (lambda s: s.fetch(limit="5"), "limit must be 0 or more, not '5'"),
+        (lambda s: s.fetch(limit=1.5), "limit must be 0 or more, not 1.5"),
+        (lambda s: s.fetch(time_form="2017-01-01"), "'time_form'; did you mean 'time_from'"),
+        (lambda s: s.all(revers=True), "did you mean 'reverse'"),
+        (lambda s: s.fetch(time_from="0001-01-01T00:00:00+05:00"), "is not a time"),
+        (lambda s: s.fetch_one(1, None), "a key and a time"),
         (lambda s: s.fetch(where="total > 1"), "unknown column 'total'"),
         (lambda s: s.all(columns=["whatt"]), "did you mean 'what'"),
     ],

@@ -56,10 +56,16 @@ class KeyValues(ABC):
         )
 
     def all(
-        self, *, reverse: bool = False, limit: int | None = None, where: str | None = None
+        self,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        where: str | None = None,
+        columns: Iterable[str] | None = None,
+        after: str | None = None,
     ) -> Rows:
         """Every row in key order."""
-        return self.range(reverse=reverse, limit=limit, where=where)
+        return self.range(reverse=reverse, limit=limit, where=where, columns=columns, after=after)
 
     def to_arrow(self) -> pa.Table:
         """Every row, in key order, as an Arrow table."""

@@ -1,12 +1,14 @@
 """Total orders over rows, and spans of them: what sorting, key ranges and pruning have in common.
 
-Null comes before every value, in every column; descending is the exact mirror of ascending. A
-bound may name fewer columns than the order: then it stands for every row that begins with it.
+Null comes before every value, in every column, and NaN after, as Spark has it; descending is the
+exact mirror of ascending. A bound may name fewer columns than the order: then it stands for every
+row that begins with it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from math import isnan
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +21,15 @@ Place = tuple[int] | tuple[int, Any]
 Places = tuple[Place, ...]
 FIRST: Place = (-1,)
 NULL: Place = (0,)
-LAST: Place = (2,)
+NAN: Place = (2,)
+LAST: Place = (3,)
 
 
 def place(value: Any) -> Place:
     """Where that value stands."""
-    return NULL if value is None else (1, value)
+    if value is None:
+        return NULL
+    return NAN if isinstance(value, float) and isnan(value) else (1, value)
 
 
 def places(values: tuple[Any, ...]) -> Places:
@@ -86,7 +91,13 @@ class Order:
         """The numbers of the rows in this order."""
         way = "descending" if self.descending else "ascending"
         at = "at_end" if self.descending else "at_start"
-        return pc.sort_indices(table, sort_keys=[(column, way, at) for column in self.columns])
+        keys: list[tuple[str, str, str]] = []
+        for column in self.columns:
+            if pa.types.is_floating(table[column].type):  # Arrow puts NaN beside null
+                table = table.append_column(f"{column} is nan", pc.is_nan(table[column]))
+                keys.append((f"{column} is nan", way, at))
+            keys.append((column, way, at))
+        return pc.sort_indices(table, sort_keys=keys)
 
     def _compare(self, values: pa.ChunkedArray, limit: Place) -> tuple[Any, Any]:
         """Masks of the values that come before the limit, and of those that stand at it."""
@@ -94,19 +105,22 @@ class Order:
             outside = (limit == FIRST) == self.descending
             return _constant(values, outside), _constant(values, value=False)
         equal = self._equal(values, limit)
-        if limit == NULL:
-            before = pc.invert(equal) if self.descending else _constant(values, value=False)
-            return before, equal
+        if limit in (NULL, NAN):
+            is_first = (limit == NAN) == self.descending
+            return _constant(values, value=False) if is_first else pc.invert(equal), equal
         compare = pc.greater if self.descending else pc.less
-        value = pa.scalar(limit[-1], values.type)
-        return pc.fill_null(compare(values, value), not self.descending), equal
+        before = compare(values, pa.scalar(limit[-1], values.type))
+        if self.descending and pa.types.is_floating(values.type):
+            before = pc.or_(before, pc.is_nan(values))
+        return pc.fill_null(before, not self.descending), equal
 
     @staticmethod
     def _equal(values: pa.ChunkedArray, limit: Place) -> pa.ChunkedArray:
-        """A mask of the values that stand at the limit, a value or null."""
+        """A mask of the values that stand at the limit: a value, null or NaN."""
         if limit == NULL:
             return pc.is_null(values)
-        equal = pc.equal(values, pa.scalar(limit[-1], values.type))
+        is_nan = limit == NAN
+        equal = pc.is_nan(values) if is_nan else pc.equal(values, pa.scalar(limit[-1], values.type))
         return pc.fill_null(equal, fill_value=False) if values.null_count else equal
 
 

@@ -101,6 +101,7 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
 
 def check_limit(limit: int | None) -> int | None:
     """The limit itself, if it can be one."""
-    if limit is not None and (isinstance(limit, bool) or limit < 0):
-        raise UsageError(f"limit must be 0 or more, not {limit}")
+    is_number = isinstance(limit, int) and not isinstance(limit, bool)
+    if limit is not None and not (is_number and limit >= 0):
+        raise UsageError(f"limit must be 0 or more, not {limit!r}")
     return limit

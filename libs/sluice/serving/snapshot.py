@@ -90,7 +90,7 @@ class Snapshot:
 
     def check_columns(self, columns: Iterable[str]) -> tuple[str, ...]:
         """The columns themselves, if readers may name each of them."""
-        columns = tuple(columns)
+        columns = (columns,) if isinstance(columns, str) else tuple(columns)
         for column in columns:
             if column not in self.visible:
                 raise UsageError(f"{self.name}: {unknown('column', column, self.visible)}")

@@ -19,8 +19,10 @@ from sluice.serving.order import Order, Places, Span, places
 from sluice.serving.rows import Row, Rows, check_limit
 from sluice.serving.values import check
 from sluice.specs.interval import Duration
+from sluice.specs.names import unknown
 
 TIME, END = "window_start", "window_end"
+KEYS = ("key", "key_from", "key_to")
 Time = datetime | str
 
 
@@ -100,7 +102,12 @@ class WindowStore:
         key_to: Key = None,
         **times: Unpack[Times],
     ) -> Rows:
-        """The rows of one key, or of the keys from `key_from` to `key_to`, by window start."""
+        """The rows of one key, or of the keys from `key_from` to `key_to`, by window start.
+
+        None is no bound: the null key is `(None,)`.
+        """
+        for name in times.keys() - Times.__annotations__:
+            raise UsageError(f"fetch: {unknown('argument', name, [*KEYS, *Times.__annotations__])}")
         keys, limit = self._keys(key, key_from, key_to), check_limit(times.get("limit"))
         start, end = self._time(times.get("time_from")), self._time(times.get("time_to"))
         reverse = times.get("reverse", False)
@@ -118,8 +125,11 @@ class WindowStore:
         )
 
     def fetch_one(self, key: Key, time: Time) -> Row | None:
-        """The row of that key and window start; of duplicates, the last."""
-        return next(self.fetch(key=key, time_from=time, time_to=time, reverse=True, limit=1), None)
+        """The row of that key and window start; of duplicates, the last. None is the null key."""
+        if time is None:
+            raise UsageError("fetch_one takes a key and a time; fetch(limit=1) finds the last")
+        at = (None,) if key is None else key
+        return next(self.fetch(key=at, time_from=time, time_to=time, reverse=True, limit=1), None)
 
     def fetch_all(self, **times: Unpack[Times]) -> Rows:
         """The rows of every key between two times."""

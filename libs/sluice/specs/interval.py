@@ -35,13 +35,11 @@ class IntervalError(UsageError):
 
 def parse_time(text: str | date | datetime) -> datetime:
     """An ISO 8601 date or time as an instant; UTC where it names no zone."""
-    if isinstance(text, datetime):
-        return in_utc(text)
-    if isinstance(text, date):
+    if isinstance(text, date) and not isinstance(text, datetime):
         return datetime.combine(text, time(), UTC)
     try:
-        return in_utc(datetime.fromisoformat(text.strip()))
-    except (ValueError, AttributeError):
+        return in_utc(datetime.fromisoformat(text.strip()) if isinstance(text, str) else text)
+    except (ValueError, AttributeError, OverflowError):  # the last: outside the years 1 to 9999
         raise IntervalError(
             f"{text!r} is not a time", hint="write 2017-01-31 or 2017-01-31T08:30:00+01:00"
         ) from None
