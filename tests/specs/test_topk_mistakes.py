@@ -8,6 +8,12 @@ import pytest
 Mistakes = Callable[..., list[str]]
 TOP = "top: {kind: topk, from: sales, partition_by: [item], order_by: [price desc], limit: 10}"
 LIMIT = "11: views.top.limit: "
+SELECT = "11: views.top.select"
+RENAME = "select it under another name"
+SHOUTED = (
+    "SELECT upper(item) AS item FROM sales "
+    "QUALIFY row_number() OVER (PARTITION BY item ORDER BY price) = 1"
+)
 ORDER = "11: views.top.order_by: "
 
 
@@ -167,6 +173,21 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
                 "11: views.top.rank: the rank column 'item' has the "
                 "name of another column; set `rank:` to a new name, or to false for none"
             ),
+        ),
+        (
+            "[item]",
+            "[upper(item) as kind], select: {kind: item}",
+            SELECT + ".kind: 'kind' is the partition's UPPER(item) already; " + RENAME,
+        ),
+        (
+            "limit: 10",
+            "limit: 10, select: {window_end: at}, window: {type: tumbling, time: at, size: 1 day}",
+            SELECT + ".window_end: 'window_end' is the window's already; " + RENAME,
+        ),
+        (
+            TOP,
+            f"top: {{kind: topk, sql: {SHOUTED}}}",
+            "11: views.top.sql: 'item' is the partition's item already; " + RENAME,
         ),
         (
             "limit: 10",

@@ -33,6 +33,7 @@ def _check(spec: TopK, scope: Scope, report: Report) -> None:
     scope.check_groups(partition, report, *at)
     scope.check_order(spec.order_by, report, "sql" if spec.sql else "order_by")
     scope.check_select(spec.select, report)
+    _check_taken(spec, report)
     names = [named.name for named in spec.partition_by]
     for name in sorted({name for name in names if names.count(name) > 1}):
         report.add(at, f"{name!r} is named twice")
@@ -41,6 +42,17 @@ def _check(spec: TopK, scope: Scope, report: Report) -> None:
         type_ = scope.columns.get(spec.limit, "")
         if type_ and type_ not in INTEGERS:
             report.add(("limit",), f"{spec.limit} is {type_}; a limit is a whole number")
+
+
+def _check_taken(spec: TopK, report: Report) -> None:
+    """A selected column gives way to the window's and the partition's only where it is the same."""
+    taken = dict.fromkeys(WINDOW, "the window's") if spec.window else {}
+    groups = {named.name: named.expression.sql for named in spec.partition_by}
+    taken |= {name: f"the partition's {sql}" for name, sql in groups.items()}
+    for name, expression in (spec.select or {}).items():
+        if name in taken and groups.get(name) != expression.sql:
+            at = ("sql",) if spec.sql else ("select", name)
+            report.add(at, f"{name!r} is {taken[name]} already; select it under another name")
 
 
 def _check_window(spec: TopK, source: Table, report: Report) -> None:
