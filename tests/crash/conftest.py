@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.crash.bazaar import Bazaar
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
-from tests.crash.worker import MARK
+from tests.crash.worker import HEAP, MARK
 
 from sluice.runtime.session import RUNTIME_CONF, SMALL
 from sluice.specs.interval import Interval
@@ -35,12 +35,13 @@ class Worker:
     process: "subprocess.Popen[str]"
 
     @classmethod
-    def start(cls, folder: Path) -> "Worker":
+    def start(cls, folder: Path, heap: str = "512m") -> "Worker":
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(ROOT / "tests" / "crash" / "worker.py"), str(folder)]
         environment = {
             **os.environ,
             "JDK_JAVA_OPTIONS": LEAN,
+            HEAP: heap,
             "AIRFLOW_HOME": str(folder / "airflow"),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)]),
         }

@@ -24,6 +24,7 @@ from sluice.runtime.rebuild import rebuild
 from sluice.runtime.report import BatchReport
 from sluice.runtime.run import run
 from sluice.runtime.session import Spark
+from sluice.runtime.starting import lasting
 from sluice.runtime.verify import verify
 from sluice.specs import load
 from sluice.specs.interval import Interval
@@ -34,7 +35,7 @@ from sluice.storage.failpoint import VARIABLE
 if TYPE_CHECKING:
     from sluice.orchestration.tasks import ScriptJob
 
-MARK = "@sluice@ "
+MARK, HEAP = "@sluice@ ", "SLUICE_WORKER_HEAP"
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 VIEWS = ("shop.totals", "shop.best")
 
@@ -91,7 +92,7 @@ def task(config: Path) -> "ScriptJob":
 
 def main(folder: str) -> None:
     conf = {
-        "spark.driver.memory": "512m",
+        "spark.driver.memory": os.environ.get(HEAP, "512m"),
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": f"{folder}/local",
     }
@@ -103,7 +104,9 @@ def main(folder: str) -> None:
         os.environ[VARIABLE] = told.get("failpoint", "")
         failpoint._passed.clear()
         try:
-            answer(outcomes=perform(spark, told))
+            with lasting():
+                outcomes = perform(spark, told)
+            answer(outcomes=outcomes)
         except Exception as error:  # noqa: BLE001
             traceback.print_exc()
             answer(error=type(error).__name__, message=str(error))
