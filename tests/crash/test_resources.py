@@ -7,11 +7,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+from tests.crash.conftest import Pool, Worker
 from tests.crash.shop import Shop, day
+
+from sluice.runtime.invariants import faults
 
 DISK = 24_000_000
 LEFT = (0, 4_000, 16_000, 40_000, 96_000)  # bytes, as far as each run gets
+ROWS, WIDTH = 60_000, 2_000
+SKEWED = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  sales:
+    path: "landing/{interval_start:%Y-%m-%d}/"
+    format: parquet
+    schema: "shop STRING, n INT, text STRING"
+views:
+  totals:
+    kind: cogroup
+    key: [shop]
+    streams:
+      sales: {from: sales, aggregates: {lines: count(*), texts: collect_list(text ORDER BY n)}}
+"""
 
 
 @pytest.fixture
@@ -52,3 +75,36 @@ def nearly_full(disk: Path, left: int) -> Iterator[None]:
     ballast.write_bytes(b"\0" * max(free - left, 0))
     yield
     ballast.unlink()
+
+
+def test_a_group_that_does_not_fit_into_memory_fails_a_run_and_harms_no_table(
+    pool: Pool, tmp_path: Path
+) -> None:
+    """Half of all rows are one group's, and they are to be one value."""
+    shop = Shop.create(tmp_path / "shop")
+    (shop.config / "pipelines" / "shop.yaml").write_text(SKEWED)
+    numbers = range(ROWS)
+    rows = {
+        "shop": ["a" if n % 2 else f"{n}" for n in numbers],
+        "n": pa.array(numbers, pa.int32()),
+        "text": ["x" * WIDTH] * ROWS,
+    }
+    folder = tmp_path / "shop" / "landing" / "2024-01-01"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table(rows), folder / "rows.parquet")
+    large = Worker.start(tmp_path / "large", heap="2g")
+    small = pool.take()
+    small.tell(shop, day(1))
+    said = small.answer()
+    small.kill()
+    assert said is None or said["error"] == "Retryable", said["message"]
+    for table in shop.project.graph.tables.values():
+        assert not any(faults(shop.project, table).values())
+    assert large.answer() == {"ready": True}
+    large.tell(shop, day(1))
+    assert "shop.totals committed" in (large.answer() or {})["outcomes"]
+    large.kill()
+    totals = DeltaTable(shop.uri("totals")).to_pyarrow_table(columns=["shop", "lines", "texts"])
+    found = {row["shop"]: (row["lines"], len(row["texts"])) for row in totals.to_pylist()}
+    assert found["a"] == (ROWS // 2, ROWS // 2)
+    assert len(found) == ROWS // 2 + 1
