@@ -284,10 +284,23 @@ def test_a_cogroup(mistakes: Mistakes, old: str, new: str, message: str) -> None
             "{kind: window_store, from: sales, key: [tags], time: at}",
             ("11: views.s.key: tags is a MAP, which has no order and can't be a key"),
         ),
+        (
+            "{kind: window_store, from: sales, key: [item], time: at, select: {item: id}}",
+            "11: views.s.select.item: item is the store's key as it is; name this otherwise",
+        ),
     ],
 )
 def test_a_window_store(mistakes: Mistakes, view: str, message: str) -> None:
     assert mistakes(f"s: {view}") == [message]
+
+
+def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
+    groups = "{streams: {s: {from: sales, aggregates: {ids: collect_set(id), last: max(at)}}}"
+    told = mistakes(
+        f"g: {groups}, kind: cogroup, key: [item]}}\n"
+        "s: {kind: window_store, from: g, key: [ids], time: last}"
+    )
+    assert told == ["12: views.s.key: ids is ARRAY; reads order by plain values: select those"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 from sluice.specs.resolution.effect import check_effect
 from sluice.specs.resolution.scope import Report, Scope, plain_columns
 from sluice.specs.table import Table, carried, hidden_of
+from sluice.specs.types import head
 from sluice.specs.window_store import WindowStore
+
+NESTED = ("ARRAY", "STRUCT")
 
 
 def resolve_window_store(spec: WindowStore, source: Table, report: Report) -> Table:
@@ -12,10 +15,10 @@ def resolve_window_store(spec: WindowStore, source: Table, report: Report) -> Ta
     _check(spec, scope, report)
     check_effect(spec, report)
     window = {"window_start": "TIMESTAMP", **({"window_end": "TIMESTAMP"} if spec.window else {})}
-    head = {**{name: source.type_of(name) for name in spec.key}, **window}
+    first = {**{name: source.type_of(name) for name in spec.key}, **window}
     rest = _rest(spec, source, scope)
     _check_rest(spec, rest, report)
-    columns = {**head, **{name: type_ for name, type_ in rest.items() if name not in head}}
+    columns = {**first, **{name: type_ for name, type_ in rest.items() if name not in first}}
     keys = carried(source, _unchanged(spec, columns)) if spec.duplicates else {}
     key = tuple(dict.fromkeys((*spec.key, "window_start", *keys)))
     hidden = hidden_of(keys)
@@ -27,11 +30,17 @@ def _check(spec: WindowStore, scope: Scope, report: Report) -> None:
     scope.check_time(spec.time, report, "time")
     scope.check_order(spec.sequence, report, "sequence")
     scope.check_select(spec.select, report)
+    for name in spec.key:
+        if (nested := head(scope.columns.get(name, ""))) in NESTED:
+            report.add(("key",), f"{name} is {nested}; reads order by plain values: select those")
     if spec.time in spec.key:
         report.add(("key",), f"{spec.time} is the event time already: drop it from the key")
 
 
 def _check_rest(spec: WindowStore, rest: dict[str, str], report: Report) -> None:
+    selected = spec.select or {}
+    for name in sorted({*spec.key} & selected.keys() - plain_columns(selected)):
+        report.add(("select", name), f"{name} is the store's key as it is; name this otherwise")
     own = {"window_start"} | ({"window_end"} if spec.window else set())
     for name in sorted(own & rest.keys()):
         at = ("select", name) if spec.select else ()
