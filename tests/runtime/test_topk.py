@@ -1,14 +1,17 @@
 """A top-k's batches: which way they go, what they read and write, what they say."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row, counted
+from tests.support.rows import NOON
 
 from sluice.changelog import net
 from sluice.errors import ConfigError
+from sluice.operators.topk import TopKState
 from sluice.runtime.batch import Run, advance_nodes
 from sluice.runtime.explain import explain
 from sluice.runtime.nodes import nodes_of
@@ -19,6 +22,8 @@ from sluice.serving.lake import Lake as Reader
 from sluice.serving.status import status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 SALES = """
@@ -85,6 +90,27 @@ def in_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def jobs(lake: Lake) -> int:
     context: Any = lake.session.sparkContext
     return int(context._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def met_in_one_task(rows: "DataFrame") -> int:
+    """The most rows that one shuffle brought into a single partition."""
+    rows.collect()
+    plan: Any = rows._jdf  # type: ignore[attr-defined]
+    return max(_met(plan.queryExecution().executedPlan()), default=0)
+
+
+def _met(plan: Any) -> "Iterator[int]":
+    name = plan.getClass().getSimpleName()
+    if name == "AdaptiveSparkPlanExec":
+        yield from _met(plan.executedPlan())
+    elif name.endswith("QueryStageExec"):
+        yield from _met(plan.plan())
+    elif (
+        name == "ShuffleExchangeExec" and "SinglePartition" in plan.outputPartitioning().toString()
+    ):
+        yield plan.metrics().apply("shuffleRecordsWritten").value()
+    for n in range(plan.children().size()):
+        yield from _met(plan.children().apply(n))
 
 
 def test_the_state_keeps_a_few_rows_past_the_last_rank(lakes: Lakes) -> None:
@@ -174,6 +200,19 @@ def test_a_group_that_runs_short_is_filled_from_its_files_alone(
     assert (view.inserted, view.deleted) == (2, 2)
     assert top(lake, "b") == [7, 6]
     assert top(lake, "c") == [9, 8]
+
+
+def test_a_window_that_expires_is_not_filled_again(lakes: Lakes) -> None:
+    """Its rows are gone from the state, and there are others in the input."""
+    declared = SALES.replace("most INT", "at TIMESTAMP").replace("partition_by: [g], ", "")
+    window = "window: {type: tumbling, time: at, size: 1 hour}, retention: 1 hour"
+    lake = Lake(lakes.folder / "expired", declared.replace("MORE", window), lakes.spark)
+    lake.put("sales", *({"id": v, "g": "a", "v": v, "at": NOON} for v in range(9)))
+    lake.advance()
+    lake.put("sales", {"id": 9, "g": "a", "v": 9, "at": NOON + timedelta(hours=5)})
+    state, view = advanced(lake)
+    assert (state.inserted, state.deleted, state.refills) == (1, 3, 0)
+    assert (view.inserted, view.deleted) == (1, 2)
 
 
 def test_refills_are_counted_by_status_too(lakes: Lakes) -> None:
@@ -267,6 +306,32 @@ def test_a_global_ranking_is_cut_off_before_its_rows_meet(lakes: Lakes) -> None:
     assert "WindowGroupLimit" in plan or "TakeOrderedAndProject" in plan
 
 
+@pytest.mark.parametrize(
+    ("limit", "function"), [("limit: 2", "row_number"), ("limit: most", "rank")]
+)
+def test_no_task_sorts_all_rows_of_a_global_ranking(
+    lakes: Lakes, limit: str, function: str
+) -> None:
+    """Neither when it is built nor when it is verified, where Spark has no number to cut at."""
+    declared = SALES.replace("partition_by: [g], ", "").replace("limit: 2", limit)
+    folder = lakes.folder / f"global-{function}"
+    lake = Lake(folder, declared.replace("MORE", f"function: {function}"), lakes.spark)
+    lake.put("sales", *(sale(v, v // 3) for v in range(2000)))
+    lake.advance()
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+    state, _ = nodes_of(lake.table("best"), lake.project.graph)
+    assert isinstance(state.operator, TopKState)
+    lake.session.conf.set("spark.sql.shuffle.partitions", "4")
+    read = lake.session.read.format("delta")
+    rows = {"shop.sales": read.load(lake.uri("sales")).repartition(4)}
+    kept = read.load(lake.uri("best__state"))
+    found = (state.operator.query(rows, {}), state.operator.acceptable(rows, kept))
+    assert {rows.count() for rows in found} == {kept.count()}
+    built, verified = map(met_in_one_task, found)
+    assert max(built, verified) <= 640, "of 2000: at most ten of each part"
+    assert verified >= kept.count()
+
+
 def test_without_ranks_a_move_inside_the_top_writes_nothing(lakes: Lakes) -> None:
     lake = lakes.built(UNRANKED)
     lake.put("sales", sale(8, 50))
@@ -344,6 +409,20 @@ def state_alone(lake: Lake) -> None:
     """Advance the state, and not the view."""
     state, _ = nodes_of(lake.table("best"), lake.project.graph)
     advance_nodes(lake.spark, lake.project, (state,), Run("test"))
+
+
+def test_a_limit_may_be_the_largest_number_there_is(lakes: Lakes) -> None:
+    declared = SALES.replace("limit: 2", "limit: most, offset: 1").replace(
+        "most INT", "most BIGINT"
+    )
+    lake = Lake(lakes.folder / "largest", declared.replace("MORE", "rank: rank"), lakes.spark)
+    lake.put("sales", *(sale(v, v, most=2**63 - 1 - v) for v in range(4)))
+    lake.advance()
+    lake.put("sales", sale(9, 9, most=-(2**63)), gone=[sale(2, 2, most=2**63 - 3)])
+    lake.advance()
+    shown = {(row["v"], row["most"]) for row in lake.rows("best")}
+    assert shown == {(v, 2**63 - 1 - v) for v in (3, 1, 0)}
+    assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
 def test_groups_with_a_limit_of_null_are_named(lakes: Lakes) -> None:

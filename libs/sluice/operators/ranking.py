@@ -18,6 +18,7 @@ from sluice.specs.graph import Table
 from sluice.specs.topk import TopK
 
 LIMIT = "_limit"
+LARGEST_LIMIT = 2**31 - 1  # as ranks are INT; with headroom and offset it is still a BIGINT
 HEADROOM = 10
 
 
@@ -69,9 +70,11 @@ class Ranking:
             windowed = windowed.select("*", *own)
         partition = [f"{p.expression.sql} AS `{p.name}`" for p in self.spec.partition_by]
         placed = [f"{sql} AS `{place}`" for place, sql in self._places.items()]
-        limit = [f"CAST(`{self.spec.limit}` AS BIGINT) AS `{LIMIT}`"] * self.limit_is_column
+        given = f"CAST(`{self.spec.limit}` AS BIGINT)"
+        limit = [f"IF({given} > {LARGEST_LIMIT}, {LARGEST_LIMIT}, {given}) AS `{LIMIT}`"]
         extra = (f"`{c}`" for c in passed_on(rows, self.columns()))
-        return windowed.selectExpr(*self._window, *partition, *placed, *limit, *extra)
+        limits = limit if self.limit_is_column else []
+        return windowed.selectExpr(*self._window, *partition, *placed, *limits, *extra)
 
     @property
     def headroom(self) -> int:

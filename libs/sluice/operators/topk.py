@@ -10,6 +10,7 @@ al., "Efficient maintenance of materialized top-k views", ICDE 2003). The view i
 """
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from sluice.operators.operator import Operator, Retention, Rows, names, same
 from sluice.operators.order import at_or_before
@@ -19,6 +20,7 @@ from sluice.specs.graph import Table
 RANK = "_rank"
 COMPLETE, NEEDED = "_complete", "_needed"
 LAST = "_last"
+PARTS = 64  # of a global ranking, each of which is cut off by itself
 
 
 class TopKState(Operator):
@@ -49,17 +51,41 @@ class TopKState(Operator):
         return self.ranking.prepare(rows)
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
-        ranked = self.ranked(prepared[self.inputs[0]])
-        if not self.ranking.limit_is_column:  # what is further down stays out of the shuffle
-            ranked = ranked.where(f"{RANK} <= {self.last_kept()} + 1")
+        rows = self.limited(prepared[self.inputs[0]])
+        if self.ranking.limit_is_column:
+            ranked = self.ranked(self.contending(rows, self.last_kept()))
+        else:  # what is further down stays out of the shuffle
+            ranked = self.ranked(rows).where(f"{RANK} <= {self.last_kept()} + 1")
         marked = ranked.selectExpr("*", f"{self.is_whole()} AS {COMPLETE}")
         return marked.where(f"{RANK} <= {self.last_kept()}").select(*names(self.stored))
 
     def ranked(self, rows: DataFrame) -> DataFrame:
-        """Whole groups' prepared rows with RANK and, where limits are a column, NEEDED."""
-        greatest = f"coalesce(max({LIMIT}) {self.ranking.over()}, 0)"
-        needed = [f"CAST({greatest} AS BIGINT) AS {NEEDED}"] * self.ranking.limit_is_column
-        return rows.selectExpr("*", *needed, f"{self.ranking.rank()} AS {RANK}")
+        """Whole groups' prepared rows with RANK."""
+        return rows.selectExpr("*", f"{self.ranking.rank()} AS {RANK}")
+
+    def limited(self, rows: DataFrame) -> DataFrame:
+        """Whole groups' prepared rows with NEEDED, where limits are a column."""
+        if not self.ranking.limit_is_column:
+            return rows
+        over = self.ranking.over() if self.group else ""
+        needed = f"CAST(coalesce(max({LIMIT}) {over}, 0) AS BIGINT) AS {NEEDED}"
+        if self.group:
+            return rows.selectExpr("*", needed)
+        return rows.crossJoin(F.broadcast(rows.selectExpr(needed)))
+
+    def contending(self, rows: DataFrame, last: str, but: str = "false") -> DataFrame:
+        """Without rows of a global ranking that are behind its first `last` + 1 even in their part.
+
+        So no task has to sort all rows. Rows `but` are left in and push no others out. Of places
+        that ties share all are left in, so that the first row behind them is.
+        """
+        if self.group:
+            return rows
+        function = "row_number" if self.ranking.spec.function == "row_number" else "dense_rank"
+        part = f"pmod(xxhash64({listed(self.ranking.keys)}), {PARTS})"
+        order = ", ".join(direction.sql() for direction in self.ranking.order)
+        rank = f"{function}() OVER (PARTITION BY {part}, {but} ORDER BY {order}) AS _place"
+        return rows.selectExpr("*", rank).where(f"_place <= {last} + 1 OR {but}").drop("_place")
 
     def last_needed(self) -> str:
         """SQL: the last rank that the view needs of a group."""
@@ -92,16 +118,17 @@ class TopKState(Operator):
 
     def acceptable(self, snapshots: Rows, current: DataFrame) -> DataFrame:
         """What the state has to be: of each group all that is needed, and no less than it has."""
-        ranked = self.ranked(self.prepare("", snapshots[self.inputs[0]])).alias("_all")
+        rows = self.limited(self.prepare("", snapshots[self.inputs[0]])).alias("_all")
         had = self.last_rows(current).alias("_had")
-        joined = ranked.join(had, same("_all", "_had", self.group), "left")
-        columns = [f"_all.`{c}`" for c in (*self.ranking.prepared, RANK)]
+        joined = rows.join(had, same("_all", "_had", self.group), "left")
+        columns = [f"_all.`{c}`" for c in self.ranking.prepared]
         if self.ranking.limit_is_column:
             columns.append(f"greatest(_all.{NEEDED}, _had.{NEEDED}) AS {NEEDED}")
         seen = f"{LAST} IS NOT NULL AND {at_or_before(self.ranking.order, '_all', LAST)} AS _seen"
         had_all = f"coalesce(_had.{COMPLETE}, true) AS _had_all"
-        rows = joined.selectExpr(*columns, seen, had_all)
-        held = rows.selectExpr("*", f"({RANK} <= {self.last_needed()} OR _seen) AS _held")
+        compared = joined.selectExpr(*columns, seen, had_all)
+        ranked = self.ranked(self.contending(compared, self.last_needed(), "_seen"))
+        held = ranked.selectExpr("*", f"({RANK} <= {self.last_needed()} OR _seen) AS _held")
         is_whole = f"min(_held) {self.ranking.over()} AND _had_all AS {COMPLETE}"
         return held.selectExpr("*", is_whole).where("_held").select(*names(self.stored))
 

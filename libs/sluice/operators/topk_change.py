@@ -150,7 +150,7 @@ def _trimmed(state: TopKState, standing: DataFrame) -> DataFrame:
     enough = f"_was_whole OR coalesce({depth}({RANK}) {over}, 0) >= {state.last_needed()}"
     return ranked.selectExpr(
         "*",
-        f"NOT ({enough}) AS {SHORT}",
+        f"_alive AND NOT ({enough}) AS {SHORT}",
         f"_was_whole AND coalesce({state.is_whole()}, true) AS {COMPLETE}",
         f"IF({RANK} <= {state.last_kept()}, _standing, NULL) AS {NEW}",
     )

@@ -196,7 +196,7 @@ def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
     groups = rows.where(F.col(LIMIT).isNull() & _comes(rows)).select(*names(state.group))
     found = groups.distinct().limit(GROUPS_NAMED + 1).collect()
     if found:
-        named = ["/".join(map(str, group)) or "all rows" for group in found[:GROUPS_NAMED]]
+        named = ["/".join(map(str, group)) or "the one ranking" for group in found[:GROUPS_NAMED]]
         more = " and others" if len(found) > GROUPS_NAMED else ""
         column = state.ranking.spec.limit
         yield (
