@@ -29,7 +29,7 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
-soak: $(SETUP) ## kill runs of random histories for an hour (make soak ARGS="--minutes 10 --seed 7")
+soak: $(SETUP) ## kill 200 runs of random histories, an hour at least (make soak ARGS="--minutes 10 --kills 20")
 	@$(PY) -m tests.crash.soak $(ARGS)
 
 check: lint types contracts test ## format, lint, types, import contracts, tests

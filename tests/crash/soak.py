@@ -1,6 +1,6 @@
 """Hours of random histories, killed at random, compared with what they must end in.
 
-    python -m tests.crash.soak --minutes 60 --seed 7
+    python -m tests.crash.soak --minutes 60 --kills 200 --seed 7
 
 Each step of a history is run by processes that are killed on the way, at a named place or at any
 time, or stopped until another has done the work. Then it is mended by running once more, and every
@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,8 @@ PATIENCE = 240.0  # seconds, before a process counts as stuck
 COMMITTERS = ("auto", "auto", "spark")
 BY_BATCH = "shop.priced"  # which keeps the prices of the run that joined it
 RETRIED = {"LostRace"}  # what a run may end in that another has overtaken
+
+IsOver = Callable[[], bool]
 
 
 @dataclass
@@ -96,14 +98,14 @@ class Soak:
     kept: Path
     began: float = field(default_factory=time.monotonic)
 
-    def history(self, number: int, until: float) -> None:
+    def history(self, number: int, is_over: IsOver) -> None:
         """One history; it ends where it diverges."""
         seed = f"{self.seed}-{number}"
         chance, at = random.Random(f"{seed}-kills"), self.folder / str(number)
         commit = chance.choice(COMMITTERS)
         lake, model = Bazaar.create(at / "lake", commit), Model()
         self.record.histories += 1
-        for nth, step in enumerate(self._steps(seed, until)):
+        for nth, step in enumerate(self._steps(seed, is_over)):
             self.record.steps += 1
             lake.land(step)
             model.take(step)
@@ -130,9 +132,9 @@ class Soak:
         differing = sorted(n for n in mine.keys() | theirs.keys() if mine.get(n) != theirs.get(n))
         return [f"{n}: {mine.get(n)} is not {theirs.get(n)}" for n in differing if n != BY_BATCH]
 
-    def _steps(self, seed: str, until: float) -> Iterator[Step]:
+    def _steps(self, seed: str, is_over: IsOver) -> Iterator[Step]:
         for nth, step in enumerate(History(seed).steps()):
-            if nth == STEPS or time.monotonic() > until:
+            if nth == STEPS or is_over():
                 return
             yield step
 
@@ -247,18 +249,22 @@ def unexpected(answer: dict[str, Any] | None) -> list[str]:
     return [f"{error}: {answer['message']}"] if error and error not in RETRIED else []
 
 
-def soak(folder: Path, minutes: float, seed: int, written: Path) -> Record:
-    """Histories until the time is over; the record is written after each step."""
+def soak(folder: Path, minutes: float, kills: int, seed: int, written: Path) -> Record:
+    """Histories for so long, and until so many runs were killed; written down after each step."""
     record = Record(seed)
     until = time.monotonic() + minutes * 60
     pool = Pool(folder / "workers")
+
+    def is_over() -> bool:
+        return time.monotonic() > until and record.killed >= kills
+
     written.mkdir(parents=True, exist_ok=True)
     try:
         work = Soak(folder, seed, record, pool, pool.take(), written)
         number = 0
-        while time.monotonic() < until:
+        while not is_over():
             number += 1
-            work.history(number, until)
+            work.history(number, is_over)
             work.write()
             print(f"{record}\n", flush=True)
     finally:
@@ -269,12 +275,13 @@ def soak(folder: Path, minutes: float, seed: int, written: Path) -> Record:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--folder", type=Path, default=Path("reports") / "soak")
     given = parser.parse_args()
     scratch = given.folder.resolve() / f"scratch-{given.seed}"
     try:
-        record = soak(scratch, given.minutes, given.seed, given.folder.resolve())
+        record = soak(scratch, given.minutes, given.kills, given.seed, given.folder.resolve())
     finally:
         with contextlib.suppress(OSError):
             shutil.rmtree(scratch)
