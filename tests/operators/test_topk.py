@@ -63,6 +63,11 @@ def by_own_limit(state: State) -> list[Row]:
     return [shown(rank, found) for rank, found in best]
 
 
+def global_by_own_limit(state: State) -> list[Row]:
+    best = top(state["sales"], [], [V_DESC], ["id"], "most", 0, "rank")
+    return [shown(rank, found, "id", "v", "most") for rank, found in best]
+
+
 def global_without_rank(state: State) -> list[Row]:
     keys = [(lambda found: None if found["v"] is None else abs(found["v"]), "desc"), V_ASC]
     best = top(state["lines"], [], keys, ID, 3)
@@ -135,6 +140,12 @@ CASES = [
         by_own_limit,
         "best: {kind: topk, from: sales, partition_by: [w], order_by: [w, v desc], limit: most, "
         "offset: 1, headroom: 0}",
+    ),
+    case(
+        "one ranking whose rows say how many there may be",
+        global_by_own_limit,
+        "best: {kind: topk, from: sales, order_by: [v desc], limit: most, function: rank, "
+        "headroom: 0, select: {id: id, v: v, most: most}}",
     ),
     case(
         "one ranking of rows without a key, no rank column, expressions",

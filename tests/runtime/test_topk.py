@@ -425,6 +425,21 @@ def test_a_limit_may_be_the_largest_number_there_is(lakes: Lakes) -> None:
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
+@pytest.mark.parametrize("most", [0, -3, None])
+def test_a_group_that_shows_nothing_is_not_taken_for_a_new_one(
+    lakes: Lakes, most: int | None
+) -> None:
+    declared = SALES.replace("limit: 2, headroom: 1", "limit: most, headroom: 0")
+    folder = lakes.folder / f"shows-nothing{most}"
+    lake = Lake(folder, declared.replace("MORE", "rank: rank"), lakes.spark)
+    lake.put("sales", sale(1, 10, most=most))
+    lake.advance()
+    lake.put("sales", sale(2, 5, most=1))
+    lake.advance()
+    assert lake.rows("best") == [], "the second row has rank 2"
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
 def test_groups_with_a_limit_of_null_are_named(lakes: Lakes) -> None:
     declared = SALES.replace("limit: 2", "limit: most").replace("MORE", "rank: rank")
     lake = Lake(lakes.folder / "limits", declared, lakes.spark)

@@ -26,7 +26,8 @@ PARTS = 64  # of a global ranking, each of which is cut off by itself
 class TopKState(Operator):
     """Each group's rows up to some rank; COMPLETE where it surely has no others.
 
-    NEEDED, where limits are a column, is the greatest limit that a row of the group was seen with.
+    NEEDED, where limits are a column, is the greatest limit that a row of the group was seen with,
+    and at least 1: a group of which nothing were kept would be taken for a new one.
     Rows past those kept are never looked at, so how many are kept depends on how it came about, and
     COMPLETE may be false of a group whose other rows have gone since.
     """
@@ -68,7 +69,7 @@ class TopKState(Operator):
         if not self.ranking.limit_is_column:
             return rows
         over = self.ranking.over() if self.group else ""
-        needed = f"CAST(coalesce(max({LIMIT}) {over}, 0) AS BIGINT) AS {NEEDED}"
+        needed = f"CAST(greatest(max({LIMIT}) {over}, 1) AS BIGINT) AS {NEEDED}"
         if self.group:
             return rows.selectExpr("*", needed)
         return rows.crossJoin(F.broadcast(rows.selectExpr(needed)))

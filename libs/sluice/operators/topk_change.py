@@ -160,7 +160,7 @@ def _needed(state: TopKState) -> list[str]:
     """The greatest limit that the group is known by now to have had."""
     greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {state.ranking.over()}"
     is_column = state.ranking.limit_is_column
-    return [f"CAST(coalesce({greatest}, 0) AS BIGINT) AS {NEEDED}"] * is_column
+    return [f"CAST(greatest({greatest}, 1) AS BIGINT) AS {NEEDED}"] * is_column
 
 
 def _change(was: str, now: str, is_same: str) -> str:
