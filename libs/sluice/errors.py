@@ -22,7 +22,9 @@ scheduler whether a retry can help.
         ├── ForeignCommit    5  somebody else changed a table's rows, or restored it
         ├── CheckpointLost   5  a stream no longer knows what it has read
         ├── InputReplaced    5  another table lies where an input was
-        └── InputBehind      5  an input is older than what was read of it
+        ├── InputBehind      5  an input is older than what was read of it
+        ├── InputRewritten   5  an input was put back, and others have written on from there
+        └── DeliveriesLost   5  a source was put back, but not the notes of its deliveries
 """
 
 from collections.abc import Sequence
