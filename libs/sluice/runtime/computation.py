@@ -90,16 +90,18 @@ class Computation:
 
     def _cogrouped(self, operator: CogroupState) -> DataFrame:
         """The query of a cogroup; of a new table in the order of its files, where that pays."""
-        inputs, lake = self.snapshots(), layout(self.project)
-        prepared = {n: operator.prepare(n, rows) for n, rows in inputs.items()}
-        sizes = [table_size(lake.uri(i), self.plan.pins[i].version) for i in operator.inputs]
-        is_large = sum(size.bytes for size in sizes) > SMALL_BYTES
-        if self.plan.before is None and is_large:
-            rows = sum(size.rows or 0 for size in sizes)
-            if ranges := ranges_for(operator, prepared, rows):
-                self.work.is_filed = True
-                return operator.combine_in_ranges(prepared, ranges)
+        prepared = {n: operator.prepare(n, rows) for n, rows in self.snapshots().items()}
+        if self.plan.before is None and (ranges := self._ranges(operator, prepared)):
+            self.work.is_filed = True
+            return operator.combine_in_ranges(prepared, ranges)
         return operator.combine(prepared, {})
+
+    def _ranges(self, operator: CogroupState, prepared: Rows) -> int:
+        lake, pins = layout(self.project), self.plan.pins
+        sizes = [table_size(lake.uri(i), pins[i].version) for i in operator.inputs]
+        if sum(size.bytes for size in sizes) <= SMALL_BYTES:
+            return 0
+        return ranges_for(operator, prepared, sum(size.rows or 0 for size in sizes))
 
     @property
     def _expires(self) -> bool:
