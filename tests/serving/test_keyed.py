@@ -239,12 +239,28 @@ def _field(name):
         (lambda t: t.all(limit=-1), "limit must be 0 or more, not -1"),
         (lambda t: t.range(columns=["vv"]), "did you mean 'v'"),
         (lambda t: t.all(where="w > 1"), "unknown column 'w'"),
+        (lambda t: t.all(where=5), "where must be a text, not 5"),
+        (lambda t: t.all(where=""), "where '' does not parse"),
+        (lambda t: t.all(columns=5), "columns must be names, not 5"),
+        (lambda t: t.all(columns=[5]), "unknown column '5'"),
+        (lambda t: t.all(after=5), "5 is no cursor"),
     ],
 )
 def test_what_can_not_be_asked_is_said_at_once(tmp_path, ask, message):
     write(tmp_path / "t", pa.table({"k": [1], "v": ["x"]}))
     with pytest.raises(UsageError, match=message):
         ask(keyed(tmp_path / "t", "k"))
+
+
+def test_keys_without_an_order_are_read_as_they_are_stored(tmp_path):
+    write(tmp_path / "t", pa.table({"k": [[2, 1], [1]]}))
+    table = keyed(tmp_path / "t", "k")
+    assert table.read().to_arrow().to_pylist() == [{"k": [2, 1]}, {"k": [1]}]
+    for ask in (table.all, lambda: table.range(key_from=([1],)), lambda: table.get([1])):
+        with pytest.raises(UsageError, match="'k'"):
+            ask()
+    with pytest.raises(UsageError, match="have no order: column 'k' of their key is of type LIST"):
+        table.all(limit=1)
 
 
 def test_a_table_that_is_not_there_names_the_command_that_builds_it(tmp_path):

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from sluice.errors import UsageError
 from sluice.serving import where as predicates
 from sluice.serving.cursor import Place, behind
 from sluice.serving.engine_sql import translated, where_sql
@@ -22,8 +21,8 @@ from sluice.serving.keys import KeyColumns
 from sluice.serving.order import Order, Span
 from sluice.serving.rows import Row, Rows, check_limit
 from sluice.serving.scan import Touched
+from sluice.serving.values import check_columns
 from sluice.specs.dimension import DimensionView
-from sluice.specs.names import unknown
 
 
 @dataclass(frozen=True)
@@ -93,21 +92,14 @@ class JoinedTable(KeyValues):
         limit, keys = check_limit(limit), tuple(self.key_names)
         if after is not None:
             spans = (*spans, behind(after, Order(keys, reverse), self.schema))
-        shown = self._columns(columns)
-        condition = predicates.parse(where, self.schema) if where else None
+        shown = check_columns(self.name, columns, self.schema.names)
+        condition = predicates.parse(where, self.schema) if where is not None else None
         way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
         order = ", ".join(f'"{column}" {way}' for column in self.key_names)
         reader = self._query(f"{where_sql(spans)} ORDER BY {order}")
         found = _filtered(reader, self.schema, spans, condition, limit)
         schema = pa.schema([self.schema.field(column) for column in shown])
         return Rows(found, schema, self.version, Touched(), Place(keys, after=after))
-
-    def _columns(self, columns: Iterable[str] | None) -> list[str]:
-        shown = list(columns or self.schema.names)
-        for column in shown:
-            if column not in self.schema.names:
-                raise UsageError(f"{self.name}: {unknown('column', column, self.schema.names)}")
-        return shown
 
     def _query(self, rest: str = "") -> pa.RecordBatchReader:
         engine = QueryBuilder()

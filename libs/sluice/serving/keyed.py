@@ -22,6 +22,7 @@ from sluice.serving.order import Order, Span
 from sluice.serving.rows import Row, Rows, check_limit
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import Snapshot
+from sluice.serving.values import check_columns, type_name
 from sluice.specs.names import RESERVED_PREFIX
 
 
@@ -120,10 +121,12 @@ class KeyedTable(KeyValues):
         Without an order, as they are stored.
         """
         limit = check_limit(limit)
+        if order:
+            self._check_order(order)
         if after is not None and order:
             spans = (*spans, behind(after, order, self.snapshot.schema))
-        shown = self.snapshot.check_columns(columns or self.snapshot.visible)
-        condition = predicates.parse(where, self.snapshot.schema) if where else None
+        shown = check_columns(self.name, columns, self.snapshot.visible)
+        condition = predicates.parse(where, self.snapshot.schema) if where is not None else None
         scan = Scan(self.snapshot, (*self.spans, *spans), condition)
         schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
         if not order or not order.columns:
@@ -136,3 +139,13 @@ class KeyedTable(KeyValues):
         place = Place(order.columns, after=after)
         tables = ordered(scan, order, shown, limit)
         return Rows(tables, schema, self.version, scan.touched, place)
+
+    def _check_order(self, order: Order) -> None:
+        for column in order.columns:
+            kind = self.snapshot.schema.field(column).type
+            if pa.types.is_nested(kind):
+                raise UsageError(
+                    f"the rows of {self.name!r} have no order: column {column!r} of their key is "
+                    f"of type {type_name(kind)}",
+                    hint=f"read them as they are stored: `sluice read {self.name} --where ...`",
+                )

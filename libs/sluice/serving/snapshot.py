@@ -19,7 +19,7 @@ from sluice.errors import Retryable, UsageError
 from sluice.serving import parquet
 from sluice.serving.bounds import Bounds, from_log
 from sluice.serving.order import FIRST, LAST, Span
-from sluice.specs.names import RESERVED_PREFIX, unknown
+from sluice.specs.names import RESERVED_PREFIX
 
 READABLE = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
@@ -87,14 +87,6 @@ class Snapshot:
     def kind(self, column: str) -> pa.DataType:
         """The column's type."""
         return self.schema.field(column).type
-
-    def check_columns(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """The columns themselves, if readers may name each of them."""
-        columns = (columns,) if isinstance(columns, str) else tuple(columns)
-        for column in columns:
-            if column not in self.visible:
-                raise UsageError(f"{self.name}: {unknown('column', column, self.visible)}")
-        return columns
 
     def count(self) -> int:
         """The number of rows, from statistics; only files without them are opened."""

@@ -1,6 +1,6 @@
 """Key values and bounds, checked against the type of the column that they are compared with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from sluice.errors import UsageError
 from sluice.specs.interval import parse_time
+from sluice.specs.names import unknown
 
 NAMES = {
     "int8": "TINYINT",
@@ -37,6 +38,21 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
     return NAMES.get(str(kind), str(kind).upper())
+
+
+def check_columns(
+    table: str, columns: Iterable[str] | None, visible: Collection[str]
+) -> tuple[str, ...]:
+    """The columns that a reader asks for, if they can be named; all by default."""
+    if columns is None:
+        return tuple(visible)
+    if not isinstance(columns, Iterable):
+        raise UsageError(f"{table}: columns must be names, not {columns!r}")
+    named = (columns,) if isinstance(columns, str) else tuple(columns)
+    for column in named:
+        if column not in visible:
+            raise UsageError(f"{table}: {unknown('column', str(column), visible)}")
+    return named or tuple(visible)
 
 
 def from_text(text: str, kind: pa.DataType, column: str) -> Any:

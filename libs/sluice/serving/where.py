@@ -54,6 +54,8 @@ class Where:
 
 def parse(text: str, schema: pa.Schema) -> Where:
     """The filter that `text` says, over the visible columns of `schema`."""
+    if not isinstance(text, str):
+        raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
     try:
         tree = sqlglot.parse_one(text, dialect="spark")
     except (SqlglotError, RecursionError) as error:
