@@ -99,18 +99,6 @@ def told(state: CogroupState, rows: DataFrame, alive: Column | None = None) -> D
     return found.where(F.col(CHANGE).isNotNull() | (F.size(BROKEN) > 0))
 
 
-def before(state: CogroupState, rows: DataFrame) -> DataFrame:
-    """The changed groups' rows as they were, of what was `told`."""
-    had = rows.where(F.col(CHANGE).isin("update", "delete"))
-    return had.select(*[F.col(WAS).getField(c).alias(c) for c in state.stored])
-
-
-def after(state: CogroupState, rows: DataFrame) -> DataFrame:
-    """The changed groups' rows as they are now."""
-    has = rows.where(F.col(CHANGE).isin("insert", "update"))
-    return has.select(*names(state.stored))
-
-
 def _broken(accumulators: list[Accumulator]) -> Column:
     """The streams with rows left of which an accumulator could not take in what went."""
     by_stream: dict[str, list[Column]] = {}

@@ -1,12 +1,19 @@
-"""The visible rows of a cogroup: each a function of one row of its state."""
+"""The visible rows of a cogroup: each a function of one row of its state.
+
+So what becomes of a visible row is told by what becomes of its state's row, without meeting any
+other.
+"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
+from sluice.changelog.diff import CHANGE, unchanged
 from sluice.operators.accumulator import Accumulator
 from sluice.operators.cogroup import CogroupState, has_rows
+from sluice.operators.cogroup_change import WAS
 from sluice.operators.operator import Operator, Rows, names
+
+_SHOWN = "_shown"
 
 
 class CogroupView(Operator):
@@ -28,22 +35,43 @@ class CogroupView(Operator):
         return rows
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
-        rows = prepared[self.inputs[0]]
-        values = [self._value(a, rows.schema).alias(a.name) for a in self.state.accumulators]
-        visible = rows.select(*names(self.state.by), *values)
+        return self._shown(prepared[self.inputs[0]])
+
+    def changed(self, groups: DataFrame) -> DataFrame:
+        """The changelog of the view, of the groups of its state that have changed (see `told`)."""
+        now = self._shown(groups, passing=(WAS, CHANGE))
+        visible = now.drop(WAS, CHANGE)
+        was = now.select(F.struct(*names(tuple(visible.columns))).alias(_SHOWN), f"{WAS}.*", CHANGE)
+        is_update = F.col(CHANGE) == "update"
+        before = self._shown(was, passing=(_SHOWN, CHANGE), where=is_update)
+        both = before.select(F.struct(*names(tuple(visible.columns))).alias(WAS), _SHOWN, CHANGE)
+        stays = unchanged(visible.schema, visible.columns, (WAS, _SHOWN))
+        return both.where(~(is_update & stays)).select(f"{_SHOWN}.*", CHANGE)
+
+    def _shown(
+        self, rows: DataFrame, passing: tuple[str, ...] = (), where: Column | None = None
+    ) -> DataFrame:
+        """The visible columns, evaluated only `where` that is so, and those that are `passing`."""
+
+        def named(value: Column, name: str) -> Column:
+            return (value if where is None else F.when(where, value)).alias(name)
+
+        values = [named(self._value(a, rows), a.name) for a in self.state.accumulators]
+        visible = rows.select(*names(self.state.by), *values, *passing)
         selected = self.state.spec.select
         if selected is None:
             return visible
-        return visible.select(
-            *names(self.state.by), *[F.expr(e.sql).alias(n) for n, e in selected.items()]
-        )
+        chosen = {n: e for n, e in selected.items() if n not in self.state.by}
+        columns = [named(F.expr(e.sql), name) for name, e in chosen.items()]
+        return visible.select(*names(self.state.by), *columns, *passing)
 
-    def _value(self, accumulator: Accumulator, state: StructType) -> Column:
-        value = accumulator.finish(F.col(f"`{accumulator.name}`"), state[accumulator.name].dataType)
-        stream = accumulator.stream
-        given = self.state.spec.streams[stream].initial
-        initial = given.get(accumulator.name, accumulator.empty)
-        if initial is None:
+    def _value(self, accumulator: Accumulator, rows: DataFrame) -> Column:
+        """What readers see of an aggregate: its initial value where the stream has no row."""
+        name, types = accumulator.name, rows.schema
+        value = accumulator.finish(F.col(f"`{name}`"), types[name].dataType)
+        given = self.state.spec.streams[accumulator.stream].initial
+        if name not in given:
             return value
-        empty = F.array() if initial == [] else F.lit(initial)
-        return F.when(has_rows(accumulator), value).otherwise(empty)
+        initial = F.array() if given[name] == [] else F.lit(given[name])
+        type_ = rows.select(value).schema[0].dataType
+        return F.when(has_rows(accumulator), value).otherwise(initial.cast(type_))

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 
-from sluice.changelog.diff import diff
 from sluice.changelog.net import net
 from sluice.operators.cogroup import CogroupState
-from sluice.operators.cogroup_change import after, before, contributed, mended, merged, told
+from sluice.operators.cogroup_change import contributed, mended, merged, told
 from sluice.operators.cogroup_view import CogroupView
 from sluice.operators.lateness import late_of_change
 from sluice.operators.operator import names, union, within
@@ -46,7 +45,7 @@ class CogroupBatch:
                 groups.of_state(self.state.stored),
                 recomputed=recomputed,
                 expired=self.base.work.expired,
-                shown=self._shown(groups),
+                shown=self._view.changed(groups.changed),
             )
 
     @property
@@ -55,6 +54,10 @@ class CogroupBatch:
         operator = self.base.plan.node.operator
         assert isinstance(operator, CogroupState)
         return operator
+
+    @property
+    def _view(self) -> CogroupView:
+        return CogroupView(self.state, self.base.plan.node.id)
 
     def _changes(self, local: GroupReads | None) -> Mapping[str, DataFrame]:
         if local is None:
@@ -97,13 +100,6 @@ class CogroupBatch:
             return part.recompute(rows, {}, touched)
         bounds = self.base.bounds(touched, part)
         return part.recompute(self.base.snapshots(part), {}, touched, bounds)
-
-    def _shown(self, groups: Groups) -> DataFrame:
-        """The changelog of the view."""
-        view, changed = CogroupView(self.state, self.base.plan.node.id), groups.changed
-        sides = (before(self.state, changed), after(self.state, changed))
-        old, new = (view.combine({view.inputs[0]: side}, {}) for side in sides)
-        return diff(old, new, view.key)
 
     def _alive(self) -> Column | None:
         return self.base.horizon.is_alive() if self.base.horizon else None
