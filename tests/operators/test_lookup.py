@@ -36,11 +36,12 @@ dimensions:
     key: [product]
     history: true
   tagged: {join: [{dimension: prices}], select: {product: prices.product, price: prices.price}}
+  areas: {join: [{dimension: regions}], select: {area: regions.region, land: regions.country}}
   places:
     join:
       - {dimension: accounts}
-      - {dimension: regions, on: accounts.region = regions.region}
-    select: {account: accounts.account, region: accounts.region, country: regions.country}
+      - {dimension: areas, on: accounts.region = areas.area}
+    select: {account: accounts.account, region: accounts.region, country: areas.land}
 views:
 """
 OF_HISTORY = """

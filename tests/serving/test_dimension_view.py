@@ -7,6 +7,7 @@ import pytest
 from tests.serving.tables import CONFIG, day, project_at, write_table
 
 from sluice.errors import UsageError
+from sluice.serving.changes import Changelog
 from sluice.serving.lake import Lake
 
 
@@ -20,6 +21,18 @@ def products(rows):
 def brands(rows):
     ids, names = zip(*rows, strict=True)
     return pa.table({"brand_id": pa.array(ids, pa.int32()), "brand": pa.array(names, pa.string())})
+
+
+CHAINED = """\
+  named: {join: [{dimension: brands}], select: {id: brands.brand_id, small: lower(brands.brand)}}
+  shown:
+    join:
+      - {dimension: products}
+      - {dimension: named, on: products.brand_id = named.id}
+      - {dimension: brands, on: products.brand_id = brands.brand_id}
+    select: {id: products.product_id, small: named.small, brand: brands.brand}
+  again: {join: [{dimension: shown}], select: {id: shown.id, what: shown.small}}
+"""
 
 
 @pytest.fixture
@@ -77,6 +90,24 @@ def test_what_the_engine_may_read_otherwise_than_spark_is_refused(tmp_path):
 def test_it_has_no_versions_of_its_own(project):
     with pytest.raises(UsageError, match="has no versions of its own"):
         Lake(project).table("catalogue", version=0)
+
+
+def test_it_may_join_another_one(tmp_path):
+    project = project_at(tmp_path, CONFIG.replace("  catalogue:\n", CHAINED + "  catalogue:\n"))
+    for rows in ([(1, "pie", 10)], [(2, "tea", None)]):
+        write_table(project, "products", products(rows))
+    write_table(project, "brands", brands([(10, "Acme")]))
+    shown = Lake(project).table("shown")
+    assert list(shown.all()) == [
+        {"id": 1, "small": "acme", "brand": "Acme"},
+        {"id": 2, "small": None, "brand": None},
+    ]
+    assert shown.versions == {"products": 1, "named__brands": 0, "brands": 0}
+    again = Lake(project).table("again")
+    assert (again.get(1), again.version) == ({"id": 1, "what": "acme"}, 1)
+    with pytest.raises(UsageError, match="no changelog of its own") as refused:
+        Changelog.open(Lake(project), "again")
+    assert refused.value.hint == "read those of its dimensions: products, brands"
 
 
 def test_of_a_history_the_current_row_stands(tmp_path):

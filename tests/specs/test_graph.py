@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs import Project, UnknownTable, load
+from sluice.specs import Project, UnknownTable, definition, load
 
 Shop = Callable[..., Project]
 Mistakes = Callable[..., list[str]]
@@ -120,8 +120,7 @@ views:
     ]
 
 
-def test_a_lookup_joins_a_view_of_dimensions(write: Callable[..., object]) -> None:
-    text = """\
+CATALOGUE = """\
 pipeline: p
 schedule: assets
 sources:
@@ -135,7 +134,18 @@ dimensions:
 views:
   bills: {kind: lookup, from: sales, join: [{dimension: catalogue, on: sku = catalogue.sku}]}
 """
-    graph = load(write({"pipelines/p.yaml": text})).graph  # type: ignore[arg-type]
+BEHIND = """\
+  named: {join: [{dimension: brands}], select: {id: brands.id, name: upper(brands.name)}}
+  catalogue:
+    join: [{dimension: products}, {dimension: named, on: products.brand = named.id}]
+    select: {sku: products.id, brand: named.name}
+views:
+"""
+CHAINED = CATALOGUE.partition("  catalogue:")[0] + BEHIND + CATALOGUE.partition("views:\n")[2]
+
+
+def test_a_lookup_joins_a_view_of_dimensions(write: Callable[..., object]) -> None:
+    graph = load(write({"pipelines/p.yaml": CATALOGUE})).graph  # type: ignore[arg-type]
     assert graph.table("catalogue").key == ("sku",)
     assert dict(graph.table("bills").columns)["brand"] == "STRING"
     assert [t.name for t in graph.ancestors("p.bills")] == [
@@ -144,3 +154,31 @@ views:
         "brands",
         "catalogue",
     ]
+
+
+def test_a_view_of_dimensions_joins_views_of_dimensions_but_not_in_a_circle(
+    write: Callable[..., object], wrong: Mistakes
+) -> None:
+    graph = load(write({"pipelines/p.yaml": CHAINED})).graph  # type: ignore[arg-type]
+    above = [t.name for t in graph.ancestors("p.bills")]
+    assert above == ["sales", "products", "brands", "named", "catalogue"]
+    circle = CHAINED.replace(
+        "[{dimension: brands}], select",
+        "[{dimension: brands}, {dimension: catalogue, on: brands.id = catalogue.sku}], select",
+    )
+    assert wrong({"pipelines/p.yaml": circle}) == [
+        "pipelines/p.yaml:8: dimensions.named: a cycle: named -> catalogue -> named"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("upper(", "lower("), ("brand: named.name", "brand: upper(named.name)")]
+)
+def test_what_a_view_of_dimensions_means_is_part_of_what_is_looked_up_in_it(
+    write: Callable[..., object], old: str, new: str
+) -> None:
+    found = {
+        definition(load(write({"pipelines/p.yaml": text})).graph.table("bills"))  # type: ignore[arg-type]
+        for text in (CHAINED, CHAINED.replace(old, new))
+    }
+    assert len(found) == 2

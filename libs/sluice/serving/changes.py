@@ -52,7 +52,7 @@ class Changelog:
         if not isinstance(opened, KeyedTable):
             raise UsageError(
                 f"{name!r} is resolved when it is read: it has no changelog of its own",
-                hint=f"read those of its dimensions: {', '.join(opened.dimensions)}",
+                hint=f"read those of its dimensions: {', '.join(opened.stored)}",
             )
         return cls(lake, name, opened)
 

@@ -27,10 +27,13 @@ from sluice.specs.dimension import DimensionView
 
 @dataclass(frozen=True)
 class JoinedTable(KeyValues):
-    """One pinned state of a dimension view; `dimensions` are its tables by their ids' last part."""
+    """One pinned state of a dimension view.
+
+    `dimensions`: its tables, and the views that it joins, by their ids' last part.
+    """
 
     spec: DimensionView
-    dimensions: Mapping[str, DeltaTable]
+    dimensions: Mapping[str, "DeltaTable | JoinedTable"]
     history: frozenset[str]
     key_names: tuple[str, ...]
     backward_iteration: bool = False
@@ -41,13 +44,19 @@ class JoinedTable(KeyValues):
 
     @property
     def versions(self) -> dict[str, int]:
-        """The version of each dimension that is read."""
-        return {name: table.version() for name, table in self.dimensions.items()}
+        """The version of each dimension that is read; one behind a view has both names."""
+        return {name: table.version() for name, table in self.tables().items()}
+
+    @property
+    def stored(self) -> list[str]:
+        """The dimensions that are behind it."""
+        return list(dict.fromkeys(name.rpartition("__")[2] for name in self.tables()))
 
     @property
     def version(self) -> int:
         """The version of the dimension that gives the rows."""
-        return self.dimensions[self._qualifiers[0]].version()
+        first = self.dimensions[self._qualifiers[0]]
+        return first.version if isinstance(first, JoinedTable) else first.version()
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -103,28 +112,40 @@ class JoinedTable(KeyValues):
 
     def _query(self, rest: str = "") -> pa.RecordBatchReader:
         engine = QueryBuilder()
-        for name, table in self.dimensions.items():
+        for name, table in self.tables().items():
             engine.register(f"dimension_{name}", table)
-        found = engine.execute(f"SELECT * FROM ({self._sql}) AS resolved {rest}")
+        found = engine.execute(f"SELECT * FROM ({self.sql()}) AS resolved {rest}")
         return pa.RecordBatchReader.from_stream(found)
 
     @property
     def _qualifiers(self) -> list[str]:
         return [join.dimension.split(".")[-1] for join in self.spec.join]
 
-    @cached_property
-    def _sql(self) -> str:
+    def tables(self, within: str = "") -> dict[str, DeltaTable]:
+        """What is read, by names that no two of them share."""
+        found: dict[str, DeltaTable] = {}
+        for name, of in self.dimensions.items():
+            mine = f"{within}{name}"
+            found |= of.tables(f"{mine}__") if isinstance(of, JoinedTable) else {mine: of}
+        return found
+
+    def sql(self, within: str = "") -> str:
+        """The query over `tables`."""
         selected = [f'{translated(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
         first, *others = self._qualifiers
-        joins = [f"{self._rows(first)} AS {first}"]
+        joins = [f"{self._rows(first, within)} AS {first}"]
         for qualifier, join in zip(others, self.spec.join[1:], strict=True):
             condition = translated(join.on, self.name) if join.on else "TRUE"
-            joins.append(f"LEFT JOIN {self._rows(qualifier)} AS {qualifier} ON {condition}")
+            rows = self._rows(qualifier, within)
+            joins.append(f"LEFT JOIN {rows} AS {qualifier} ON {condition}")
         return f"SELECT {', '.join(selected)} FROM {' '.join(joins)}"
 
-    def _rows(self, qualifier: str) -> str:
+    def _rows(self, qualifier: str, within: str) -> str:
+        of, name = self.dimensions[qualifier], f"{within}{qualifier}"
+        if isinstance(of, JoinedTable):
+            return f"({of.sql(f'{name}__')})"
         current = " WHERE is_current" if qualifier in self.history else ""
-        return f"(SELECT * FROM dimension_{qualifier}{current})"
+        return f"(SELECT * FROM dimension_{name}{current})"
 
 
 def _filtered(

@@ -115,10 +115,21 @@ class Lake:
                 f"{table.name!r} is a view over dimensions and has no versions of its own",
                 hint=f"read its dimensions at a version: {', '.join(table.inputs)}",
             )
+        return self._resolved(table, spec, {})
+
+    def _resolved(
+        self, table: Table, spec: dimension.DimensionView, opened: dict[str, DeltaTable]
+    ) -> JoinedTable:
+        """A view over dimensions; each is opened once, whoever joins it."""
+        found: dict[str, DeltaTable | JoinedTable] = {}
         inputs = self.project.graph.inputs(table.id)
-        history = (t.name for t in inputs if getattr(t.spec, "history", False))
-        tables = {t.name: self._dimension(t) for t in inputs}
-        return JoinedTable(spec, tables, frozenset(history), table.key)
+        for t in inputs:
+            if isinstance(t.spec, dimension.DimensionView):
+                found[t.name] = self._resolved(t, t.spec, opened)
+            else:
+                found[t.name] = opened[t.id] = opened.get(t.id) or self._dimension(t)
+        history = frozenset(t.name for t in inputs if getattr(t.spec, "history", False))
+        return JoinedTable(spec, found, history, table.key)
 
     def _dimension(self, table: Table) -> DeltaTable:
         opened = open_delta(table.name, self.uri(table), build=build_command(table))

@@ -140,8 +140,6 @@ def _problem(
             f"{reference.name} is no dimension: a lookup joins only what stands under "
             "`dimensions:` (declare the table there as well, with format: delta)"
         )
-    if isinstance(declaration.spec, DimensionView) and isinstance(spec, DimensionView):
-        return f"{reference.name} is a view itself: join the dimensions that it is made of"
     if not reference.is_dimension and isinstance(spec, DimensionView):
         return f"{reference.name} is resolved at a lookup: it has no rows of its own to read"
     return ""

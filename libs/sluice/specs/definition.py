@@ -60,6 +60,7 @@ def definition_by_part(
 
 def meaning(table: Table, silent: frozenset[str] = SILENT) -> dict[str, Any]:
     """What the fingerprint is of, as JSON: for telling what changed."""
+    through = [meaning(view, silent) for view in table.through]
     return {
         "kind": table.kind,
         "columns": sorted(set(table.columns) - table.taken),
@@ -67,6 +68,7 @@ def meaning(table: Table, silent: frozenset[str] = SILENT) -> dict[str, Any]:
         "hidden": sorted(table.hidden),
         "inputs": list(table.inputs),
         "declared": _told(table.spec, silent),
+        **({"through": through} if through else {}),
     }
 
 

@@ -24,7 +24,11 @@ HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ROW_ID: "STRING", BATCH: "BIGINT"}
 
 @dataclass(frozen=True)
 class Table:
-    """One table of the graph. `taken`: columns that its files brought beyond the declared ones."""
+    """One table of the graph.
+
+    `taken`: columns that its files brought beyond the declared ones. `through`: the dimension views
+    among its inputs; they have no state of their own, so what they mean is part of what it means.
+    """
 
     name: str
     pipeline: str
@@ -35,6 +39,7 @@ class Table:
     inputs: tuple[str, ...] = ()
     hidden: Mapping[str, str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
+    through: tuple["Table", ...] = ()
 
     @property
     def id(self) -> str:
@@ -58,6 +63,11 @@ class Table:
     def type_of(self, column: str) -> str:
         """The type of a visible or hidden column, '' where it isn't known."""
         return self.columns.get(column) or self.hidden.get(column) or HIDDEN_TYPES.get(column, "")
+
+
+def views_among(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """Those that are not stored: the dimension views."""
+    return tuple(table for table in tables if not table.is_stored)
 
 
 def carried_name(column: str, unchanged: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from sluice.specs.dimension import DimensionView
 from sluice.specs.join_syntax import read_pairs
 from sluice.specs.resolution.lookup import check_covers_key, current_key
 from sluice.specs.resolution.scope import Report, Scope
-from sluice.specs.table import Table
+from sluice.specs.table import Table, views_among
 
 
 def resolve_dimension_view(
@@ -22,7 +22,10 @@ def resolve_dimension_view(
     columns = scope.types_of(spec.select)
     key = _key(spec, inputs, report)
     ids = tuple(table.id for table in inputs.values())
-    return Table(spec.name, spec.pipeline, "dimension_view", columns, key, spec, ids)
+    through = views_among(inputs.values())
+    return Table(
+        spec.name, spec.pipeline, "dimension_view", columns, key, spec, ids, through=through
+    )
 
 
 def _check_names(spec: DimensionView, report: Report) -> None:

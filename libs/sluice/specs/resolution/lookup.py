@@ -7,7 +7,7 @@ from sluice.specs.document import Where
 from sluice.specs.families import are_comparable
 from sluice.specs.lookup import Join, Lookup
 from sluice.specs.resolution.scope import Report, Scope, plain_columns, unknown_of
-from sluice.specs.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of
+from sluice.specs.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, views_among
 
 
 def resolve_lookup(
@@ -28,7 +28,10 @@ def resolve_lookup(
     is_corrected = spec.refresh or spec.as_of == "event_time"
     hidden = {**hidden_of(keys), **({} if is_corrected else {BATCH: HIDDEN_TYPES[BATCH]})}
     ids = (fact.id, *(table.id for table in dimensions.values()))
-    return Table(spec.name, spec.pipeline, "lookup", columns, tuple(keys), spec, ids, hidden)
+    through = views_among(dimensions.values())
+    return Table(
+        spec.name, spec.pipeline, "lookup", columns, tuple(keys), spec, ids, hidden, through=through
+    )
 
 
 def _all(fact: Table, dimensions: Mapping[str, Table]) -> dict[str, str]:
