@@ -318,11 +318,12 @@ def test_a_delta_table_is_read_as_it_was_when_the_load_began(
 def test_a_table_behind_jdbc_is_a_snapshot_too(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SHOP_USER", "app")
     url = f"jdbc:derby:{tmp_path / 'derby'};create=true"
+    for name, value in (("URL", url), ("USER", "app"), ("PASS", "x")):
+        monkeypatch.setenv(f"SHOP_{name}", value)
     text = (
-        f"dimensions:\n  things: {{format: jdbc, schema: 'id INT, v INT', key: [id], options: "
-        f"{{url: '{url}', dbtable: things, user: '${{SHOP_USER}}', password: '${{SECRET:-x}}'}}}}\n"
+        "dimensions:\n  things: {format: jdbc, schema: 'id INT, v INT', key: [id], options: "
+        "{url: '${SHOP_URL}', dbtable: things, user: '${SHOP_USER}', password: '${SHOP_PASS}'}}\n"
     )
     lake = Landed(tmp_path, text, spark)
     for rows in ("(1, 1), (2, 2)", "(2, 9), (3, NULL), (3, 4)"):
@@ -350,6 +351,22 @@ def test_transient_faults_are_tried_again_and_reported(
     report = landed(lake, {"id": 1})
     assert [w.partition(": ")[0] for w in report.warnings] == ["tried again after 0 s"] * 2
     assert len(lake.rows("things")) == 1
+
+
+def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "PAUSES", (0.0,))
+    lake, due = Landed(tmp_path, declared(), spark), loading.due
+
+    def replacing(*given: Any, **more: Any) -> Any:
+        lake.land("things", b_json=[{"id": 2}])
+        return due(*given, **more)
+
+    monkeypatch.setattr(loading, "due", replacing)
+    report = landed(lake, {"id": 1})
+    assert ["it went away before it was read" in warning for warning in report.warnings] == [True]
+    assert [row["id"] for row in lake.rows("things")] == [2]
 
 
 def test_a_fault_that_stays_is_worth_a_retry_of_the_task_and_a_lasting_one_is_not(

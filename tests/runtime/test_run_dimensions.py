@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.runtime.landed import RUN, Landed, day, folder_of
 
-from sluice.errors import UsageError
+from sluice.errors import QualityStop, UsageError
 from sluice.runtime import run as running
 from sluice.runtime.explain import explain
 from sluice.runtime.load import load
@@ -27,6 +27,12 @@ dimensions:
   items: {path: landing/items/, format: json, schema: "item INT, price INT", key: [item]}
 views:
   priced: {kind: lookup, from: sales, join: [{dimension: items, on: item = items.item}]}
+"""
+
+SHOPS = """dimensions:
+  shops: {path: landing/shops/, format: csv, schema: "shop INT, place STRING", key: [shop]}"""
+SUMS = """
+  sums: {kind: cogroup, key: [item], streams: {all: {from: priced, aggregates: {n: count(*)}}}}
 """
 
 
@@ -64,6 +70,24 @@ def test_all_rounds_of_a_run_look_up_what_its_first_has_found(
     assert (prices(lake), len(loaded)) == ([5, 5], 1)
     running.run(lake.spark, lake.project, pipeline, [day(2)], dearer)
     assert prices(lake) == [5, 5, 9]
+
+
+def test_where_one_dimension_can_not_be_loaded_no_fact_is_joined_to_another(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = Landed(tmp_path, DECLARED.replace("dimensions:", SHOPS) + SUMS, spark)
+    lake.land(folder_of(0), a_json=[{"id": 0, "item": 1}])
+    price(lake, 5)
+    lake.land("shops", a_csv="shop\n1\n")
+    pipeline = lake.project.pipelines["shop"]
+    with pytest.raises(QualityStop, match="lacks the declared column"):
+        running.run(lake.spark, lake.project, pipeline, [day(0)])
+    built = {folder.name for folder in (lake.folder / "lake" / "shop").iterdir()}
+    assert {"sales", "items"} <= built
+    assert not {"priced", "sums", "shops"} & built
+    lake.land("shops", a_csv="shop,place\n1,here\n")
+    running.run(lake.spark, lake.project, pipeline, [day(0)])
+    assert (prices(lake), len(lake.rows("sums"))) == ([5], 1)
 
 
 def test_a_missing_folder_is_told_by_the_plan_and_before_spark_starts(lake: Landed) -> None:

@@ -43,17 +43,16 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 
     Raises UsageError if there are no files.
     """
-    found = find(project, table)
-    before = head(found.uri)
-    check_definition(table, before)
-    if before and found.is_loaded(before) and not run.full_refresh:
-        return (_unchanged(table, before),)
-
     put = partial(_put, table, settings=project.spark)
 
     def work() -> BatchReport:
         with naming_faults(table.id):
-            return load_as(spark, project, found, run, head(found.uri), put)
+            found = find(project, table)
+            before = head(found.uri)
+            check_definition(table, before)
+            if before and found.is_loaded(before) and not run.full_refresh:
+                return _unchanged(table, before)
+            return load_as(spark, project, found, run, before, put)
 
     return (tried(work),)
 

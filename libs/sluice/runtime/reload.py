@@ -34,7 +34,7 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
 
     Raises HistoryLost where versions would be lost, UsageError if there are no files.
     """
-    found, anew = find(project, table), replace(run, full_refresh=True)
+    anew = replace(run, full_refresh=True)
     swapped: list[Swapped] = []
 
     def put(
@@ -51,6 +51,7 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
 
     def work() -> BatchReport:
         with naming_faults(table.id):
+            found = find(project, table)
             return load_as(spark, project, found, anew, head_as_found(found.uri), put)
 
     return tried(work), swapped[-1].ends_feed

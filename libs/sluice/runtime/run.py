@@ -15,7 +15,7 @@ from sluice.runtime.maintain import maintain
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import ingest_stream, is_stream
-from sluice.runtime.workers import Workers
+from sluice.runtime.workers import Workers, needed_by
 from sluice.specs.interval import Interval
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.table import Table
@@ -78,8 +78,9 @@ def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:
 class _Steps:
     """The steps of one round, with what they hand to each other.
 
-    A failure stops what depends on its table, and is raised when the rest is done. A source that
-    fails at an interval keeps those before it, and the views follow these.
+    A failure stops what depends on its table, that of a dimension every lookup; it is raised when
+    the rest is done. A source that fails at an interval keeps those before it, and the views follow
+    these.
     """
 
     project: Project
@@ -92,8 +93,8 @@ class _Steps:
     stopped: list[SluiceError] = field(default_factory=list)
 
     def take(self, spark: Spark, table: Table) -> None:
-        """One table's step; nothing if a table that it is made from has failed."""
-        if any(a.id in self.failures for a in self.project.graph.ancestors(table.id)):
+        """One table's step; nothing if a table that comes before it has failed."""
+        if needed_by(table, self.project.graph) & self.failures.keys():
             return
         try:
             for report in self._step(spark, table):

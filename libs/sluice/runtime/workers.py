@@ -20,6 +20,14 @@ T = TypeVar("T")
 MOST = 4
 
 
+def needed_by(table: Table, graph: Graph) -> set[str]:
+    """What comes before a table in a run: what it is made from; of joined facts, all dimensions."""
+    above = graph.ancestors(table.id)
+    is_joined = any(t.kind == "lookup" for t in (table, *above))
+    dimensions = [t for t in graph.tables.values() if t.kind == "dimension"] if is_joined else []
+    return {t.id for t in (*above, *dimensions)}
+
+
 class Workers:
     """A few threads with a session each."""
 
@@ -33,9 +41,12 @@ class Workers:
     def in_order(
         self, tables: Iterable[Table], graph: Graph, do: Callable[[Spark, Table], T]
     ) -> Iterator[T]:
-        """What `do` returns for each table, as they are done; inputs come before their views."""
-        wanted = {table.id: table for table in tables}
-        above = {i: {a.id for a in graph.ancestors(i)} & wanted.keys() for i in wanted}
+        """What `do` returns for each table, as they are done; inputs come before their views.
+
+        Dimensions are begun first, and no lookup before all of them are done.
+        """
+        wanted = {t.id: t for t in sorted(tables, key=lambda t: t.kind != "dimension")}
+        above = {i: needed_by(table, graph) & wanted.keys() for i, table in wanted.items()}
         order = TopologicalSorter(above)
         order.prepare()
         running: dict[Future[T], str] = {}
