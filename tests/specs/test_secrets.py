@@ -34,6 +34,11 @@ def declared(folder: Path, options: str) -> str:
         "'oauth.clientSecret': hunter2",
         "url: 'jdbc:postgresql://db/shop?user=app&password=hunter2'",
         "url: 'jdbc:postgresql://app:hunter2@db/shop'",
+        "url: 'jdbc:postgresql://db/shop?user=${SECRET}&password=hunter2'",
+        "url: 'jdbc:postgresql://${SECRET}:hunter2@db/shop'",
+        "password: '${NOWHERE:-hunter2}'",
+        "password: '${SECRET}hunter2'",
+        "kafka.sasl.jaas.config: 'hunter2 required password=${SECRET}'",
     ],
 )
 def test_a_secret_in_a_file_is_refused_and_not_repeated(tmp_path: Path, options: str) -> None:
@@ -45,3 +50,6 @@ def test_a_secret_in_a_file_is_refused_and_not_repeated(tmp_path: Path, options:
 
 def test_a_secret_from_the_environment_is_taken(tmp_path: Path) -> None:
     assert not declared(tmp_path, "password: '${SECRET}', url: 'jdbc:x://db?user=${SECRET}'")
+    assert not declared(
+        tmp_path / "2", "password: '${SECRET:-}', url: 'jdbc:x://${SECRET}:${SECRET}@db'"
+    )

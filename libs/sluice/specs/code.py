@@ -6,6 +6,7 @@ and set up Spark; a configuration can only pick among what they made for it.
 
 import re
 import sys
+from urllib.parse import unquote
 
 _LOADS = (
     r"(?!spark\.).*",  # the JVM's own, as spark-submit takes them
@@ -13,19 +14,55 @@ _LOADS = (
     r"spark\.(pyspark|python|r|executorEnv|yarn\.appMasterEnv|kubernetes\.driverEnv)\..*",
     r"spark\.(driver|executor|yarn\.am)\.(extra|default|userClassPath).*",
     r"spark\.kubernetes\..*podTemplate.*",
+    r"spark\.yarn\.(jars|archive|dist)\b.*",
     r"spark\.sql\.(extensions|catalog|hive|queryExecutionListeners|cache\.serializer)\b.*",
     r"spark\..*([iI]mpl|[cC]lass(es)?|[pP]rovider|[fF]actory|[lL]isteners|[sS]cript|[cC]odecs)",
 )
 _LOADING = re.compile("|".join(_LOADS))
+_CLASS = re.compile(r"([a-z_]\w*\.)+[A-Z]\w*[a-z]\w*")
+_OPTIONS = (
+    r"impl$|class|provider|factory|listener|script|codec|reporter|interceptor|serializ|driver"
+    r"|callback|handler|plugin|verifier|transform|extension|init(ialization)?(sql|statement)?$"
+)
+_OF_OPTION = re.compile(_OPTIONS, re.IGNORECASE)
+_SERVER = re.compile(r"jdbc:[a-z0-9]+(:[a-z0-9]+)*(://|:@)", re.IGNORECASE)
+_PARAMETER = re.compile(r"([\w.]+)\s*=\s*([^?;&,()]*)")
+SQL = frozenset({"dbtable", "query", "preparequery", "customschema", "sessioninitstatement"})
 
 
-def check_setting(name: str) -> None:
+def check_setting(name: str, value: str = "") -> None:
     """ValueError for a setting of Spark that names code to be loaded or a program to be run."""
-    if _LOADING.fullmatch(name):
+    if _LOADING.fullmatch(name) or _names_a_class(value):
         raise ValueError(
             f"{name} may load code, so it can't be set in YAML; set it where Spark is set up: in "
             "spark-defaults.conf of SPARK_CONF_DIR"
         )
+
+
+def check_option(name: str, value: str) -> None:
+    """ValueError for an option of a reader that names code, or a database within this process.
+
+    Readers hand all options on: to Hadoop, to Kafka's client, to the driver of a database.
+    """
+    known = name.lower()
+    if known == "url":
+        _check_url(value)
+    elif _OF_OPTION.search(known) and known not in SQL:
+        raise ValueError(f"`{name}` may load code, so it can't be set in YAML")
+    elif known not in SQL and _names_a_class(value):
+        raise ValueError(f"`{name}` names a class of Java: that may load code")
+
+
+def _check_url(url: str) -> None:
+    if url and not _SERVER.match(url):
+        raise ValueError("`url` must name a database's server: jdbc:postgresql://host/database")
+    for name, value in _PARAMETER.findall(unquote(url)):
+        if _OF_OPTION.search(name) or _names_a_class(value):
+            raise ValueError(f"`{name}` in a `url` may load code, so it can't be set in YAML")
+
+
+def _names_a_class(value: str) -> bool:
+    return any(_CLASS.fullmatch(part.strip()) for part in value.split(","))
 
 
 def check_module(name: str) -> None:

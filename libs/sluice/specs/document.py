@@ -52,14 +52,15 @@ class BrokenDocument(ValueError):
 class Document:
     """The data of one file, the line of each place in it; what is wrong; its variables.
 
-    `variables`: the places that name one; `values`: what the environment has for them.
+    `variables`: the places that name one, with what the file itself says there, defaults included;
+    `values`: what the environment has for them.
     """
 
     path: str
     data: dict[str, Any] = field(default_factory=dict)
     lines: dict[Where, int] = field(default_factory=dict)
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
-    variables: set[Where] = field(default_factory=set)
+    variables: dict[Where, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
 
     def without_values(self, text: str) -> str:
@@ -73,6 +74,10 @@ class Document:
         """The data at that place, which exists."""
         data: Any = self.data
         return reduce(getitem, where, data)
+
+    def own(self, where: Where, value: str) -> str:
+        """What the file itself says at that place of that value, without the environment's part."""
+        return self.variables.get(where, value)
 
     def line(self, where: Where) -> int:
         """The line of that place, or of the nearest thing around it that exists."""
@@ -152,11 +157,12 @@ class _Reader:
         return None
 
     def _with_variables(self, text: str, where: Where) -> str:
+        if VARIABLE.search(text):
+            self.document.variables[where] = VARIABLE.sub(lambda match: match[2] or "", text)
         return VARIABLE.sub(lambda match: self._variable(match, where), text)
 
     def _variable(self, match: re.Match[str], where: Where) -> str:
         name, default = match[1], match[2]
-        self.document.variables.add(where)
         if name in self.environ:
             self.document.values[name] = self.environ[name]
         if name in self.environ or default is not None:

@@ -17,7 +17,7 @@ from sluice.specs.lookup import Lookup
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
 from sluice.specs.names import check_table_name, unknown
-from sluice.specs.secrets import written_secrets
+from sluice.specs.secrets import misplaced
 from sluice.specs.source import Source
 from sluice.specs.topk import TopK
 from sluice.specs.window_store import WindowStore
@@ -112,7 +112,7 @@ def _declaration(
         return Declaration(table_id, None, document, where)
     for key in sorted({"name", "pipeline"} & data.keys()):
         mistakes.add(document, (*where, key), unknown("key", key, ()).split(";")[0])
-    for at, problem in written_secrets(data, document, where):
+    for at, problem in misplaced(data, document, where):
         mistakes.add(document, at, problem)
     spec = mistakes.validated(model, {**data, "name": name, "pipeline": pipeline}, document, where)
     return Declaration(table_id, spec, document, where)  # type: ignore[arg-type]

@@ -1,25 +1,33 @@
-"""Secrets have no place in a configuration's files: they come from the environment."""
+"""What has no place among the options in a configuration's files: secrets, and names of code.
+
+Both may come from the environment, whose owner is not who writes the files.
+"""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from sluice.specs.code import check_option
 from sluice.specs.document import Document, Where
 
 SECRET = re.compile(
     r"password|secret|token|credential|jaas|(access|account|api)[._]?key", re.IGNORECASE
 )
-IN_URL = re.compile(r"[?&;](user|password)=|//[^/@\s]*:[^/@\s]*@", re.IGNORECASE)
+IN_URL = re.compile(r"[?&;](user|password)=[^?&;]|//[^/@\s]*:[^/@\s]+@", re.IGNORECASE)
 
 
-def written_secrets(data: Any, document: Document, where: Where) -> Iterator[tuple[Where, str]]:
-    """The options of a table that hold a secret as it is, each with what to write instead."""
+def misplaced(data: Any, document: Document, where: Where) -> Iterator[tuple[Where, str]]:
+    """The options of a table that hold a secret, or may load code, each with what is wrong."""
     options = data.get("options") if isinstance(data, dict) else None
     for name, value in options.items() if isinstance(options, dict) else ():
         at = (*where, "options", name)
-        is_secret = SECRET.search(str(name)) or (isinstance(value, str) and IN_URL.search(value))
-        if is_secret and at not in document.variables:
+        own = document.own(at, value if isinstance(value, str) else "")
+        if (SECRET.search(name) and (own or not isinstance(value, str))) or IN_URL.search(own):
             yield (
                 at,
                 f"`{name}` holds a secret, which must not be in a file: write ${{VARIABLE}}",
             )
+        try:
+            check_option(name, own)
+        except ValueError as error:
+            yield at, str(error)

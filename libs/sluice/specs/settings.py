@@ -42,8 +42,8 @@ class SparkSettings(Model):
     @field_validator("conf")
     @classmethod
     def _loads_no_code(cls, conf: dict[str, str]) -> dict[str, str]:
-        for name in conf:
-            check_setting(name)
+        for name, value in conf.items():
+            check_setting(name, value)
         return conf
 
 

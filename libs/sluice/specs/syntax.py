@@ -8,6 +8,7 @@ tree, never taken from the text.
 """
 
 import logging
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -72,12 +73,13 @@ HIGHER_ORDER = frozenset(
 CLOCKS = frozenset(
     {"curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"}
 )
-MOMENTS = frozenset({"now", "today", "yesterday", "tomorrow"})
+# Spark reads the clock for such a text, a zone behind it or none, where it becomes a time.
+MOMENT = re.compile(r"\s*(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
 
 _SUBQUERY = "a subquery is not allowed; join tables with a lookup or a cogroup"
 _OF_AGGREGATES = "belongs to an aggregate, and an aggregate is not allowed here"
 _PARAMETER = "a parameter is not allowed; ${VAR} reads the environment"
-_CLOCK = "the time of running is not allowed: the same rows must always give the same result"
+CLOCK = "the time of running is not allowed: the same rows must always give the same result"
 WHY_NOT: dict[type[Tree], str] = {
     exp.Select: _SUBQUERY,
     exp.Subquery: _SUBQUERY,
@@ -91,8 +93,8 @@ WHY_NOT: dict[type[Tree], str] = {
     exp.Distinct: f"DISTINCT {_OF_AGGREGATES}",
     exp.Order: f"ORDER BY {_OF_AGGREGATES}",
     exp.Any: f"ANY {_OF_AGGREGATES}",
-    exp.CurrentDate: _CLOCK,
-    exp.CurrentTimestamp: _CLOCK,
+    exp.CurrentDate: CLOCK,
+    exp.CurrentTimestamp: CLOCK,
     exp.Array: "write get(array(...), 0) for an element of a new array",
     exp.Concat: "write one text; a quote inside it as \\'",
     exp.Block: "one expression is wanted: ';' is not allowed",
@@ -178,8 +180,8 @@ def _problem(node: Tree) -> str:  # noqa: PLR0911 - one per kind of node
             return _call_problem(node)
         case exp.Dot() if not isinstance(node.expression, exp.Identifier):
             return f"{render(node)!r}: a function with a catalog or a schema is not allowed"
-        case exp.Cast() if node.this.is_string and node.this.name.strip().lower() in MOMENTS:
-            return _CLOCK
+        case exp.Cast() if node.this.is_string and MOMENT.match(node.this.name):
+            return CLOCK
         case exp.Lambda() if not _takes_functions(node.parent):
             return f"{render(node)!r}: -> belongs to a function over arrays or maps"
         case exp.Interval():
@@ -215,12 +217,12 @@ def _names_a_field(node: Tree) -> bool:
 def _call_problem(node: exp.Anonymous) -> str:
     name = node.name.lower()
     if name in CLOCKS:
-        return _CLOCK
+        return CLOCK
     if name not in SCALAR:
         return refusal(name)
     if isinstance(node.this, exp.Identifier):
         return f"write the function {name} without quotes"
-    return _CLOCK if name == "unix_timestamp" and not node.expressions else ""
+    return CLOCK if name == "unix_timestamp" and not node.expressions else ""
 
 
 def refusal(name: str) -> str:

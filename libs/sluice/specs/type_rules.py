@@ -21,6 +21,7 @@ from sluice.specs.families import (
     is_orderable,
 )
 from sluice.specs.inference import Columns, Types, branches, whole_type
+from sluice.specs.moments import reads_clock
 from sluice.specs.operands import AGGREGATES, CASTS, OPERANDS, OPERATORS, ORDERED_AGGREGATES
 from sluice.specs.signatures import COMPARING, ONE_TYPE, SIGNATURES
 
@@ -62,6 +63,8 @@ class _Rules:
             yield from self._node(node)
 
     def _node(self, node: syntax.Tree) -> Iterator[str]:
+        if reads_clock(node, self.types.of):
+            yield f"{syntax.shorten(syntax.render(node))!r}: {syntax.CLOCK}"
         if type(node) in OPERATORS:
             yield from self._operator(node)
         elif type(node) in OPERANDS:
