@@ -197,7 +197,7 @@ def test_lost_history_is_found_refused_and_mended(lake: Landed, case: Case) -> N
     assert name_of(case.error) in found
     with pytest.raises(case.error, match=case.told) as refused:
         lake.advance()
-    assert "sluice rebuild" in refused.value.hint
+    assert f"`sluice rebuild shop.{case.rebuilt}`" in refused.value.hint
     lake.rebuild(case.rebuilt)
     mended(lake)
 

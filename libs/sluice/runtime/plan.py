@@ -165,7 +165,7 @@ def _plan(
     else:
         strategy, reason = _strategy(node, ranges)
         for input_id, (after, upto) in ranges.items():
-            check_feed(lake.uri(input_id), input_id, node.id, after, upto)
+            check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
         size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
         growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
         if isinstance(node.operator, TopKState):

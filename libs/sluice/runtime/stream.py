@@ -91,7 +91,7 @@ def _deliver(
     after = _reflected(head(layout(project).uri(target)), target, name, now)
     if now is None or after >= now.data_version:
         return
-    check_feed(stream.uri, name, target, after, now.version)
+    check_feed(stream.uri, name, stream.table.id, after, now.version)
     session = spark.tune(small=True)
     rows = feed(session, stream.uri, after, now.version).where("_change_type = 'insert'")
     for arrival in _arrivals(stream, rows):

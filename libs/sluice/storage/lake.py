@@ -32,6 +32,12 @@ def layout(project: Project) -> LakeLayout:
     return LakeLayout(str((Path(project.root) / project.lake).resolve()))
 
 
+def table_at(uri: str) -> str:
+    """The id of the declared table that what lies at a URI belongs to."""
+    pipeline, table = uri.rstrip("/").split("/")[-2:]
+    return f"{pipeline}.{table.partition('__')[0]}"
+
+
 def exists(uri: str) -> bool:
     """Whether a Delta table lies at `uri`."""
     return DeltaTable.is_deltatable(uri)

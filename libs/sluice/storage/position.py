@@ -14,13 +14,11 @@ from typing import Any
 from deltalake import DeltaTable
 
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
+from sluice.storage.lake import table_at
 from sluice.storage.log import Log
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
-ANEW = (
-    "`sluice rebuild` makes the table anew from its inputs or files, and commits only what differs"
-)
 UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # what no batch has done
 
 
@@ -240,12 +238,20 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
     gone = log.missing_commits(later)
     if gone or (found is None and not later):
         raise LogCleaned(
-            f"the log of {uri} names no position any more: {max(gone)} is gone", hint=ANEW
+            f"the log of {uri} names no position any more: {max(gone)} is gone",
+            hint=_anew(uri),
         )
     for foreign in later:
         if log.changes_data(foreign):
             raise ForeignCommit(
                 f"version {foreign} of {uri} ({log.operation(foreign)}) was not written by Sluice "
                 "and changed its rows",
-                hint=ANEW,
+                hint=_anew(uri),
             )
+
+
+def _anew(uri: str) -> str:
+    return (
+        f"run `sluice rebuild {table_at(uri)}`: it makes the table anew from its inputs or files, "
+        "and commits only what differs"
+    )
