@@ -25,7 +25,7 @@ class Accumulator(ABC):
     """One aggregate of one stream; `ties` are the input's key, which ends every order.
 
     `can_break`: some removals can't be taken in. `is_approximate`: the state may depend on the
-    order of what came. `empty`: the value of a stream without rows.
+    order of what came.
     """
 
     stream: str
@@ -35,7 +35,6 @@ class Accumulator(ABC):
 
     can_break: ClassVar[bool] = False
     is_approximate: ClassVar[bool] = False
-    empty: ClassVar[object] = None
 
     def argument(self) -> Column:
         """The struct (order keys, tie-break columns, v) of a row, null if the row doesn't count."""
@@ -74,6 +73,10 @@ class Accumulator(ABC):
         """What is aggregated of a prepared row."""
         return self.row.getField("v")
 
+    def takes_one_by_one(self, value: DataType) -> bool:
+        """Whether equal rows have to come as so many rows, of weight 1 or -1."""
+        return False
+
     @abstractmethod
     def gather(self, weight: Column, value: DataType) -> Column:
         """An aggregate expression: what rows contribute. `value` is the type of what they hold."""
@@ -100,4 +103,4 @@ class Accumulator(ABC):
 
     @abstractmethod
     def finish(self, state: Column, kept: DataType) -> Column:
-        """The value that readers see, of a state of the type `kept`."""
+        """The value that readers see, of a state of the type `kept`, which is null of no rows."""

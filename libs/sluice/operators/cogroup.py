@@ -12,8 +12,9 @@ from functools import cached_property, partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
+from sluice.changelog.net import WEIGHT
 from sluice.operators import windows
 from sluice.operators.accumulator import Accumulator
 from sluice.operators.aggregates import accumulator_of
@@ -168,15 +169,27 @@ class CogroupState(Operator):
             F.sum(F.when(F.col(STREAM) == s, weight).otherwise(0)).cast("bigint")
             for s in self.spec.streams
         ]
-        contributions: list[Column] = []
-        for accumulator in self.accumulators:
-            if accumulator.name in rows.columns:
-                argument = rows.schema[accumulator.name].dataType
-                assert isinstance(argument, StructType)
-                gathered = accumulator.gather(weight, argument["v"].dataType)
-                contributions.append(gathered.alias(delta_name(accumulator)))
+        contributions = [
+            accumulator.gather(weight, value).alias(delta_name(accumulator))
+            for accumulator, value in self._values(rows).items()
+        ]
         named = [n.alias(c) for n, c in zip(counts, self.row_counts, strict=True)]
         return rows.groupBy(*names(self.by)).agg(*named, *contributions)
+
+    def apart(self, rows: DataFrame) -> DataFrame:
+        """A prepared change, equal rows as so many where an aggregate takes them one by one."""
+        if not any(a.takes_one_by_one(value) for a, value in self._values(rows).items()):
+            return rows
+        sign, times = F.signum(WEIGHT).cast("bigint"), F.abs(WEIGHT).cast("int")
+        return rows.withColumn(WEIGHT, F.explode(F.array_repeat(sign, times)))
+
+    def _values(self, rows: DataFrame) -> Mapping[Accumulator, DataType]:
+        """The accumulators that prepared rows have an argument of, and the type of its values."""
+        arguments = {f.name: f.dataType for f in rows.schema.fields}
+        found = {a: arguments[a.name] for a in self.accumulators if a.name in arguments}
+        return {
+            a: type_["v"].dataType for a, type_ in found.items() if isinstance(type_, StructType)
+        }
 
     def has_any_rows(self) -> Column:
         """Of a row of the state: whether any stream has rows in the group."""

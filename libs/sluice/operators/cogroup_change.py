@@ -33,7 +33,8 @@ def contributed(state: CogroupState, prepared: Rows) -> DataFrame:
 
     Streams of inputs that did not change have no columns in it, but for their row counts.
     """
-    return state.gather(union(list(prepared.values())), F.col(WEIGHT))
+    rows = state.apart(union(list(prepared.values())))
+    return state.gather(rows, F.col(WEIGHT))
 
 
 def merged(state: CogroupState, old: DataFrame, change: DataFrame) -> DataFrame:

@@ -19,8 +19,6 @@ from sluice.operators.extremes import order_of
 class Listed(Accumulator):
     """collect_list: the values that are not null, in the declared order."""
 
-    empty: ClassVar[object] = []
-
     def gather(self, weight: Column, value: DataType) -> Column:
         tag = F.when(weight > 0, CAME).otherwise(GONE)
         fields = [self.row.getField(f).alias(f) for f in self._fields]
@@ -66,16 +64,12 @@ class Counted(Accumulator):
 class Collected(Counted):
     """collect_set: each value once, in order."""
 
-    empty: ClassVar[object] = []
-
     def finish(self, state: Column, kept: DataType) -> Column:
         return F.coalesce(F.transform(state, lambda entry: entry.getField("v")), F.array())
 
 
 class Distinct(Counted):
     """count_distinct: how many values there are."""
-
-    empty: ClassVar[object] = 0
 
     def finish(self, state: Column, kept: DataType) -> Column:
         return F.when(state.isNull(), 0).otherwise(F.size(state)).cast("bigint")

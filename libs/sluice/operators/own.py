@@ -68,6 +68,9 @@ class Own(Accumulator):
         """Without `remove`, any value that goes breaks its group."""
         return not hasattr(self.aggregator, "remove")
 
+    def takes_one_by_one(self, value: DataType) -> bool:
+        return True
+
     def gather(self, weight: Column, value: DataType) -> Column:
         came = F.collect_list(F.when(weight > 0, self.value))
         gone = F.collect_list(F.when(weight < 0, self.value))

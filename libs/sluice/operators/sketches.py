@@ -37,9 +37,9 @@ class Sketch(Accumulator):
     can_break: ClassVar[bool] = True
     is_approximate: ClassVar[bool] = True
 
-    def _gathered(self, weight: Column, sketch: Column) -> Column:
-        came = F.when(F.count_if((weight > 0) & self.value.isNotNull()) > 0, sketch)
-        gone = F.count_if((weight < 0) & self.value.isNotNull())
+    def _gathered(self, weight: Column, counted: Column, sketch: Column) -> Column:
+        came = F.when(F.count_if((weight > 0) & counted.isNotNull()) > 0, sketch)
+        gone = F.count_if((weight < 0) & counted.isNotNull())
         return F.struct(came.alias("came"), gone.alias("gone"))
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
@@ -64,8 +64,6 @@ class DistinctSketch(Sketch):
     The parameter is the relative standard deviation, 0.05 unless given.
     """
 
-    empty: ClassVar[object] = 0
-
     @property
     def _deviation(self) -> float:
         return float(self.aggregate.parameters[0]) if self.aggregate.parameters else 0.05
@@ -75,9 +73,10 @@ class DistinctSketch(Sketch):
         return min(21, max(4, ceil(2 * log2(1.04 / self._deviation))))
 
     def gather(self, weight: Column, value: DataType) -> Column:
-        hashed = F.xxhash64(self.value)
-        counts = (weight > 0) & self.value.isNotNull()
-        return self._gathered(weight, F.hll_sketch_agg(F.when(counts, hashed), self._size))
+        hashed = F.when(self.value.isNotNull(), F.xxhash64(self.value))
+        return self._gathered(
+            weight, hashed, F.hll_sketch_agg(F.when(weight > 0, hashed), self._size)
+        )
 
     def _both(self, was: Column, came: Column, kept: DataType) -> Column:
         return F.hll_union(was, came)
@@ -95,7 +94,7 @@ class QuantileSketch(Sketch):
     """approx_percentile by KLL: numbers and times as BIGINT where they fit, else as DOUBLE.
 
     The last parameter is the accuracy: ranks are right within its inverse, 1/1000 unless given.
-    The least value is kept beside the sketch, and so the values' type.
+    The least value is kept beside the sketch, and so the values' type. NaN has no rank.
     """
 
     @property
@@ -108,13 +107,16 @@ class QuantileSketch(Sketch):
         size: float = (2.296 * self._accuracy) ** (1 / 0.9723)
         return min(65_535, max(8, ceil(size)))
 
+    def takes_one_by_one(self, value: DataType) -> bool:
+        return True
+
     def gather(self, weight: Column, value: DataType) -> Column:
-        counts = (weight > 0) & self.value.isNotNull()
-        number = F.when(counts, _as_number(self.value, value))
+        number = _as_number(self.value, value)
+        came = F.when(weight > 0, number)
         agg = F.kll_sketch_agg_bigint if _is_whole(value) else F.kll_sketch_agg_double
-        least = F.min(F.when(counts, self.value))
-        sketch = F.struct(agg(number, self._size).alias("sketch"), least.alias("least"))
-        return self._gathered(weight, sketch)
+        least = F.min(F.when(came.isNotNull(), self.value))
+        sketch = F.struct(agg(came, self._size).alias("sketch"), least.alias("least"))
+        return self._gathered(weight, number, sketch)
 
     def _both(self, was: Column, came: Column, kept: DataType) -> Column:
         merge = F.kll_sketch_merge_bigint if _is_whole(_value(kept)) else F.kll_sketch_merge_double
@@ -164,6 +166,7 @@ def _is_whole(value: DataType) -> bool:
 
 
 def _as_number(value: Column, type_: DataType) -> Column:
+    """The value as it is ranked, null if it has no rank."""
     match type_:
         case DateType():
             return F.unix_date(value).cast("bigint")
@@ -171,7 +174,10 @@ def _as_number(value: Column, type_: DataType) -> Column:
             return F.unix_micros(value.cast("timestamp"))
         case DecimalType() if _is_whole(type_):
             return (value * _unit(type_.scale, 1)).cast("bigint")
-    return value.cast("bigint" if _is_whole(type_) else "double")
+    if _is_whole(type_):
+        return value.cast("bigint")
+    number = value.cast("double")
+    return F.when(~F.isnan(number), number)
 
 
 def _from_number(number: Column, type_: DataType) -> Column:

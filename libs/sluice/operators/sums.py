@@ -15,12 +15,11 @@ from sluice.operators import exact
 from sluice.operators.accumulator import Accumulator
 
 _COUNTED, _MAGNITUDE = "n", "magnitude"
+_FACTOR_DIGITS = 17  # times a BIGINT, Spark gives a DECIMAL of no more digits all its places
 
 
 class Count(Accumulator):
     """How many values: BIGINT."""
-
-    empty: ClassVar[object] = 0
 
     def gather(self, weight: Column, value: DataType) -> Column:
         return _count(self.value.isNotNull(), weight)
@@ -38,21 +37,31 @@ class Count(Accumulator):
 class Sum(Accumulator):
     """A total and a count, whose quotient is the average."""
 
+    def takes_one_by_one(self, value: DataType) -> bool:
+        is_long = isinstance(value, DecimalType) and value.precision > _FACTOR_DIGITS
+        return is_long or exact.is_float(value)
+
     def gather(self, weight: Column, value: DataType) -> Column:
         parts = self._parts(self.value, weight, value)
         counted = _count(self.value.isNotNull(), weight).alias(_COUNTED)
         return F.struct(*[p.alias(n) for n, p in parts.items()], counted)
 
     def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
-        def total(number: Column) -> Column:
-            return _total(_times(number, weight), sum_type(type_))
+        summed = sum_type(type_)
+        times = _signed if self.takes_one_by_one(type_) else _times
+
+        def total(value: Column) -> Column:
+            number = value if isinstance(type_, DecimalType) else value.cast(summed)
+            return _total(times(number, weight), summed)
 
         def count(condition: Column) -> Column:
             return _count(condition, weight)
 
-        if exact.is_float(type_):
-            return exact.parts(value, lambda number: total(number.cast(exact.EXACT)), count)
-        return {exact.TOTAL: total(value)}
+        return (
+            exact.parts(value, total, count)
+            if exact.is_float(type_)
+            else {exact.TOTAL: total(value)}
+        )
 
     def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
         assert isinstance(kept, StructType)
@@ -88,6 +97,9 @@ class RoundedSum(Sum):
     """
 
     is_approximate: ClassVar[bool] = True
+
+    def takes_one_by_one(self, value: DataType) -> bool:
+        return False
 
     def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
         def total(number: Column) -> Column:
@@ -136,6 +148,11 @@ def _count(condition: Column, weight: Column) -> Column:
 
 def _total(values: Column, type_: DataType) -> Column:
     return F.coalesce(F.sum(values).cast(type_), F.lit(0).cast(type_))
+
+
+def _signed(value: Column, weight: Column) -> Column:
+    """The value times a weight of 1 or -1."""
+    return F.when(weight > 0, value).otherwise(-value)
 
 
 def _times(value: Column, weight: Column) -> Column:
