@@ -88,6 +88,38 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
             "sum(sum(x))",
             ("sum is an aggregate; aggregates belong under `aggregates:` of a cogroup's stream"),
         ),
+        ("a:B(x order by y)", "a:B gets its values in no order; drop its ORDER BY"),
+        (
+            "a:B(distinct x)",
+            "DISTINCT does not go with an aggregator of your own: drop it",
+        ),
+        (
+            "approx_percentile(x, array(0.5, 1.5))",
+            "approx_percentile: 1.5 is no rank; a rank is a number from 0 to 1, such as 0.5",
+        ),
+        (
+            "approx_percentile(x, array())",
+            "approx_percentile: the array names no rank; a rank is a number from 0 to 1",
+        ),
+        (
+            "approx_percentile(x, 0.5, 0)",
+            "approx_percentile: 0 is no accuracy; it is a whole number from 1 to 20000",
+        ),
+        (
+            "approx_count_distinct(x, 0)",
+            (
+                "approx_count_distinct: 0 is no relative standard deviation; "
+                "it is a number from 0.0008 up to 1, such as 0.05"
+            ),
+        ),
+        (
+            "approx_top_k(x, -1)",
+            "approx_top_k: -1 is no number of values; it is a whole number from 1 on",
+        ),
+        (
+            "approx_top_k(x, 5, 3)",
+            "approx_top_k: 3 values can't be tracked; it is a whole number from 5 on",
+        ),
         ("sum(x) over ()", "a window function is not allowed; rank with a topk view"),
     ],
 )

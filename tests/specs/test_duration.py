@@ -54,3 +54,18 @@ def test_months_follow_the_calendar() -> None:
 def test_what_is_no_duration_is_refused(refusal: Refusal, text: str, message: str) -> None:
     said = refusal(Duration, text)
     assert said == message
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("1 month", "1 month", False),
+        ("30 days", "1 month", True),
+        ("4 weeks", "1 month", False),
+        ("50 weeks", "1 year", False),
+        ("1 month", "30 days", True),
+        ("2 hours", "1 hour", True),
+    ],
+)
+def test_one_duration_may_exceed_another(one: str, other: str, expected: bool) -> None:
+    assert Duration(one).may_exceed(Duration(other)) == expected

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.specs.table import Table
+
 Mistakes = Callable[..., list[str]]
 
 LOOKUP = """\
@@ -257,6 +259,116 @@ carts:
 def test_a_cogroup(mistakes: Mistakes, old: str, new: str, message: str) -> None:
     found = mistakes(COGROUP.replace(old, new))
     assert [m for m in found if "item, at, where_from" not in m] == [message]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value", "type_"),
+    [
+        ("sum(id)", "abc", "BIGINT"),
+        ("sum(id)", "0.5", "BIGINT"),
+        ("sum(id)", "true", "BIGINT"),
+        ("sum(id)", "9223372036854775808", "BIGINT"),
+        ("min(id)", "2147483648", "INT"),
+        ("sum(price)", "0.001", "DECIMAL(22, 2)"),
+        ("sum(price)", ".nan", "DECIMAL(22, 2)"),
+        ("min(price)", "10000000000", "DECIMAL(12, 2)"),
+        ("avg(id)", "x", "DOUBLE"),
+        ("max(item)", "5", "STRING"),
+        ("any(id > 1)", "1", "BOOLEAN"),
+        ("max(at)", "soon", "TIMESTAMP"),
+        ("collect_set(id)", "0", "ARRAY<INT>"),
+        ("collect_set(id)", "[1, x]", "ARRAY<INT>"),
+    ],
+)
+def test_an_initial_value_is_of_its_aggregates_type(
+    mistakes: Mistakes, aggregate: str, value: str, type_: str
+) -> None:
+    streams = f"{{s: {{from: sales, aggregates: {{x: {aggregate}}}, initial: {{x: {value}}}}}}}"
+    found = mistakes(f"v: {{kind: cogroup, key: [item], streams: {streams}}}")
+    assert [f"is no {type_}, which the aggregate is" in m for m in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value"),
+    [
+        ("sum(id)", "-9223372036854775808"),
+        ("sum(id)", "null"),
+        ("sum(price)", "-1"),
+        ("min(price)", "9999999999.99"),
+        ("avg(id)", "0"),
+        ("avg(id)", ".inf"),
+        ("max(at)", "2024-01-01"),
+        ("max(item)", "''"),
+        ("every(id > 1)", "false"),
+        ("collect_set(id)", "[]"),
+        ("collect_set(item)", "[a, null]"),
+        ("approx_percentile(id, 0.5)", "0"),
+    ],
+)
+def test_an_initial_value_that_fits_is_taken(
+    table: Callable[[str], Table], aggregate: str, value: str
+) -> None:
+    aggregates = f"{{x: '{aggregate}'}}"
+    streams = f"{{s: {{from: sales, aggregates: {aggregates}, initial: {{x: {value}}}}}}}"
+    assert table(f"v: {{kind: cogroup, key: [item], streams: {streams}}}").columns.keys() == {
+        "item",
+        "x",
+    }
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("select: {item: upper(item)}", "the column 'item' is that of the key or the window"),
+        ("select: {window_start: n}", "the column 'window_start' is that of the key or the window"),
+    ],
+)
+def test_a_selected_column_is_not_another_one_of_the_key(
+    mistakes: Mistakes, more: str, message: str
+) -> None:
+    stream = "{s: {from: sales, aggregates: {n: count(*)}}}"
+    window = "{type: tumbling, time: at, size: 1 day}"
+    found = mistakes(
+        f"v: {{kind: cogroup, key: [item], window: {window}, streams: {stream}, {more}}}"
+    )
+    assert [message in m for m in found] == [True]
+
+
+def test_a_column_of_the_key_may_be_selected_as_it_is(table: Callable[[str], Table]) -> None:
+    stream = "{s: {from: sales, aggregates: {n: count(*)}}}"
+    found = table(f"v: {{kind: cogroup, key: [item], streams: {stream}, select: [n, item]}}")
+    assert list(found.columns) == ["item", "n"]
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("session, gap: 1 hour, timezone: Europe/Berlin", "`timezone` would have no effect"),
+        ("hopping, size: 1 month, advance: 30 days", "rows between windows would be lost"),
+    ],
+)
+def test_a_window_without_gaps_and_useless_settings(
+    mistakes: Mistakes, window: str, message: str
+) -> None:
+    stream = "{s: {from: sales, aggregates: {n: count(*)}}}"
+    window = f"{{time: at, type: {window}}}"
+    found = mistakes(f"v: {{kind: cogroup, key: [item], window: {window}, streams: {stream}}}")
+    assert [message in m for m in found] == [True]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        "aggregates: {x: min(at - timestamp'2024-01-01')}",
+        "aggregates: {x: first(item ORDER BY at - timestamp'2024-01-01')}",
+        "sequence: [\"at - timestamp'2024-01-01'\"], aggregates: {x: first(item)}",
+    ],
+)
+def test_no_interval_is_kept(mistakes: Mistakes, stream: str) -> None:
+    found = mistakes(
+        f"v: {{kind: cogroup, key: [item], streams: {{s: {{from: sales, {stream}}}}}}}"
+    )
+    assert ["is an interval, which no table can hold" in m for m in found] == [True]
 
 
 @pytest.mark.parametrize(

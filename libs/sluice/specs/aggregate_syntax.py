@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from sluice.specs import syntax
+from sluice.specs.aggregate_parameters import parameter_problem
 from sluice.specs.names import unknown
 
 SYNONYMS = {
@@ -24,6 +25,7 @@ SYNONYMS = {
     "percentile_approx": "approx_percentile",
 }
 ORDERED = frozenset({"first", "last", "collect_list"})
+KEEPING = ORDERED | {"min", "max", "collect_set", "count_distinct"}  # the values themselves
 _PLAIN = (
     "count sum min max avg approx_sum approx_avg collect_set count_distinct bool_or bool_and "
     "first last collect_list"
@@ -35,6 +37,7 @@ PARAMETERS: dict[str, tuple[int, int]] = {
     "approx_top_k": (0, 2),
 }
 ACCEPTED = sorted({*PARAMETERS, *SYNONYMS})
+_OWN = "python"  # stands for the class of a user's own aggregator while its call is read
 PYTHON = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -53,7 +56,9 @@ def read_aggregate(text: str) -> AggregateParts:
     """The parts of an aggregate's text; ValueError says what is wrong with it."""
     python = PYTHON.fullmatch(text)
     if python:
-        parts = _read_call(f"python({python[2] or ''})")
+        parts = _read_call(f"{_OWN}({python[2] or ''})")
+        if parts.order_by:
+            raise ValueError(f"{python[1]} gets its values in no order; drop its ORDER BY")
         return replace(parts, function=python[1])
     parts = _read_call(text)
     _check_parts(parts, text)
@@ -112,6 +117,8 @@ def _distinct(argument: syntax.Tree) -> syntax.Tree:
 
 def _distinct_name(name: str) -> str:
     same = {"count": "count_distinct", "collect_list": "collect_set", "min": "min", "max": "max"}
+    if name == _OWN:
+        raise ValueError("DISTINCT does not go with an aggregator of your own: drop it")
     if name not in same:
         raise ValueError(
             f"{name}(DISTINCT ...) is not supported; DISTINCT goes with count and collect_list"
@@ -146,3 +153,5 @@ def _check_parts(parts: AggregateParts, text: str) -> None:
     if not least <= len(parts.parameters) <= most:
         wanted = f"{least}" if least == most else f"{least} to {most}"
         raise ValueError(f"{parts.function} takes {wanted} parameters after its argument")
+    if problem := parameter_problem(parts.function, parts.parameters):
+        raise ValueError(problem)

@@ -71,6 +71,17 @@ class Duration:
         return timedelta(days=31 * self.months) if self.months else self.timedelta
 
     @property
+    def shortest(self) -> Length:
+        """The shortest that it can be."""
+        return timedelta(days=30 * self.months - 2) if self.months else self.timedelta
+
+    def may_exceed(self, other: "Duration") -> bool:
+        """Whether it is longer than the other one, in some months at least."""
+        if self.months and other.months:
+            return self.months > other.months
+        return self.longest > other.shortest
+
+    @property
     def sql(self) -> str:
         """As a Spark SQL literal."""
         return f"INTERVAL {self.count} {self.unit.upper()}"

@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema
 from sqlglot import exp
 
 from sluice.specs import syntax
-from sluice.specs.aggregate_syntax import ORDERED, read_aggregate
+from sluice.specs.aggregate_syntax import KEEPING, ORDERED, read_aggregate
 from sluice.specs.model import Model
 
 
@@ -134,6 +134,13 @@ class Aggregate(Written):
         """Every column that it reads."""
         parts = [self.argument, self.filter, *(key.expression for key in self.order_by)]
         return frozenset().union(*(part.columns for part in parts if part))
+
+    @property
+    def kept(self) -> tuple[Expression, ...]:
+        """What it keeps the values of."""
+        if self.function not in KEEPING or self.argument is None:
+            return ()
+        return (self.argument, *(key.expression for key in self.order_by))
 
     @property
     def lacks_order(self) -> bool:

@@ -92,8 +92,9 @@ CASTS: dict[str, frozenset[str]] = {
 AGGREGATES: dict[str, tuple[frozenset[str], str]] = {
     **dict.fromkeys(("sum", "avg", "approx_sum", "approx_avg"), (NUMERIC, "a number")),
     **dict.fromkeys(("bool_or", "bool_and"), KINDS["condition"]),
-    "count_distinct": (KINDS["text"][0] | {"array", "struct"}, "anything but a MAP"),
     "approx_percentile": (NUMERIC | MOMENTS | _STRING, "a number or a time"),
     "approx_top_k": (NUMERIC | MOMENTS | {"string", "boolean"}, "a number, a time or a text"),
 }
-ORDERED_AGGREGATES = frozenset({"min", "max", "collect_set"})
+ORDERED_AGGREGATES = frozenset(
+    {"min", "max", "collect_set", "count_distinct", "approx_count_distinct"}
+)

@@ -35,8 +35,10 @@ class Window(Model):
             raise ValueError(
                 f"a {self.type} window takes {_and(needed)}, not {_and(given) or 'none'}"
             )
-        if self.advance and self.size and self.advance.longest > self.size.longest:
+        if self.advance and self.size and self.advance.may_exceed(self.size):
             raise ValueError("`advance` is longer than `size`: rows between windows would be lost")
+        if self.type == "session" and "timezone" in self.model_fields_set:
+            raise ValueError("a session begins with its first row: `timezone` would have no effect")
         return self
 
 

@@ -1,13 +1,14 @@
 """A cogroup's table."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sluice.specs.coercion import common
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.families import have_common_type
 from sluice.specs.inference import aggregate_type
+from sluice.specs.initial import initial_problem
 from sluice.specs.names import unknown
-from sluice.specs.resolution.scope import Report, Scope
+from sluice.specs.resolution.scope import Report, Scope, Select
 from sluice.specs.resolution.topk import WINDOW
 from sluice.specs.table import Table
 
@@ -27,6 +28,7 @@ def resolve_cogroup(spec: Cogroup, inputs: Mapping[str, Table], report: Report) 
     if spec.select is not None:
         scope = Scope({**head, **values})
         scope.check_select(spec.select, report)
+        _check_selected_names(spec.select, head, report)
         values = scope.types_of(spec.select)
     columns = {**head, **{name: type_ for name, type_ in values.items() if name not in head}}
     key = (*list(window)[:1], *spec.key)
@@ -52,12 +54,24 @@ def _check_stream(spec: Cogroup, name: str, scope: Scope, report: Report) -> Non
 def _check_aggregates(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
     for name, aggregate in stream.aggregates.items():
         scope.check_aggregate(aggregate, report, *at, "aggregates", name)
+        for expression in stream.in_order(aggregate).kept:
+            scope.check_storable(expression, report, *at, "aggregates", name)
         if aggregate.lacks_order and not stream.sequence:
             report.add((*at, "aggregates", name), _without_order(aggregate.function))
     scope.check_order(stream.sequence, report, *at, "sequence")
-    for name in stream.initial:
-        if name not in stream.aggregates:
-            report.add((*at, "initial", name), unknown("aggregate", name, stream.aggregates))
+    _check_initial(stream, scope, report, *at)
+
+
+def _check_initial(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
+    for name, value in stream.initial.items():
+        aggregate = stream.aggregates.get(name)
+        if aggregate is None:
+            problem = unknown("aggregate", name, stream.aggregates)
+        else:
+            type_ = aggregate_type(aggregate, scope.type_of(aggregate.argument))
+            problem = initial_problem(value, type_)
+        if problem:
+            report.add((*at, "initial", name), problem)
 
 
 def _without_order(function: str) -> str:
@@ -79,6 +93,14 @@ def _check_names(spec: Cogroup, report: Report) -> None:
                 where = ("streams", stream_name, "aggregates", name)
                 report.add(where, f"the column {name!r} is that of {taken[name]} already")
             taken[name] = f"the stream {stream_name}"
+
+
+def _check_selected_names(select: Select, head: Collection[str], report: Report) -> None:
+    """Note columns of the key and the window that would be others: they are there anyway."""
+    for name, expression in select.items():
+        if name in head and expression.plain_column != name:
+            why = f"the column {name!r} is that of the key or the window already; name it otherwise"
+            report.add(("select", name), why)
 
 
 def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:

@@ -107,7 +107,7 @@ class Scope:
         """Note what can't be grouped by."""
         for i, expression in enumerate(groups):
             self.check(expression, report, *where, i)
-            self._check_storable(expression, report, (*where, i))
+            self.check_storable(expression, report, *where, i)
             type_ = self.type_of(expression)
             self._check_comparable(expression.text, type_, report, (*where, i))
 
@@ -131,7 +131,16 @@ class Scope:
         """Note what is wrong with the selected expressions."""
         for name, expression in (select or {}).items():
             self.check(expression, report, "select", name)
-            self._check_storable(expression, report, ("select", name))
+            self.check_storable(expression, report, "select", name)
+
+    def check_storable(self, expression: Expression, report: Report, *where: str | int) -> None:
+        """Note what no table can hold."""
+        if is_interval(expression, self.columns, self.joined):
+            report.add(
+                where,
+                f"{expression.text!r} is an interval, which no table can hold; "
+                "write it as a number, e.g. by timestampdiff(second, a, b)",
+            )
 
     def type_of(self, expression: Expression | None) -> str:
         """The expression's type, '' where it isn't known."""
@@ -140,14 +149,6 @@ class Scope:
     def types_of(self, select: Select) -> dict[str, str]:
         """The selected columns' types."""
         return {name: self.type_of(expression) for name, expression in select.items()}
-
-    def _check_storable(self, expression: Expression, report: Report, where: Where) -> None:
-        if is_interval(expression, self.columns, self.joined):
-            report.add(
-                where,
-                f"{expression.text!r} is an interval, which no table can hold; "
-                "write it as a number, e.g. by timestampdiff(second, a, b)",
-            )
 
     def _check_comparable(self, text: str, type_: str, report: Report, where: Where) -> None:
         if not is_orderable(type_):

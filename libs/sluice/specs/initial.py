@@ -1,0 +1,69 @@
+"""Initial values: what an aggregate is where its stream has no row, as YAML writes it."""
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from sluice.specs.decimals import Decimal as DecimalType
+from sluice.specs.families import family
+from sluice.specs.interval import IntervalError, parse_time
+from sluice.specs.types import inner_types
+
+LARGEST: Mapping[str, int] = {
+    "TINYINT": 2**7 - 1,
+    "SMALLINT": 2**15 - 1,
+    "INT": 2**31 - 1,
+    "BIGINT": 2**63 - 1,
+}
+
+
+def initial_problem(value: Any, type_: str) -> str:
+    """Why the value can't stand for an aggregate of that type; '' if it can, or isn't known."""
+    if value is None or not family(type_) or _fits(value, type_):
+        return ""
+    return f"{value!r} is no {type_}, which the aggregate is"
+
+
+def _fits(value: Any, type_: str) -> bool:  # noqa: PLR0911 - one per family
+    match family(type_):
+        case "integer" | "long":
+            return _is_number(value, int) and -LARGEST[type_] - 1 <= value <= LARGEST[type_]
+        case "decimal":
+            return _is_number(value, int | float) and _is_exact(value, type_)
+        case "fraction":
+            return _is_number(value, int | float)
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "date" | "timestamp" | "local":
+            return _is_time(value)
+        case "array":
+            (element,) = inner_types(type_)
+            return isinstance(value, list) and not any(initial_problem(v, element) for v in value)
+    return False
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _is_exact(value: float, type_: str) -> bool:
+    """Whether a decimal of that type holds the number as it is written."""
+    wanted = DecimalType.of(type_)
+    try:
+        number = Decimal(repr(value)).normalize()
+    except InvalidOperation:
+        return False
+    if wanted is None or not number.is_finite():
+        return wanted is None
+    return (
+        -int(number.as_tuple().exponent) <= wanted.scale and number.adjusted() + 1 <= wanted.whole
+    )
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(parse_time(value))
+    except IntervalError:
+        return False
