@@ -97,16 +97,6 @@ spark:
   conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}}
 """
 NOTES = ("sales__quarantine", "sales__intervals", "orders__intervals", "items__intervals")
-STATES = ("totals__state", "best__state", "peaks__state", "days__state")
-TABLES = ("orders__deliveries", "orders", "sales", "items", "priced", "fresh", "totals", "best")
-EVERY = (*TABLES, "peaks", "days", "recent", *STATES)
-BIRTHS = tuple(f"{place}:{name}" for place in ("creating", "created") for name in EVERY)
-PLACES = (
-    *(f"{place}:{name}" for place in ("committing", "committed") for name in EVERY),
-    *(f"pinned:{name}" for name in (*STATES, "totals", "best", "peaks", "priced", "fresh")),
-    *("aside:sales", "recorded:sales__intervals", "recorded:orders__intervals"),
-    *("withdrawn:sales__intervals", "withdrawn:orders__intervals", "recorded:items__intervals"),
-)
 DAYS = 8
 What = Literal["run", "maintain", "redefine", "verify"]
 

@@ -20,6 +20,7 @@ from tests.crash.worker import HEAP, MARK
 
 from sluice.runtime.session import RUNTIME_CONF, SMALL
 from sluice.specs.interval import Interval
+from sluice.storage.failpoint import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,7 @@ class Worker:
     """One such process, the leader of a group that its JVM belongs to."""
 
     process: "subprocess.Popen[str]"
+    log: Path
 
     @classmethod
     def start(cls, folder: Path, heap: str = "512m") -> "Worker":
@@ -56,7 +58,14 @@ class Worker:
                 env=environment,
                 start_new_session=True,
             )
-        return cls(process)
+        return cls(process, folder / "stderr")
+
+    @property
+    def place(self) -> str:
+        """Where it was ended or stopped; nothing if it was not."""
+        lines = self.log.read_text().splitlines()
+        told = [line for line in lines if line.startswith(f"{VARIABLE}: ")]
+        return told[-1].removeprefix(f"{VARIABLE}: ") if told else ""
 
     def tell(
         self,
@@ -102,6 +111,10 @@ class Worker:
             if select.select([self.process.stdout], [], [], 0.05)[0]:
                 return False
         return False
+
+    def answers_within(self, seconds: float) -> bool:
+        """Whether it is done by then."""
+        return bool(select.select([self.process.stdout], [], [], seconds)[0])
 
     def resume(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)

@@ -1,12 +1,14 @@
 """Places where a test ends or stops the process, as a power cut or a long pause would.
 
 `SLUICE_FAILPOINT=committed:top_products` sends SIGKILL to the process when it passes that place,
-`committed:top_products#3` when it passes for the third time, `committed:top_products!STOP` sends
-SIGSTOP. Nothing else arms a place; unarmed it costs one look-up.
+`committed:top_products#3` when it passes for the third time, `*#17` at the seventeenth place on its
+way, `committed:top_products!STOP` sends SIGSTOP. Standard error tells where that was. Nothing else
+arms a place; unarmed it costs one look-up.
 """
 
 import os
 import signal
+import sys
 from collections import Counter
 
 VARIABLE = "SLUICE_FAILPOINT"
@@ -19,8 +21,10 @@ def passing(place: str, table: str) -> None:
     if not armed:
         return
     where, _, name = armed.partition("!")
-    here, _, nth = where.partition("#")
-    if here == f"{place}:{table.rstrip('/').replace('.', '/').rpartition('/')[2]}":
+    wanted, _, nth = where.partition("#")
+    here = f"{place}:{table.rstrip('/').replace('.', '/').rpartition('/')[2]}"
+    if wanted in (here, "*"):
         _passed[armed] += 1
         if _passed[armed] == int(nth or 1):
+            print(f"{VARIABLE}: {here}", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.Signals[f"SIG{name or 'KILL'}"])
