@@ -48,12 +48,14 @@ class Batch:
 class View:
     """What the model knows of a view: by which declaration each version was made, what was read.
 
-    `looked_up`: the versions of the prices in its rows.
+    `read` for the newest version, `reads` for each; `looked_up`: the versions of the prices in its
+    rows.
     """
 
     made: dict[int, Declared] = field(default_factory=dict)
     joined: dict[int, Rows] = field(default_factory=dict)
-    read: dict[str, Any] = field(default_factory=dict)
+    read: dict[Any, Any] = field(default_factory=dict)
+    reads: dict[int, dict[Any, Any]] = field(default_factory=dict)
     looked_up: set[int] = field(default_factory=set)
 
     def made_at(self, version: int) -> Declared:
@@ -141,19 +143,27 @@ class Game(RuleBasedStateMachine):
     def inputs_of(self, name: str) -> list[str]:
         return [uri.rpartition("/")[2] for uri, _ in self.views[name].read]
 
-    def is_astray(self, name: str) -> bool:
-        """Whether it was made from rows that never were."""
+    def is_astray(self, name: str, version: int) -> bool:
+        """Whether that version of it, or of what it was made from, was made from what never was."""
         if name not in self.views:
             return False
-        return self.has_read_otherwise(name) or any(map(self.is_astray, self.inputs_of(name)))
+        log, reads = self.tables[self.uri(name)].log, self.views[name].reads
+        first = max(v for v in reads if v <= version)
+        while len(log.get(version + 1, ())) == 1:  # no row differs: it was made from either
+            version += 1
+        every = [read for v, read in reads.items() if first <= v <= version]
+        return all(map(self.is_made_from_astray, every))
 
-    def has_read_otherwise(self, name: str) -> bool:
-        """Whether it has read rows that never were."""
-        read = self.views[name].read
+    def is_made_from_astray(self, read: Mapping[Any, Any]) -> bool:
+        below = ((uri.rpartition("/")[2], at) for uri, at in read)
+        return self.is_otherwise(read) or any(self.is_astray(*one) for one in below)
+
+    def is_otherwise(self, read: Mapping[Any, Any]) -> bool:
+        """Whether these are rows that never were."""
         return any(self.tables[u].rows.get(v) != rows for (u, v), (_, rows) in read.items())
 
     def planned(self, name: str, *, is_pinned: bool = False) -> Batch | None:
-        pins = {D: max(self.head("d").version - 1, 0)} if is_pinned else {}
+        pins = {D: self.loaded_before} if is_pinned else {}
         node = self.by.nodes[name]
         try:
             plan = plan_batch(node, self.lake, self.by.project.graph, pins)
@@ -165,12 +175,19 @@ class Game(RuleBasedStateMachine):
             self.rebuild(name)
             return None
         assert not self.is_redefined(name), "another definition was overlooked"
-        assert not self.has_read_otherwise(name), f"{name} has read other rows"
+        assert not self.is_otherwise(self.views[name].read), f"{name} has read other rows"
         for input_id, (after, upto) in plan.ranges.items():
             table = self.tables[self.uri(short(input_id))]
             is_new = any(len(table.log[v]) > 1 for v in range(after + 1, upto + 1))
             assert is_new or upto < table.version, "nothing was to be done"
         return self.computed(name, plan, Run("r")) if plan.is_pending else None
+
+    @property
+    def loaded_before(self) -> int:
+        """The version of the prices before the newest, as a run pins it: a vacuum leaves it."""
+        newest = self.head("d").version
+        is_kept = f"rows-{newest - 1}" in self.tables[self.uri("d")].files
+        return newest - 1 if is_kept else newest
 
     def rebuild(self, name: str) -> None:
         """Of the state first, and once the inputs agree."""
@@ -231,9 +248,9 @@ class Game(RuleBasedStateMachine):
             before = self.tables.create(plan.uri, made_by("create"))
         version = self.tables.commit(before, batch.rows, batch.position)
         if len(plan.pins) > 1:
-            assert not any(map(self.is_astray, by_name(plan.pins))), (
-                "what it read has to be rebuilt"
-            )
+            pins = by_name(plan.pins).items()
+            astray = [name for name, pin in pins if self.is_astray(name, pin.version)]
+            assert astray == [], "what it read has to be rebuilt"
         source = ABOVE_RIGHT.get(batch.name)
         made = (
             self.views[source].made_at(plan.pins[f"shop.{source}"].version) if source else batch.by
@@ -243,6 +260,7 @@ class Game(RuleBasedStateMachine):
         view.looked_up = view.looked_up if batch.position.kind != REBUILD else set()
         view.looked_up |= {pin.version for pin in plan.references.values()}
         view.read = dict(self.as_read({**plan.references, **plan.pins}))
+        view.reads[version] = view.read
         if self.is_sound(batch.name):
             self.check(batch.name)
 

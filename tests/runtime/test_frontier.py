@@ -188,6 +188,26 @@ def test_a_view_of_several_inputs_waits_for_one_that_has_to_be_rebuilt(tmp_path:
     assert lake.advance("bottom") == "committed"
 
 
+def test_a_view_waits_for_one_that_has_yet_to_follow_a_rebuild(tmp_path: Path) -> None:
+    """Its input was rebuilt from the source of today, it was made from that of before."""
+    lake = Lake(tmp_path, {"left": ["s"], "below": ["left"], "bottom": ["below", "s"]})
+    backup = shutil.copytree(lake.uri("s"), tmp_path / "backup")
+    lake.deliver("s")
+    for view in ("left", "below"):
+        lake.advance(view)
+    shutil.rmtree(lake.uri("s"))
+    shutil.copytree(backup, lake.uri("s"))
+    for _ in range(2):
+        lake.deliver("s")
+    pins = {"p.s": lake.head("s").pin}
+    anew = a_position(0, kind=REBUILD, inputs=pins, frontier={"p.s": 2})
+    lake._commit("left", anew, changes=True)
+    assert lake.advance("bottom") == "waiting"
+    lake.advance("below")
+    assert lake.advance("bottom") == "committed"
+    assert lake.recorded("bottom")["p.s"].version == 2
+
+
 def test_a_first_batch_waits_if_no_state_was_ever_common(tmp_path: Path) -> None:
     lake = Lake(tmp_path, DIAMOND)
     lake.deliver("s")

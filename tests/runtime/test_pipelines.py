@@ -6,25 +6,44 @@ batches that sleep over all that. In the end all are up to date, and one more ru
 """
 
 from contextlib import suppress
+from itertools import combinations, product
+from random import Random, SystemRandom
 
 import pytest
-from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from tests.runtime.game import Game, made_by
 from tests.runtime.shapes import COGROUPS, NODES, Declared
-from tests.support.games import games
+from tests.support.games import choice, games, in_depth, play
 
 from sluice.errors import LostRace
 from sluice.runtime.guard import oldest_named
 from sluice.storage.maintenance import upkeep
 
-DAYS, VALUES = st.integers(1, 3), st.sampled_from("abc")
-DELIVERED = st.lists(st.tuples(VALUES, st.integers(1, 3)), max_size=3)
-PRICES = st.dictionaries(VALUES, st.integers(1, 3), max_size=3)
+DAYS = choice((1, 2, 3))
+ROWS = [*product("abc", (1, 2, 3))]
+DAYS_ROWS = [[*rows] for count in range(4) for rows in product(ROWS, repeat=count)]
+DELIVERED = choice(DAYS_ROWS)
+PRICES = choice(
+    [
+        {v: price for v, price in zip("abc", prices, strict=True) if price}
+        for prices in product((None, 1, 2, 3), repeat=3)
+    ]
+)
 VIEW_NAMES = (*COGROUPS, "priced", "fresh")
-VIEWS, NAMES = st.sampled_from(VIEW_NAMES), st.sampled_from(NODES)
-TABLES = st.sampled_from((*("s", "d") * 4, *NODES))
-SIDES = st.sampled_from(("left", "right", "both", "fresh"))
+VIEWS, NAMES = choice(VIEW_NAMES), choice(NODES)
+SOME_VIEWS = choice([{*v} for n in range(len(VIEW_NAMES) + 1) for v in combinations(VIEW_NAMES, n)])
+TABLES = choice((*("s", "d") * 4, *NODES))
+SIDE_NAMES = ("left", "right", "both", "fresh")
+SIDES = choice(SIDE_NAMES)
+EITHER = choice((False, True))
+HARM = choice(("rows", "rows below a batch", "log", "vacuum"))
+LUCK = Random(0)
+WEEKS = choice(  # days that follow on each other, fewer first
+    [
+        [(LUCK.randint(1, 3), LUCK.choice(DAYS_ROWS), LUCK.choice(SIDE_NAMES)) for _ in range(n)]
+        for n in sorted(LUCK.choices(range(5), k=500))
+    ]
+)
 MOST_BACKUPS = 1
 
 
@@ -45,13 +64,13 @@ class Pipelines(Game):
             self.put("d", prices, "load")
         self.one_view_is_ahead(day, rows, "priced", is_pinned=False)
 
-    @rule(view=VIEWS, is_cut=st.booleans(), is_pinned=st.booleans())
+    @rule(view=VIEWS, is_cut=EITHER, is_pinned=EITHER)
     def a_view_is_advanced(self, view: str, *, is_cut: bool, is_pinned: bool) -> None:
         """Its state and what is seen of it, unless it is killed in between."""
         for name in self.nodes_of(view)[: 1 if is_cut else None]:
             self.advance(name, is_pinned=is_pinned)
 
-    @rule(day=DAYS, rows=DELIVERED, view=SIDES, is_pinned=st.booleans())
+    @rule(day=DAYS, rows=DELIVERED, view=SIDES, is_pinned=EITHER)
     def one_view_is_ahead(
         self, day: int, rows: list[tuple[str, int]], view: str, *, is_pinned: bool
     ) -> None:
@@ -80,7 +99,7 @@ class Pipelines(Game):
         if not self.is_there(name):
             self.tables.create(self.uri(name), made_by("create"))
 
-    @rule(views=st.sets(VIEWS))
+    @rule(views=SOME_VIEWS)
     def a_view_is_declared_otherwise(self, views: set[str]) -> None:
         """It is rebuilt, later; as are others, for no reason."""
         if "right" in views:
@@ -89,7 +108,7 @@ class Pipelines(Game):
             if view in views - {"right"}:
                 self.rebuild(view)
 
-    @rule(name=TABLES, is_setting=st.booleans())
+    @rule(name=TABLES, is_setting=EITHER)
     def upkeep_begins(self, name: str, *, is_setting: bool) -> None:
         if is_setting and self.is_there(name):
             self.tables.follow(self.uri(name), None)
@@ -114,7 +133,7 @@ class Pipelines(Game):
             self.tables.vacuum(self.uri(name), oldest)
             assert self.lacking == lacking, "somebody needs it"
 
-    @rule(name=TABLES, what=st.sampled_from(("rows", "rows below a batch", "log", "vacuum")))
+    @rule(name=TABLES, what=HARM)
     def somebody_does_harm(self, name: str, what: str) -> None:
         if not self.is_there(name):
             return
@@ -125,7 +144,7 @@ class Pipelines(Game):
         elif what == "vacuum":
             self.tables.vacuum(uri, self.tables[uri].version)
             self.all_views_are_advanced()
-        elif name in NODES and all(self.head(source).is_filled for source in ("s", "d")):
+        elif name in NODES and self.head(name).is_filled:
             self.intrude(name, is_below=what != "rows")
 
     @precondition(lambda self: len(self.backups) < MOST_BACKUPS)
@@ -134,7 +153,7 @@ class Pipelines(Game):
         self.backups.append(self.tables[self.uri("s")].copy())
 
     @precondition(lambda self: self.backups)
-    @rule(days=st.lists(st.tuples(DAYS, DELIVERED, SIDES), max_size=4))
+    @rule(days=WEEKS)
     def the_source_is_put_back(self, days: list[tuple[int, list[tuple[str, int]], str]]) -> None:
         """Alone, while nothing runs; it is written again, and views follow when they do."""
         self.asleep, self.late = [], []
@@ -143,12 +162,25 @@ class Pipelines(Game):
             self.one_view_is_ahead(day, rows, view, is_pinned=False)
 
 
-SETTINGS = games(default=(300, 20), deep=(5_000, 30))
+SETTINGS = games(default=(60, 20), deep=(1_000, 30))
+BY_CHANCE, STEPS = 2_000, 20
+IN_DEPTH = 20_000
 
 
-def test_every_history_of_a_pipeline_ends_as_its_queries_have_it(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> type[Pipelines]:
+    """With the views as they may be declared."""
     folder = tmp_path_factory.mktemp("declared")
     by = {"by": Declared.to(folder, max), "other": Declared.to(folder, min)}
-    run_state_machine_as_test(type("Played", (Pipelines,), by), settings=SETTINGS)  # type: ignore[arg-type]
+    return type("Played", (Pipelines,), by)
+
+
+def test_every_history_of_a_pipeline_ends_as_its_queries_have_it(played: type[Pipelines]) -> None:
+    """What fails is made short."""
+    run_state_machine_as_test(played, settings=SETTINGS)  # type: ignore[arg-type]
+
+
+def test_so_do_thousands_by_chance(played: type[Pipelines]) -> None:
+    first = SystemRandom().randrange(2**60) if in_depth() else 0
+    for seed in range(first, first + (IN_DEPTH if in_depth() else BY_CHANCE)):
+        play(played, seed, STEPS)

@@ -1,13 +1,15 @@
 """Delta tables that are dictionaries: as much of them as planning reads, without a file.
 
 What asks Delta for a table's head, history or log is answered from here; everything that is made
-of the answers is the real code. A commit's rows are whole, its log is what Delta would write.
+of the answers is the real code. A commit's rows are whole, its log is what Delta would write. What
+the real code makes of one state of a log it makes once: of thousands of games, that is most of it.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -15,9 +17,9 @@ from unittest.mock import patch
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from sluice.errors import LostRace
+from sluice.errors import HistoryLost, LostRace
 from sluice.storage.log import Action, Log
-from sluice.storage.position import Head, Position, head
+from sluice.storage.position import Head, Position, head, head_of
 
 Rows = dict[Any, Any]  # key -> row
 COMMIT = "_delta_log/"
@@ -35,17 +37,21 @@ class Change:
 
 @dataclass
 class Stored:
-    """One table: its log and its rows by version, the newest number of a batch."""
+    """One table: its log and its rows by version, oldest first; the newest number of a batch.
+
+    `known`: its head, or the error in its place, until the log changes.
+    """
 
     id: str
     log: dict[int, list[Action]] = field(default_factory=dict)
     rows: dict[int, Rows] = field(default_factory=dict)
     files: set[str] = field(default_factory=set)
     txn: int = 0
+    known: Head | HistoryLost | None = None
 
     @property
     def version(self) -> int:
-        return max(self.log)
+        return next(reversed(self.log))
 
     def copy(self) -> "Stored":
         return Stored(self.id, dict(self.log), dict(self.rows), set(self.files), self.txn)
@@ -66,13 +72,18 @@ class Tables(dict[str, Stored]):
 
         def exists(log: Log, paths: Iterable[str]) -> bool:
             table = self[log._files]  # type: ignore[index]
-            commits = {f"{COMMIT}{version:020d}.json" for version in table.log}
-            return all(path in commits or path in table.files for path in paths)
+            return all(
+                int(path[len(COMMIT) :][:20]) in table.log
+                if path.startswith(COMMIT)
+                else path in table.files
+                for path in paths
+            )
 
         with (
             patch.object(Position, "from_json", lru_cache(10_000)(Position.from_json)),
             patch.multiple(Log, __init__=remember, actions=actions, _exists=exists),
             patch("sluice.storage.position.DeltaTable", self.opened()),
+            patch("sluice.storage.position.head_of", known_head),
             patch("sluice.storage.feed_size.DeltaTable", self.opened()),
             patch("sluice.storage.table.DeltaTable", self.opened()),
         ):
@@ -97,8 +108,8 @@ class Tables(dict[str, Stored]):
                 return self.table.version
 
             def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-                newest = sorted(self.table.log, reverse=True)[:limit]
-                infos = ((v, self.table.log[v][0]["commitInfo"]) for v in newest)
+                newest = islice(reversed(self.table.log.items()), limit)
+                infos = ((version, actions[0]["commitInfo"]) for version, actions in newest)
                 return [{"version": version, **info} for version, info in infos]
 
             def metadata(self) -> SimpleNamespace:
@@ -108,9 +119,7 @@ class Tables(dict[str, Stored]):
                 return self.table.txn
 
             def get_add_actions(self, *, flatten: bool) -> pa.RecordBatch:
-                return pa.RecordBatch.from_pydict(
-                    dict(zip(SIZES, ([1], [1], [f"rows-{self.at}"]), strict=True))
-                )
+                return added(self.at)
 
         return Opened
 
@@ -155,11 +164,16 @@ class Tables(dict[str, Stored]):
         position = Position.from_json(info.get("userMetadata"))
         if position is None or position.after not in (None, table.version - 1):
             return False
-        table.log = {table.version: table.log[table.version]}
+        table.log, table.known = {table.version: table.log[table.version]}, None
         return True
 
     def vacuum(self, uri: str, oldest: int) -> None:
-        """Delete what only snapshots before that version need, and feeds up to it."""
+        """Delete what only snapshots before that version need, and feeds up to it.
+
+        As the real one, nothing where the log does not tell of that version.
+        """
+        if oldest not in self[uri].log:
+            return
         self[uri].files -= {f"rows-{version}" for version in range(oldest)}
         self[uri].files -= {f"feed-{version}" for version in range(oldest + 1)}
 
@@ -192,8 +206,28 @@ class Tables(dict[str, Stored]):
             *([{"cdc": file, "add": file}] if changes else []),
         ]
         table.files |= {f"rows-{version}", *([file["path"]] if changes else [])}
-        table.rows[version] = rows
+        table.rows[version], table.known = rows, None
         return version
+
+
+def known_head(table: Any, uri: str) -> Head:
+    """What the real code finds, once for each state of the table."""
+    stored: Stored = table.table
+    if stored.known is None:
+        try:
+            stored.known = head_of(table, uri)
+        except HistoryLost as error:
+            stored.known = error
+    if isinstance(stored.known, HistoryLost):
+        raise type(stored.known)(stored.known.message, hint=stored.known.hint)
+    return stored.known
+
+
+@lru_cache(1_000)
+def added(version: int) -> pa.RecordBatch:
+    """The files of a version: one, of one row."""
+    sizes = ([1], [1], [f"rows-{version}"])
+    return pa.RecordBatch.from_pydict(dict(zip(SIZES, sizes, strict=True)))
 
 
 def remember(log: Log, uri: str) -> None:

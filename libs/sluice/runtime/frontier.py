@@ -59,10 +59,16 @@ def consistent(
 
 
 def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
-    """Whether the table, or one that it was made from, was made from what is not there now."""
+    """Whether the table, or one that it was made from, was made from what is not there now.
+
+    What has been rebuilt since is looked at as it was when it was read.
+    """
     for input_id, pin in (at.position.inputs if at.position else {}).items():
         now = head(lake.uri(input_id))
-        if now is None or not is_past(now, pin) or _has_lost_its_past(lake, now):
+        if now is None or not is_past(now, pin):
+            return True
+        read = now if now.data_version <= pin.version else as_of(now, pin.version)
+        if _has_lost_its_past(lake, read):
             return True
     return False
 
