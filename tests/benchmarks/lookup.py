@@ -112,6 +112,7 @@ class Shop:
         self.session = self.spark.tune(small=False)
         self.count = 0
         self.products = self.customers = 0
+        self.dearer: list[str] = []  # what each landing has added to prices
 
     def uri(self, name: str) -> str:
         return layout(self.project).uri(f"shop.{name}")
@@ -125,11 +126,14 @@ class Shop:
         self._land(rows, "customers")
 
     def land_products(self, changed: int) -> None:
-        """The whole snapshot, `changed` of its rows dearer than before, spread over all."""
-        self._prices = getattr(self, "_prices", 0) + 1
+        """The whole snapshot, `changed` of its rows dearer than before, spread over all.
+
+        What was changed earlier stays so.
+        """
         every = max(self.products // max(changed, 1), 1)
-        is_changed = f"id % {every} = {self._prices} % {every} AND id < {every} * {changed}"
-        price = f"CAST(IF({is_changed}, {1000 + self._prices}, id % 900 + 1) AS INT) AS price"
+        is_changed = f"id % {every} = {len(self.dearer) % every} AND id < {every * changed}"
+        self.dearer.append(f"IF({is_changed}, 1000, 0)")
+        price = f"CAST(id % 900 + 1 + {' + '.join(self.dearer)} AS INT) AS price"
         rows = self.session.range(self.products)
         self._land(rows.selectExpr("id AS product", "concat('p', id) AS name", price), "products")
 

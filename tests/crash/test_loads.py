@@ -10,6 +10,7 @@ from tests.crash.shop import Shop, day
 from tests.support.lake import counted
 
 from sluice.runtime.batch import Run, advance
+from sluice.runtime.invariants import faults
 from sluice.runtime.session import Spark
 
 if TYPE_CHECKING:
@@ -82,3 +83,17 @@ def test_a_load_that_was_killed_before_it_was_noted_is_mended(pool: Pool, shop: 
     shop.run(day(1))
     assert (totals(shop, "invoices"), totals(shop, "refreshed")) == ([2], [10])
     assert {outcome.split()[1] for outcome in shop.run(day(1))} == {"unchanged"}
+
+
+def test_a_table_that_is_replaced_whole_is_so_once(pool: Pool, shop: Shop) -> None:
+    settings = (shop.config / "sluice.yaml").read_text()
+    few = settings.replace("spark:\n", "spark:\n  small_changelog: 10\n")
+    (shop.config / "sluice.yaml").write_text(few)
+    shop.run(day(1))
+    priced(shop, 5)
+    killed(pool, shop, "committed:refreshed")
+    assert totals(shop, "refreshed") == [10]
+    shop.run(day(1))
+    assert totals(shop, "refreshed") == [10]
+    assert {outcome.split()[1] for outcome in shop.run(day(1))} == {"unchanged"}
+    assert not any(faults(shop.project, shop.project.graph.table("refreshed")).values())

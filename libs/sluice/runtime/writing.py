@@ -4,6 +4,7 @@ A small changelog is brought to this process once and committed by delta-rs; a l
 Spark. Which it will be is known beforehand from the size of what there is to read, or by counting.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from sluice.runtime.report import Clock
 from sluice.specs.settings import SparkSettings
 from sluice.storage import commit
 from sluice.storage.commit import Committed
-from sluice.storage.feed_size import FeedSize
+from sluice.storage.feed_size import FeedSize, table_size
 from sluice.storage.local import to_arrow
 from sluice.storage.position import Head, Position
 from sluice.storage.table import create
@@ -122,6 +123,8 @@ def _counted(
     if target.is_filed:
         done = Committed(before.version + 1, inserted=total)
         return commit.append_spark(session, before, rows, done, position)
+    if _leaves_nothing(settings, before, counts):
+        return commit.replace_spark(session, before, rows, counts, target.key, position)
     return commit.commit_spark(session, before, rows, counts, target.key, position)
 
 
@@ -131,6 +134,13 @@ def _is_small(settings: SparkSettings, rows: DataFrame, total: int) -> bool:
         return total <= settings.small_changelog
     some = to_arrow(rows.limit(SAMPLED))
     return bool(total * some.nbytes <= MOST_BYTES * some.num_rows)
+
+
+def _leaves_nothing(settings: SparkSettings, before: Head, counts: Mapping[str, int]) -> bool:
+    """Whether no row of a large table stays as it is."""
+    altered = counts.get("update", 0) + counts.get("delete", 0)
+    is_large = altered > settings.small_changelog
+    return is_large and altered == table_size(before.uri, before.version).rows
 
 
 def _unchanged(target: Target, before: Head, position: Position) -> Committed:

@@ -71,7 +71,7 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
 
     It goes on exactly the version that `before` names, or raises LostRace.
     """
-    done = _count(before, rows)
+    done = _done(before, Counter(rows[CHANGE].to_pylist()))
     table = DeltaTable(before.uri, version=before.version)
     columns = [field.name for field in table.schema().fields]
     with _fenced(before, position) as mine:
@@ -94,7 +94,7 @@ def commit_arrow_by_spark(
     session: SparkSession, before: Head, rows: pa.Table, key: Sequence[str], position: Position
 ) -> Committed:
     """As `commit_arrow`, by Spark: what there is to know of the rows takes it no job."""
-    counts = dict(Counter(rows[CHANGE].to_pylist()))
+    counts = Counter(rows[CHANGE].to_pylist())
     bounds = arrow_bounds(DeltaTable(before.uri, version=before.version), rows, key, "`")
     handed = session.createDataFrame(plain(rows))
     with _set(session, _SOURCE_STAYS):
@@ -105,7 +105,7 @@ def commit_spark(
     session: SparkSession,
     before: Head,
     rows: DataFrame,
-    counts: dict[str, int],
+    counts: Mapping[str, int],
     key: Sequence[str],
     position: Position,
     *,
@@ -117,12 +117,7 @@ def commit_spark(
     `has_new_columns`: the table gets those of the changelog that it lacks, in the same commit.
     `bounds`: of its keys, as conditions of a MERGE; found by a job where they aren't given.
     """
-    done = Committed(
-        before.version + 1,
-        counts.get("insert", 0),
-        counts.get("update", 0),
-        counts.get("delete", 0),
-    )
+    done = _done(before, counts)
     if done.changed == done.inserted:
         rows = in_order(rows, before.uri, key, done.inserted)
         return append_spark(session, before, rows, done, position, has_new_columns=has_new_columns)
@@ -146,6 +141,27 @@ def append_spark(
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         writer = rows.drop(CHANGE).write.format("delta").mode("append")
         writer.option("mergeSchema", has_new_columns).save(before.uri)
+    return _won(before, position, done)
+
+
+def replace_spark(
+    session: SparkSession,
+    before: Head,
+    rows: DataFrame,
+    counts: Mapping[str, int],
+    key: Sequence[str],
+    position: Position,
+) -> Committed:
+    """Commit a changelog that leaves no row as it is: its new rows take the place of all.
+
+    Nothing is looked for in the table. The feed tells of deletes and inserts, which it takes from
+    the table's own files.
+    """
+    done = _done(before, counts)
+    new = rows.where(F.col(CHANGE) != "delete").drop(CHANGE)
+    new = in_order(new, before.uri, key, done.inserted + done.updated)
+    with _fenced(before, position) as mine, _numbered(session, before, mine):
+        new.write.format("delta").mode("overwrite").save(before.uri)
     return _won(before, position, done)
 
 
@@ -256,10 +272,10 @@ def _check_applied(done: Committed, said: Mapping[str, Any], names: Sequence[str
         )
 
 
-def _count(before: Head, rows: pa.Table) -> Committed:
-    kinds = rows.column(CHANGE).to_pylist()
+def _done(before: Head, counts: Mapping[str, int]) -> Committed:
+    """What a commit of so many changes of each type does."""
     return Committed(
-        before.version + 1, kinds.count("insert"), kinds.count("update"), kinds.count("delete")
+        before.version + 1, *(counts.get(change, 0) for change in ("insert", "update", "delete"))
     )
 
 
