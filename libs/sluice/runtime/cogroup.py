@@ -46,6 +46,7 @@ class CogroupBatch:
                 recomputed=recomputed,
                 expired=self.base.work.expired,
                 shown=self._view.changed(groups.changed),
+                is_projection=True,
             )
 
     @property

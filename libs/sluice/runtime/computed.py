@@ -20,8 +20,8 @@ class Computed:
     `strategy`: the way that was taken, where the plan left it open. `shown`: of a state, the
     changelog of the view over it, where it came out of the same pass. `rows`: how many the
     changelog may have, where what was read does not tell. `is_projection`: each of them comes from
-    one row of the feed, so to compute it twice costs less than to keep it. `is_filed`: its rows lie
-    as the table's files are to.
+    one row of the feed, or of what is kept already, so to compute it twice costs less than to keep
+    it. `is_filed`: its rows lie as the table's files are to.
     """
 
     changelog: Changelog
