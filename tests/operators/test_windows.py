@@ -89,6 +89,39 @@ def test_hops_that_start_where_the_clock_springs_forward_are_one(spark: "SparkSe
     assert (berlin(2024, 3, 31, 3), berlin(2024, 3, 31, 5)) in found
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        {"type": "tumbling", "size": "30 minutes"},
+        {"type": "tumbling", "size": "1 hour"},
+        {"type": "tumbling", "size": "2 hours"},
+        {"type": "hopping", "size": "50 minutes", "advance": "20 minutes"},
+        {"type": "hopping", "size": "2 hours", "advance": "30 minutes"},
+        {"type": "hopping", "size": "6 hours", "advance": "2 hours"},
+        {"type": "hopping", "size": "1 day", "advance": "1 hour"},
+    ],
+    ids=lambda window: " ".join(window.values()),
+)
+def test_a_row_is_within_its_windows_while_clocks_change(
+    spark: "SparkSession", window: dict[str, str]
+) -> None:
+    nights = (utc(2024, 3, 30, 22), utc(2024, 10, 26, 22))
+    times = [night + i * timedelta(minutes=7) for night in nights for i in range(60)]
+    rows = pa.table({"at": pa.array(times, pa.timestamp("us", "UTC"))})
+    found = assign(
+        spark.createDataFrame(rows), Window(time="at", **window, timezone="Europe/Berlin"), "at"
+    )
+    bounds = found.select("at", "window_start", "window_end").toArrow().to_pylist()
+    assert {b["at"] for b in bounds} == {*times}
+    outside = [b for b in bounds if not b["window_start"] <= b["at"] < b["window_end"]]
+    assert outside == []
+    ends = {(b["window_start"], b["window_end"]) for b in bounds}
+    assert len(ends) == len({start for start, _ in ends}), "windows of one start are one"
+    if "minutes" in f"{window}":
+        lengths = {end - start for start, end in ends}
+        assert lengths == {Window(time="at", **window).size.timedelta}
+
+
 def test_a_row_without_a_time_is_in_no_window(spark: "SparkSession") -> None:
     rows = spark.createDataFrame([(None,)], "at TIMESTAMP")
     window = Window(type="tumbling", time="at", size="1 day")

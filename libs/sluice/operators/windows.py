@@ -1,8 +1,9 @@
 """Which windows an event time falls into: tumbling and hopping, aligned to the epoch.
 
 [start, start + size), aligned in UTC or in a named zone's wall clock (so that a day is a local day,
-23 or 25 hours long twice a year). Sizes in months are calendar months. Rows without an event time
-are in no window.
+23 or 25 hours long twice a year; a window of less than a day that begins every hour, or even part
+of it, keeps its length). Sizes in months are calendar months. Rows without an event time are in no
+window.
 """
 
 from collections.abc import Sequence
@@ -21,18 +22,29 @@ START, END, TIME = "window_start", "window_end", "_time"
 def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
     """`rows` with window_start and window_end (TIMESTAMP), once for each window of the row."""
     timed = rows.where(F.col(f"`{time}`").isNotNull())
-    local = _to_local(F.col(f"`{time}`").cast("timestamp"), window.timezone)
     size = window.size
     assert size is not None, "sessions are made by `sessions`"
-    last = _floor(local, window.advance or size)
-    starts = F.array(last) if window.type == "tumbling" else _hops(last, local, window)
+    at = F.col(f"`{time}`").cast("timestamp")
+    local = _to_local(at, window.timezone)
+    last, zone = _floor(local, window.advance or size), window.timezone
+    if _keeps_length(window):
+        last, local, zone = _minus(at, F.unix_micros(local) - F.unix_micros(last)), at, "UTC"
+    starts = F.array(last) if window.type == "tumbling" else _hops(last, local, window, zone)
     exploded = timed.withColumn("_local_start", F.explode(starts))
     end = plus(F.col("_local_start"), size)
     return exploded.select(
         "*",
-        _to_utc(F.col("_local_start"), window.timezone).alias(START),
-        _to_utc(end, window.timezone).alias(END),
+        _to_utc(F.col("_local_start"), zone).alias(START),
+        _to_utc(end, zone).alias(END),
     ).drop("_local_start")
+
+
+def _keeps_length(window: Window) -> bool:
+    """Whether a change of clocks leaves the windows as they are: hours have the same parts."""
+    size, step = window.size, window.advance or window.size
+    if size is None or step is None or size.longest >= timedelta(days=1):
+        return False
+    return not timedelta(hours=1) % step.timedelta
 
 
 def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> DataFrame:
@@ -55,22 +67,24 @@ def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> Data
     ).drop("_begins", "_session", TIME)
 
 
-def _hops(last: Column, local: Column, window: Window) -> Column:
+def _hops(last: Column, local: Column, window: Window, zone: str) -> Column:
     size, advance = window.size, window.advance
     assert size is not None
     assert advance is not None
     shortest = timedelta(days=28 * advance.months) if advance.months else advance.timedelta
     count = -(-size.longest // shortest)
-    starts = F.array(*[plus(last, advance, -i) for i in range(count)])
-    return F.filter(starts, lambda start: (plus(start, size) > local) & _begins(start, window))
+    starts = F.transform(F.sequence(F.lit(0), F.lit(count - 1)), lambda i: plus(last, advance, -i))
+    return F.filter(
+        starts, lambda start: (plus(start, size) > local) & _begins(start, advance, zone)
+    )
 
 
-def _begins(start: Column, window: Window) -> Column:
+def _begins(start: Column, advance: Duration, zone: str) -> Column:
     """Not where the clock springs over `start` to that of a later window, or both would be one."""
-    if window.timezone == "UTC" or window.advance is None:
+    if zone == "UTC":
         return F.lit(True)
-    real = _to_local(_to_utc(start, window.timezone), window.timezone)
-    return (real == start) | (_floor(real, window.advance) != real)
+    real = _to_local(_to_utc(start, zone), zone)
+    return (real == start) | (_floor(real, advance) != real)
 
 
 def _floor(time: Column, size: Duration) -> Column:
@@ -91,12 +105,17 @@ def alone(window: Window) -> Column:
     return plus(F.col(TIME), window.gap)
 
 
-def plus(time: Column, size: Duration, times: int = 1) -> Column:
+def plus(time: Column, size: Duration, times: Column | int = 1) -> Column:
     """`time` and that many lengths more; months by the calendar."""
+    number = F.lit(times) if isinstance(times, int) else times
     if size.months:
-        months = F.make_interval(months=F.lit(size.months * times))
-        return time + months
-    return F.timestamp_micros(F.unix_micros(time) + _micros(size.timedelta) * times)
+        return time + F.make_interval(months=number * size.months)
+    micros = F.lit(_micros(size.timedelta)).cast("bigint")
+    return F.timestamp_micros(F.unix_micros(time) + number * micros)
+
+
+def _minus(time: Column, micros: Column) -> Column:
+    return F.timestamp_micros(F.unix_micros(time) - micros)
 
 
 def _to_local(time: Column, timezone: str) -> Column:
