@@ -2,7 +2,8 @@
 
 import pytest
 
-from sluice.cli.progress import LONG, Steps
+from sluice.cli.output import Format
+from sluice.cli.progress import LONG, Steps, summary
 from sluice.runtime.report import BatchReport
 
 
@@ -27,3 +28,11 @@ def test_a_long_run_without_a_terminal_tells_of_each_tenth(
 def test_a_short_run_and_one_for_programs_tell_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(LONG - 1, capsys) == []
     assert told(LONG, capsys, visible=False) == []
+
+
+def test_rows_that_came_too_late_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    late = BatchReport("shop.visits__state", "cogroup", "committed", expired=37)
+    summary([late, BatchReport("shop.visits", "cogroup", "committed", inserted=5)], Format.TABLE)
+    told = capsys.readouterr().out
+    assert "expired" in told
+    assert "37" in told

@@ -1,5 +1,7 @@
 """Aggregators of a user's own, one that can take values back and one that can't."""
 
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,6 +51,47 @@ class Longest:
 
     def result(self, state: str) -> str:
         return state
+
+
+class Texts:
+    """How often each text is there, as a map; a text that can't be counted is an error."""
+
+    state = "MAP<STRING, BIGINT>"
+    type = "MAP<STRING, BIGINT>"
+
+    def initialize(self) -> dict[str, int]:
+        return {}
+
+    def add(self, state: dict[str, int], values: pa.Array) -> dict[str, int]:
+        found = values.to_pylist()
+        if "bad" in found:
+            raise ValueError("'bad' can't\nbe counted")
+        return self.merge(state, Counter(found))
+
+    def merge(self, a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+        return dict(Counter(dict(a)) + Counter(dict(b)))
+
+    def result(self, state: dict[str, int]) -> dict[str, int]:
+        return dict(state)
+
+
+class Mistyped(Texts):
+    """Its state is not what it says."""
+
+    state = "DOUBLE"
+
+
+class Untypable(Texts):
+    """Its type is none."""
+
+    state = "TEXTS"
+
+
+class Costly(Texts):
+    """Is not made without a parameter."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
 
 
 def _product(values: pa.Array) -> float:

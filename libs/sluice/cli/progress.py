@@ -11,11 +11,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sluice.cli.output import Format, print_table, write_json, write_rows
 from sluice.runtime.report import BatchReport
 
-COLUMNS = ("table", "batches", "in", "inserted", "updated", "deleted", "quarantined", "seconds")
+COLUMNS = (
+    *("table", "batches", "in", "inserted", "updated", "deleted"),
+    *("quarantined", "expired", "seconds"),
+)
 LONG = 200  # steps from which a run without a terminal tells of every tenth
 CSV_COLUMNS = (
     *("table", "outcome", "batch", "version", "strategy", "rows_in"),
-    *("inserted", "updated", "deleted", "quarantined"),
+    *("inserted", "updated", "deleted", "quarantined", "expired"),
 )
 
 
@@ -107,5 +110,6 @@ def _row(table: str, reports: Sequence[BatchReport]) -> tuple[Any, ...]:
         sum(first) if first else None,
         *(sum(getattr(r, name) for r in visible) for name in ("inserted", "updated", "deleted")),
         sum(r.quarantined for r in reports),
+        sum(r.expired for r in reports),
         f"{sum(s for r in reports for s in r.seconds.values()):.1f}",
     )

@@ -20,6 +20,7 @@ from sluice.operators.accumulator import Accumulator
 from sluice.operators.aggregates import accumulator_of
 from sluice.operators.cogroup_rows import STREAM, packed
 from sluice.operators.operator import Agreement, Operator, Retention, Rows, names, passed_on, union
+from sluice.operators.sums import Sum, Truth
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.graph import Table
 
@@ -51,6 +52,11 @@ class CogroupState(Operator):
     def breaking(self) -> tuple[str, ...]:
         """The aggregates with removals that their state can't take in, as they were written."""
         return tuple(a.aggregate.text for a in self.accumulators if a.can_break)
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        sums = [a for a in self.accumulators if isinstance(a, Sum) and not isinstance(a, Truth)]
+        return tuple(a.aggregate.text for a in sums)
 
     @property
     def row_counts(self) -> tuple[str, ...]:

@@ -28,6 +28,10 @@ class CogroupView(Operator):
         self.key = state.key
         self.group = state.group
 
+    @property
+    def totals(self) -> tuple[str, ...]:
+        return self.state.totals
+
     def columns(self, name: str) -> tuple[str, ...]:
         return ()
 

@@ -55,6 +55,11 @@ class Operator(ABC):
     retention: Retention | None = None
 
     @property
+    def totals(self) -> tuple[str, ...]:
+        """What adds rows up and may overflow, as it was written."""
+        return ()
+
+    @property
     def file_order(self) -> tuple[Direction, ...]:
         """How rows lie in the table's files, so that a read of few keys opens few."""
         return tuple(map(Direction, self.key))

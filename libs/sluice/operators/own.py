@@ -5,7 +5,8 @@ of a group reach it as Arrow arrays, all groups of a batch in one call. It has t
 a state that depends on the order of `add` makes a table that differs from its recompute.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from pyspark.sql.types import DataType
 from sluice.errors import ConfigError
 from sluice.operators.accumulator import Accumulator
 from sluice.operators.imported import imported
+from sluice.specs.types import canonical
 
 
 class Aggregator(Protocol):
@@ -51,17 +53,32 @@ class Own(Accumulator):
     @cached_property
     def aggregator(self) -> Aggregator:
         """An instance of the class that the aggregate names; ConfigError if there is none."""
-        named = imported(self.aggregate.function, f"{self.name}: {self.aggregate.text}")
+        named = imported(
+            self.aggregate.function, f"{self.stream}.{self.name}: {self.aggregate.text}"
+        )
         if not isinstance(named, type):
-            raise ConfigError([f"{self.aggregate.function} is no class"])
+            raise self._refused("is no class")
         self._check(named, _METHODS)  # before it is called: it may be anything that can be named
-        made: Aggregator = named(*self.aggregate.parameters)
+        try:
+            made: Aggregator = named(*self.aggregate.parameters)
+        except Exception as error:
+            raise self._refused(f"can't be made: {_said(error)}") from error
         self._check(made, _TYPES)
         return made
 
     def _check(self, found: object, needed: Sequence[str]) -> None:
         if lacking := [name for name in needed if not hasattr(found, name)]:
-            raise ConfigError([f"{self.aggregate.function} lacks {', '.join(lacking)}"])
+            raise self._refused(f"lacks {', '.join(lacking)}")
+
+    def _type(self, name: str) -> str:
+        """The Spark SQL type that `state` or `type` names."""
+        try:
+            return canonical(str(getattr(self.aggregator, name)))
+        except ValueError as error:
+            raise self._refused(f"has a `{name}` that is none: {error}") from None
+
+    def _refused(self, why: str) -> ConfigError:
+        return ConfigError([f"{self.stream}.{self.name}: {self.aggregate.function} {why}"])
 
     @property
     def can_break(self) -> bool:  # type: ignore[override]
@@ -77,12 +94,12 @@ class Own(Accumulator):
         return F.struct(came.alias("came"), gone.alias("gone"))
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
-        nothing = F.lit(None).cast(f"STRUCT<n: BIGINT, kept: {self.aggregator.state}>")
+        nothing = F.lit(None).cast(f"STRUCT<n: BIGINT, kept: {self._type('state')}>")
         old = nothing if was is None else was
         came, gone = delta.getField("came"), delta.getField("gone")
         change = F.coalesce(F.size(came), F.lit(0)) - F.coalesce(F.size(gone), F.lit(0))
         counted = F.coalesce(old.getField("n"), F.lit(0).cast("bigint")) + change
-        update = _udf(_updating(self.aggregator), self.aggregator.state)
+        update = _udf(_updating(self.aggregator, self.aggregate.text), self._type("state"))
         state = F.struct(counted.alias("n"), update(old.getField("kept"), came, gone).alias("kept"))
         return F.when(counted > 0, state)
 
@@ -90,15 +107,16 @@ class Own(Accumulator):
         return F.coalesce(F.size(delta.getField("gone")) > 0, F.lit(False))
 
     def finish(self, state: Column, kept: DataType) -> Column:
-        read = _udf(_reading(self.aggregator), self.aggregator.type)
-        return F.when(state.isNotNull(), read(state.getField("kept")))
+        read = _udf(_reading(self.aggregator, self.aggregate.text), self._type("type"))
+        typed = F.lit(None).cast(self._type("type"))
+        return F.when(state.isNotNull(), read(state.getField("kept"), typed))
 
 
 _METHODS = ("initialize", "add", "merge", "result")
 _TYPES = ("state", "type")
 
 
-def _updating(aggregator: Any) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
+def _updating(aggregator: Any, text: str) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
     def update(was: pa.Array, came: pa.Array, gone: pa.Array) -> pa.Array:
         def of(i: int) -> Any:
             state = was[i].as_py() if was[i].is_valid else None
@@ -109,20 +127,33 @@ def _updating(aggregator: Any) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Ar
                 state = aggregator.remove(state, removed) if can_remove else None
             return state
 
-        return pa.array([of(i) for i in range(len(was))], type=was.type)
+        with _naming(text):
+            return pa.array([of(i) for i in range(len(was))], type=was.type)
 
     can_remove = hasattr(aggregator, "remove")
     return update
 
 
-def _reading(aggregator: Any) -> Callable[[pa.Array], pa.Array]:
-    def read(states: pa.Array) -> pa.Array:
-        found: Sequence[Any] = [
-            aggregator.result(s.as_py()) if s.is_valid else None for s in states
-        ]
-        return pa.array(found)
+def _reading(aggregator: Any, text: str) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    def read(states: pa.Array, typed: pa.Array) -> pa.Array:
+        with _naming(text):
+            found = [aggregator.result(s.as_py()) if s.is_valid else None for s in states]
+            return pa.array(found, type=typed.type)
 
     return read
+
+
+@contextmanager
+def _naming(text: str) -> Iterator[None]:
+    """What a user's code raises, in one line that begins with the aggregate."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever a user's code raises
+        raise RuntimeError(f"{text} failed: {_said(error)}") from None
+
+
+def _said(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _udf(function: Callable[..., pa.Array], type_: str) -> Callable[..., Column]:

@@ -113,6 +113,13 @@ class RoundedSum(Sum):
         finite = F.when(~F.isnan(number) & (F.abs(number) != float("inf")), F.abs(number))
         return {**parts, _MAGNITUDE: _total(finite * F.abs(weight), DoubleType())}
 
+    def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
+        """What was added can be taken away again only from a finite total."""
+        total = delta.getField(exact.TOTAL)
+        words = F.lit(f"{self.aggregate.text}: the total is greater than a DOUBLE can be")
+        is_lost = F.isnan(total) | (F.abs(total) == float("inf"))
+        return super().settle(was, F.when(is_lost, F.raise_error(words)).otherwise(delta), kept)
+
     def agrees(self, a: Column, b: Column, kept: DataType) -> Column:
         assert isinstance(kept, StructType)
         exactly = [f for f in kept.names if f not in (exact.TOTAL, _MAGNITUDE)]

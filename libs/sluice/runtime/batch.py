@@ -82,7 +82,7 @@ def _advance(
     lost: list[str] = []
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with naming_data_faults(node.id):
+            with naming_data_faults(node.id, node.operator.totals):
                 report, carried = _attempt(spark, project, node, run, carried, held)
         except LostRace as race:
             if attempt == ATTEMPTS:

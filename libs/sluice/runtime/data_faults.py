@@ -1,50 +1,78 @@
 """What Spark can't do with a view's rows, or with its query, in words that name both.
 
 In ANSI mode a division by zero, an overflow or a text that holds no number ends the batch: a retry
-meets the same row, and leaving the row out would make the view differ from its query.
+meets the same row, and leaving the row out would make the view differ from its query. So does an
+exception in a user's Python code.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sluice.errors import ConfigError, QualityStop, SluiceError
 
-DATA, QUERY = "22", "42"  # the classes of SQLSTATE
+DATA, QUERY, PYTHON, RAISED = "22", "42", "38", "P0"  # the classes of SQLSTATE
+OVERFLOWS = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 GUARD = (
     "nothing was committed; guard the expression (try_cast, try_divide, nullif), "
     "or quarantine such rows at their source"
 )
+WIDEN = (
+    "nothing was committed; whole numbers are summed as BIGINT, decimals and floating point as "
+    "DECIMAL of 38 digits (20 before the point, of FLOAT and DOUBLE): cast to a wider type, use "
+    "approx_sum or approx_avg, or quarantine such rows at their source"
+)
 MEND = "mend the expression in the configuration; nothing was committed"
+OWN = "nothing was committed; mend the Python code, or what it is given"
+ADVICE = re.compile(  # to switch off what keeps tables right
+    r"\s*(If necessary set .* to bypass this error|Use 'try_\w+' to tolerate overflow)[^.]*\."
+)
+LONG_NUMBER = re.compile(r"(\d{12})\d{28,}")
 
 
 @contextmanager
-def naming_data_faults(table: str) -> Iterator[None]:
-    """A named error in place of Spark's where rows, or types, are not what an expression takes."""
+def naming_data_faults(table: str, totals: Sequence[str] = ()) -> Iterator[None]:
+    """A named error in place of Spark's where rows, or types, are not what an expression takes.
+
+    `totals`: the aggregates that may be what has overflowed, which Spark does not tell.
+    """
     try:
         yield
     except Exception as error:
-        if fault := _fault(table, error):
+        if fault := _fault(table, totals, error):
             raise fault from error
         raise
 
 
-def _fault(table: str, error: Exception) -> SluiceError | None:
+def _fault(table: str, totals: Sequence[str], error: Exception) -> SluiceError | None:
     from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException):
         return None
     state = error.getSqlState() or ""
-    if state.startswith(DATA):
+    if state.startswith(DATA) and (error.getCondition() or "").startswith(OVERFLOWS) and totals:
+        words = f"{table}: one of {', '.join(totals)}: {_words(error)}"
+        return QualityStop(words, hint=WIDEN)
+    if state.startswith((DATA, RAISED)):
         return QualityStop(f"{table}: {_words(error)}", hint=GUARD)
     if state.startswith(QUERY):
         return ConfigError([f"{table}: {_words(error)}"], hint=MEND)
+    if state.startswith(PYTHON):
+        return ConfigError([f"{table}: {_last_line(error)}"], hint=OWN)
     return None
 
 
 def _words(error: Exception) -> str:
     """Its first line without codes, and the part of the query that it is about."""
     line = str(error).strip().partition("\n")[0].partition(" SQLSTATE:")[0]
-    text = line.partition("] ")[2] or line
+    text = ADVICE.sub("", line.partition("] ")[2] or line).strip()
+    text = LONG_NUMBER.sub(r"\1...", text)
     fragments = [c.fragment() for c in error.getQueryContext()]  # type: ignore[attr-defined]
     about = next(filter(None, fragments), "")
     return f"{about!r}: {text}" if about else text
+
+
+def _last_line(error: Exception) -> str:
+    """What a Python trace ends with, which says what was raised."""
+    trace = str(error).partition("\n SQLSTATE:")[0].partition("\n\tat ")[0]
+    return trace.strip().rpartition("\n")[2].removeprefix("RuntimeError: ")

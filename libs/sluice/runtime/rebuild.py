@@ -14,6 +14,7 @@ from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.operators.retention import Horizon
 from sluice.runtime.batch import Run, next_position
 from sluice.runtime.computation import Computation
+from sluice.runtime.data_faults import naming_data_faults
 from sluice.runtime.evolution import grown
 from sluice.runtime.extension import Extension, extension_of
 from sluice.runtime.horizon import horizon_of
@@ -65,7 +66,9 @@ def _rebuilt(spark: Spark, project: Project, table: Table, run: Run) -> Iterator
 
 def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
     for node in nodes_of(grown(project, table), project.graph):
-        yield _rebuild(spark, project, node, run)
+        with naming_data_faults(node.id, node.operator.totals):
+            rebuilt = _rebuild(spark, project, node, run)
+        yield rebuilt
 
 
 def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> Rebuilt:

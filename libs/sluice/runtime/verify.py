@@ -20,6 +20,7 @@ from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import Operator, within
 from sluice.runtime.computation import Computation
 from sluice.runtime.computing import expected
+from sluice.runtime.data_faults import naming_data_faults
 from sluice.runtime.evolution import grown
 from sluice.runtime.horizon import recorded_horizon
 from sluice.runtime.invariants import faults
@@ -84,6 +85,11 @@ def _as_delivered(project: Project, table_id: str) -> Verdict:
 
 
 def _verify(spark: Spark, project: Project, node: Node) -> Verdict:
+    with naming_data_faults(node.id, node.operator.totals):
+        return _compared(spark, project, node)
+
+
+def _compared(spark: Spark, project: Project, node: Node) -> Verdict:
     uri = layout(project).uri(node.id)
     at = head(uri)
     if at is None or at.position is None or not at.position.inputs:

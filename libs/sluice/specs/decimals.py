@@ -62,7 +62,9 @@ class Decimal:
         return Decimal(min(self.precision + 10, MOST), self.scale)
 
     def average(self) -> "Decimal":
-        return self.fitted(self.precision + 4, self.scale + 4)
+        """Four places more; of 38 digits where the sum has as many."""
+        precision = MOST if self.sum().precision == MOST else self.precision + 4
+        return Decimal(precision, min(self.scale + 4, MOST))
 
     def __str__(self) -> str:
         return f"DECIMAL({self.precision}, {self.scale})"
