@@ -32,7 +32,7 @@ class Target:
     """The table to commit to: its head as it was planned from, and the size of what was read.
 
     `keeps_position`: whether what was read is recorded also where it alters no row. `is_filed`:
-    the changelog is of new rows, which lie as the table's files are to.
+    the changelog is all rows of a new table, many, which lie as its files are to.
     """
 
     uri: str
@@ -77,6 +77,9 @@ def write(
         with clock.phase("commit"):
             return _local(session, settings, replace(target, before=before), rows, position)
     target = replace(target, before=before)
+    if target.is_filed:
+        with clock.phase("commit"):
+            return commit.append_filed(session, before, changelog, position)
     if is_projection or inserts is not None:
         with clock.phase("commit"):
             return _counted(session, settings, target, changelog, position, inserts)
@@ -120,9 +123,6 @@ def _counted(
         return _unchanged(target, before, position)
     if settings.commit != "spark" and _is_small(settings, rows, total):
         return commit.commit_arrow(before, to_arrow(rows), target.key, position)
-    if target.is_filed:
-        done = Committed(before.version + 1, inserted=total)
-        return commit.append_spark(session, before, rows, done, position)
     if _leaves_nothing(settings, before, counts):
         return commit.replace_spark(session, before, rows, counts, target.key, position)
     return commit.commit_spark(session, before, rows, counts, target.key, position)

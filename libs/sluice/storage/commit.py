@@ -21,6 +21,7 @@ from sluice.changelog.diff import CHANGE
 from sluice.errors import HistoryLost
 from sluice.storage.conflicts import lost, lost_race_of
 from sluice.storage.failpoint import passing
+from sluice.storage.feed_size import table_size
 from sluice.storage.filing import PARTITION_FILE_ROWS, by_key, in_order
 from sluice.storage.local import plain
 from sluice.storage.merge_bounds import arrow_bounds, spark_bounds
@@ -142,6 +143,17 @@ def append_spark(
         writer = rows.drop(CHANGE).write.format("delta").mode("append")
         writer.option("mergeSchema", has_new_columns).save(before.uri)
     return _won(before, position, done)
+
+
+def append_filed(
+    session: SparkSession, before: Head, rows: DataFrame, position: Position
+) -> Committed:
+    """Commit the rows of an empty table, in files that hold them as they lie, computed once: the
+    log tells how many there were.
+    """
+    done = append_spark(session, before, rows, Committed(before.version + 1), position)
+    counted = table_size(before.uri, done.version).rows
+    return replace(done, inserted=rows.count() if counted is None else counted)
 
 
 def replace_spark(
