@@ -6,6 +6,7 @@ Many are left to Spark, which leaves out files by literal bounds and broadcasts 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -122,7 +123,7 @@ class LookupBatch:
     def _id(self) -> str:
         return self.operator.facts.id
 
-    @property
+    @cached_property
     def _facts(self) -> Place:
         """The facts' table as it is now."""
         uri, version = layout(self.project).uri(self._id), self.plan.pins[self._id].version

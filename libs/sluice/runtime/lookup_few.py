@@ -24,7 +24,7 @@ from sluice.operators.lookup import LookupJoin
 from sluice.runtime.computed import Changelog
 from sluice.runtime.matching import matching
 from sluice.specs.lookup import Join
-from sluice.storage.local import handed_over, plain, to_arrow, types_of
+from sluice.storage.local import handed_over, plain, to_arrow
 from sluice.storage.matches import Place
 
 STANDS = "_sluice_stands"  # whether a fact is there now, and every inner join has found its row
@@ -139,9 +139,9 @@ class FewJoined:
 
     def _handed(self, joined: pa.Table) -> DataFrame:
         """As Spark's rows, prepared."""
-        own = types_of(self.facts.uri, self.facts.version).add(STANDS, BooleanType())
+        own = self.facts.types.add(STANDS, BooleanType())
         for join, (place, _) in self.dimensions.items():
-            types = types_of(place.uri, place.version)
+            types = place.types
             own.add(join.qualifier, StructType([types[name] for name in place.columns]))
         schema = StructType([own[name] for name in joined.column_names])
         rows = self.session.createDataFrame(plain(joined), schema)

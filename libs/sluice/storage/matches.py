@@ -8,7 +8,7 @@ Spark's. Values are told apart by plain equality, so only those of exact types a
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from pyspark.sql.types import StructType
 
-from sluice.storage.feed_size import table_size
-from sluice.storage.local import SMALL_BYTES, plain
+from sluice.storage.local import SMALL_BYTES, plain, spark_schema
 
 LARGEST = 512_000_000  # bytes of files that are looked through here
 MOST = 200_000  # rows that are held here, and handed to Spark
@@ -40,17 +40,31 @@ class Place:
     @property
     def is_large(self) -> bool:
         """Whether Spark would scan it; smaller tables are read here in any case."""
-        return table_size(self.uri, self.version).bytes > SMALL_BYTES
+        return self._bytes > SMALL_BYTES
+
+    @property
+    def types(self) -> StructType:
+        """The columns of the table as Spark has them."""
+        return spark_schema(self._table)
+
+    @cached_property
+    def _table(self) -> DeltaTable:
+        return DeltaTable(self.uri, version=self.version)
+
+    @cached_property
+    def _bytes(self) -> int:
+        actions = pa.table(self._table.get_add_actions())
+        return int(pc.sum(actions["size_bytes"]).as_py() or 0)
 
     def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
         """The rows whose values are all among those of one of `wanted`.
 
         None where they can't be told, or are too many.
         """
-        if table_size(self.uri, self.version).bytes > LARGEST:
+        if self._bytes > LARGEST:
             return None
         wanted = list(wanted)
-        dataset = _dataset(self.uri, self.version, wanted)
+        dataset = _dataset(self._table, self.uri, wanted)
         where = _any_of([_test(dataset.schema, values) for values in wanted])
         if where is None:
             return None
@@ -69,13 +83,12 @@ class Place:
         return plain(pa.concat_tables(pages))
 
 
-def _dataset(uri: str, version: int, wanted: Sequence[Values]) -> ds.FileSystemDataset:
+def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> ds.FileSystemDataset:
     """Its files that may have what is wanted, told apart by their partitions and whole numbers.
 
     What else the log says can't be compared here. Local files are read without a detour through
     Python.
     """
-    table = DeltaTable(uri, version=version)
     local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
     found, parts = table.to_pyarrow_dataset(filesystem=local), table.metadata().partition_columns
     far = _files_far(table, wanted)
