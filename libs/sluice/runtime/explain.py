@@ -71,16 +71,18 @@ def _load(project: Project, table: Table) -> Step:
 def _step(project: Project, plan: BatchPlan) -> Step:
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
-    if not plan.is_pending:
-        return Step(plan.node.id, "nothing", "no input has new data")
     pins = {**plan.pins, **plan.references}
     joins = {i: broadcast_of(project, i, pins) for i in plan.node.operator.references}
+    told = {name: str(join) for name, join in joins.items()}
     large = [f"{name} is joined by {join}" for name, join in joins.items() if not join.is_chosen]
+    if not plan.is_pending:
+        reason = "; ".join(["no input has new data", *large])
+        return Step(plan.node.id, "nothing", reason, joins=told)
     return Step(
         plan.node.id,
         plan.strategy.value,
         "; ".join([plan.reason, *large]),
-        joins={name: str(join) for name, join in joins.items()},
+        joins=told,
         pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
         references={i: p.version for i, p in plan.references.items()},
         rows=plan.size.rows,
