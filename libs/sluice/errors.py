@@ -19,7 +19,8 @@ scheduler whether a retry can help.
         ├── LogCleaned       5  commits that were still to be read are gone from a log
         ├── FeedVacuumed     5  files of a change feed that were still to be read are gone
         ├── ColumnsChanged   5  a column was taken away or changed its type meanwhile
-        ├── ForeignCommit    5  somebody else changed a table's rows, or restored it
+        ├── ForeignCommit    5  somebody else changed a table's rows or columns, or restored it
+        ├── TableAltered     5  somebody else changed a setting that a table can't go on without
         ├── CheckpointLost   5  a stream no longer knows what it has read
         ├── InputReplaced    5  another table lies where an input was
         ├── InputBehind      5  an input is older than what was read of it
@@ -114,6 +115,10 @@ class ColumnsChanged(HistoryLost):
 
 class ForeignCommit(HistoryLost):
     """A table's rows are not those that Sluice has written: a write, an overwrite, a restore."""
+
+
+class TableAltered(HistoryLost):
+    """A table is not set up as Sluice made it: without a feed, append-only, unreadable for some."""
 
 
 class CheckpointLost(HistoryLost):

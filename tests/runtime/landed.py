@@ -63,9 +63,9 @@ class Landed(Lake):
         (report,) = load(self.spark, self.project, self.table(name), RUN)
         return report
 
-    def rebuild(self, name: str = "events") -> dict[str, BatchReport]:
+    def rebuild(self, name: str = "events", **how: bool) -> dict[str, BatchReport]:
         """By table, in order."""
-        reports = rebuild(self.spark, self.project, self.table(name), RUN)
+        reports = rebuild(self.spark, self.project, self.table(name), RUN, **how)
         return {report.table.removeprefix("shop."): report for report in reports}
 
     def changes(self, name: str, after: int) -> list[Row]:

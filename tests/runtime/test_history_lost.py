@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 from tests.runtime.landed import Landed, folder_of
 from tests.support.lake import counted
 
@@ -26,6 +27,7 @@ from sluice.errors import (
     InputReplaced,
     InputRewritten,
     LogCleaned,
+    TableAltered,
 )
 from sluice.runtime.doctor import Finding, examine
 
@@ -133,6 +135,10 @@ def renamed_columns(lake: Landed) -> None:
     write_deltalake(lake.uri("events"), renamed, mode="overwrite", schema_mode="overwrite")
 
 
+def added_column(lake: Landed) -> None:
+    DeltaTable(lake.uri("totals")).alter.add_columns([Field("extra", PrimitiveType("integer"))])
+
+
 def dropped_and_made_anew(lake: Landed) -> None:
     for name in ("events", "events__intervals"):
         shutil.rmtree(lake.uri(name))
@@ -184,6 +190,7 @@ CASES = [
     Case(overwritten_view, ForeignCommit, "was not written by Sluice", "totals"),
     Case(restored_source, ForeignCommit, r"\(RESTORE\) was not written by Sluice", "events"),
     Case(renamed_columns, ForeignCommit, "was not written by Sluice", "events"),
+    Case(added_column, ForeignCommit, "changed its columns", "totals"),
     Case(dropped_and_made_anew, InputReplaced, "replaced by another table", "totals"),
     Case(put_back_from_a_backup, InputBehind, "which is now only at", "totals"),
     Case(put_back_and_written_again, InputRewritten, "which is another commit now", "totals"),
@@ -200,6 +207,66 @@ def test_lost_history_is_found_refused_and_mended(lake: Landed, case: Case) -> N
     assert f"`sluice rebuild shop.{case.rebuilt}`" in refused.value.hint
     lake.rebuild(case.rebuilt)
     mended(lake)
+
+
+@pytest.mark.parametrize(
+    ("table", "setting"),
+    [
+        ("events", "delta.enableChangeDataFeed = false"),
+        ("totals", "delta.enableChangeDataFeed = false"),
+        ("totals", "delta.appendOnly = true"),
+    ],
+)
+def test_a_setting_that_stops_consumers_is_refused_before_anything_is_written(
+    lake: Landed, table: str, setting: str
+) -> None:
+    DeltaTable(lake.uri(table)).alter.set_table_properties(dict([setting.split(" = ")]))
+    assert name_of(TableAltered) in {one.name for one in stopping(lake)}
+    before = lake.versions("events", "totals")
+    with pytest.raises(TableAltered, match=setting.replace("=", "is")) as refused:
+        bring_up_to_date(lake)
+    assert lake.versions("events", "totals") == before
+    lake.session.sql(refused.value.hint)
+    if table == "events":
+        with pytest.raises(TableAltered, match="feed was switched off") as refused:
+            bring_up_to_date(lake)
+        assert "`sluice rebuild shop.totals`" in refused.value.hint
+        lake.rebuild("totals")
+    mended(lake)
+
+
+def test_a_renamed_column_is_told_and_so_is_what_delta_does_not_take_back(lake: Landed) -> None:
+    at = f"ALTER TABLE delta.`{lake.uri('events')}`"
+    mapped = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2'"
+    lake.session.sql(f"{at} SET TBLPROPERTIES ({mapped}, 'delta.minWriterVersion' = '5')")
+    with pytest.raises(TableAltered, match="columnMapping was switched on"):
+        bring_up_to_date(lake)
+    lake.session.sql(f"{at} RENAME COLUMN v TO w")
+    with pytest.raises(ForeignCommit, match=r"\(RENAME COLUMN\) .* changed its columns"):
+        bring_up_to_date(lake)
+    with pytest.raises(TableAltered) as refused:
+        lake.rebuild("events")
+    assert "move it away and run `sluice rebuild shop.events`" in refused.value.hint
+    shutil.rmtree(lake.uri("events"))
+    lake.rebuild("events")
+    mended(lake)
+
+
+def test_a_lost_source_whose_files_were_corrected_is_read_as_they_landed(lake: Landed) -> None:
+    shutil.rmtree(lake.uri("events"))
+    lake.land(folder_of(1), a_json=[{"id": 7, "v": 7}])
+    with pytest.raises(HistoryLost, match="are not those that were delivered") as refused:
+        lake.rebuild("events")
+    assert "`sluice rebuild shop.events --as-landed`" in refused.value.hint
+    lake.rebuild("events", as_landed=True)
+    mended(lake)
+
+
+def test_files_that_are_gone_are_not_taken_as_landed(lake: Landed) -> None:
+    shutil.rmtree(lake.uri("events"))
+    lake.land(folder_of(1))
+    with pytest.raises(HistoryLost, match=r"the files of \[2024-01-02, "):
+        lake.rebuild("events", as_landed=True)
 
 
 def test_a_source_put_back_alone_lacks_what_its_notes_speak_of(lake: Landed) -> None:
@@ -234,11 +301,15 @@ def test_verify_sees_a_row_that_is_there_twice(lake: Landed) -> None:
     assert (verdict.is_equal, verdict.extra, len(verdict.differences)) == (False, 1, 1)
 
 
-def mended(lake: Landed) -> None:
-    """What was landed is what is there, and nobody misses anything."""
+def bring_up_to_date(lake: Landed) -> None:
     for nth in range(3):
         lake.deliver(nth)
     lake.advance()
+
+
+def mended(lake: Landed) -> None:
+    """What was landed is what is there, and nobody misses anything."""
+    bring_up_to_date(lake)
     landed = [row for nth in range(3) for row in rows_of(lake, nth)]
     assert counted(lake.rows("events")) == counted(landed)
     assert counted(lake.rows("totals")) == counted(totals(landed))

@@ -15,8 +15,9 @@ from tests.runtime.game import Game, made_by
 from tests.runtime.shapes import COGROUPS, NODES, Declared
 from tests.support.games import choice, games, in_depth, play
 
-from sluice.errors import LostRace
+from sluice.errors import InputRewritten, LostRace
 from sluice.runtime.guard import oldest_named
+from sluice.runtime.plan import plan_batch
 from sluice.storage.maintenance import upkeep
 
 DAYS = choice((1, 2, 3))
@@ -184,3 +185,21 @@ def test_so_do_thousands_by_chance(played: type[Pipelines]) -> None:
     first = SystemRandom().randrange(2**60) if in_depth() else 0
     for seed in range(first, first + (IN_DEPTH if in_depth() else BY_CHANCE)):
         play(played, seed, STEPS)
+
+
+def test_a_lookup_whose_prices_were_put_back_and_loaded_again_is_refused(
+    played: type[Pipelines],
+) -> None:
+    game, facts = played(), {(1, 0): ("a", 1)}
+    try:
+        backup = game.tables[game.uri("d")].copy()
+        game.put("d", {"a": 1}, "load")
+        game.put("s", facts, "ingest")
+        game.advance("priced")
+        game.tables[game.uri("d")] = backup
+        game.put("d", {"a": 2}, "load")
+        game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
+        with pytest.raises(InputRewritten):
+            plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph)
+    finally:
+        game.patched.__exit__(None, None, None)

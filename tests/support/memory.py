@@ -113,7 +113,10 @@ class Tables(dict[str, Stored]):
                 return [{"version": version, **info} for version, info in infos]
 
             def metadata(self) -> SimpleNamespace:
-                return SimpleNamespace(id=self.table.id)
+                return SimpleNamespace(id=self.table.id, configuration={})
+
+            def protocol(self) -> SimpleNamespace:
+                return SimpleNamespace(reader_features=None)
 
             def transaction_version(self, _: str) -> int:
                 return self.table.txn

@@ -65,16 +65,17 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 
 @click.command()
 @click.argument("table")
+@click.option("--as-landed", is_flag=True, help="Take a source's files that were corrected since.")
 @format_option
 @config_option
-def rebuild(table: str, format_: Format, config: str) -> None:
+def rebuild(table: str, as_landed: bool, format_: Format, config: str) -> None:
     """Make TABLE anew by its definition of today, in one commit of what differs."""
     project = load_project(config)
     chosen = project.graph.table(table)
     run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}")
 
     def work(spark: Spark) -> Iterable[BatchReport]:
-        return rebuild_table(spark, project, chosen, run)
+        return rebuild_table(spark, project, chosen, run, as_landed=as_landed)
 
     summary(with_spark(project.spark, work), format_)
 

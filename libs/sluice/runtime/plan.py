@@ -19,7 +19,7 @@ from sluice.specs.dimension import DimensionView
 from sluice.specs.graph import Graph
 from sluice.storage.feed_size import FeedSize, feed_size, only_inserts, table_size
 from sluice.storage.lake import LakeLayout
-from sluice.storage.lineage import as_of, check_input
+from sluice.storage.lineage import as_of, check_fit, check_input
 from sluice.storage.position import Head, Pin, Position, head, head_as_found
 from sluice.storage.table import check_feed
 
@@ -90,6 +90,7 @@ def plan_batch(
 def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph) -> BatchPlan:
     """A plan that reads everything as it is now, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
+    check_fit(node.table.id, before)
     return _planned(node, lake, graph, before, NOTHING, {})
 
 

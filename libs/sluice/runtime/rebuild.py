@@ -18,7 +18,7 @@ from sluice.runtime.data_faults import naming_data_faults
 from sluice.runtime.evolution import grown
 from sluice.runtime.extension import Extension, extension_of
 from sluice.runtime.horizon import horizon_of
-from sluice.runtime.nodes import Node, nodes_of
+from sluice.runtime.nodes import DELIVERIES, Node, internal, nodes_of
 from sluice.runtime.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
 from sluice.runtime.reload import reload
 from sluice.runtime.report import BatchReport, Clock
@@ -29,6 +29,7 @@ from sluice.runtime.writing import Target
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import layout
+from sluice.storage.lineage import check_fit
 from sluice.storage.local import nullable
 from sluice.storage.position import REBUILD, head_as_found
 from sluice.storage.table import snapshot
@@ -36,13 +37,17 @@ from sluice.storage.table import snapshot
 Rebuilt = tuple[BatchReport, bool]  # the second: whether the feed can't be read across the change
 
 
-def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+def rebuild(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
+) -> tuple[BatchReport, ...]:
     """Make `table` what its definition says today, and the views that could not follow.
+
+    `as_landed`: a source's files may be others than those that were delivered.
 
     Raises UsageError for a table that is not stored, HistoryLost where what it was made from
     can't be read again; nothing was changed then.
     """
-    done = list(_rebuilt(spark, project, table, run))
+    done = list(_rebuilt(spark, project, table, run, as_landed=as_landed))
     ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
     for view in _above(project, table):
         if _can_follow(spark, project, view, ended):
@@ -53,14 +58,18 @@ def rebuild(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Bat
     return tuple(report for report, _ in done)
 
 
-def _rebuilt(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
+def _rebuilt(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool
+) -> Iterator[Rebuilt]:
     if not table.is_stored:
         raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
+    for table_id in (table.id, internal(table.id, DELIVERIES)):
+        check_fit(table.id, head_as_found(layout(project).uri(table_id)))
     if table.kind == "dimension":
         yield reload(spark, project, table, run)
         return
     if table.kind == "source" and not can_be_recomputed(project, table):
-        yield reread(spark, project, table, run)
+        yield reread(spark, project, table, run, as_landed=as_landed)
     yield from _nodes(spark, project, table, run)
 
 

@@ -2,7 +2,8 @@
 
 It is delivered into a lake aside, which has nothing in common with the real one; then its rows take
 the place of the source's in one commit. Where an interval's files are not those any more that were
-delivered, its past can't be read again, and the rebuild is refused before anything is changed.
+delivered, its past can't be read again, and the rebuild is refused before anything is changed;
+unless they are to be taken as they landed since. Those of an interval that are gone never are.
 """
 
 import uuid
@@ -54,7 +55,9 @@ def can_be_recomputed(project: Project, table: Table) -> bool:
     )
 
 
-def reread(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
+def reread(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
+) -> tuple[BatchReport, bool]:
     """Read all that was delivered anew, into the table of the source's deliveries.
 
     The report, and whether that table's feed can't be read across the change. Raises HistoryLost
@@ -64,11 +67,12 @@ def reread(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
     assert isinstance(spec, Source)
     with clock.phase("plan"):
         delivered = _delivered(spark.session, project, table, spec)
-        _check_files(project, table, spec, delivered)
+        _check_files(project, table, spec, delivered, as_landed=as_landed)
     with _lake_aside(project, table) as aside, clock.phase("read"):
         for interval in [d.interval for d in delivered]:
             replace_interval(spark, aside, plan_delivery(aside, table, interval), run)
-        _check_rows(aside, table, spec, delivered)
+        if not as_landed:
+            _check_rows(aside, table, spec, delivered)
         return _swapped(spark.tune(small=False), project, aside, table, run, clock)
 
 
@@ -118,9 +122,17 @@ def _delivered(
 
 
 def _check_files(
-    project: Project, table: Table, spec: Source, delivered: list[intervals.Delivery]
+    project: Project,
+    table: Table,
+    spec: Source,
+    delivered: list[intervals.Delivery],
+    *,
+    as_landed: bool,
 ) -> None:
-    """Raise HistoryLost unless every interval's files are those that were delivered."""
+    """Raise HistoryLost unless every interval's files are those that were delivered.
+
+    `as_landed`: unless it still has some.
+    """
     if not spec.has_pattern:
         return
     made = {h.position.definition for h in _heads(project, table) if h.position}
@@ -130,7 +142,8 @@ def _check_files(
         path = landing.interval_path(project.resolve(spec.path), delivery.interval, zone)
         files = landing.list_files(path)
         prints = {landing.fingerprint(files, d) for d in made | {definition_of_deliveries(table)}}
-        if delivery.files and delivery.files not in prints:
+        is_kept = bool(files) or not delivery.rows_read if as_landed else delivery.files in prints
+        if delivery.files and not is_kept:
             changed.append(delivery.interval)
     if changed:
         raise _lost(table, f"the files of {_shown(changed)} are not those that were delivered")
@@ -151,8 +164,8 @@ def _check_rows(
 def _lost(table: Table, why: str) -> HistoryLost:
     return HistoryLost(
         f"{table.id} can't be rebuilt: {why}",
-        hint="bring the files back; or, if they were corrected, take the change of the definition "
-        "back, run those intervals, and rebuild then. Nothing was changed",
+        hint="bring the files back; or, if they were corrected, take them as they are by "
+        f"`sluice rebuild {table.id} --as-landed`. Nothing was changed",
     )
 
 

@@ -5,7 +5,7 @@ Cost: a listing of the table's folder, and the log.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
@@ -16,17 +16,13 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import parquet
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
+from sluice.storage import fitness
 from sluice.storage.log import Log
 
 Found = tuple[str, str, str]
 LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
 GRACE = timedelta(days=1)  # a commit under way has written files that no log names yet
-FEATURES: Mapping[str, tuple[str, str]] = {
-    "delta.enableChangeDataFeed": ("false", "views over it can't read what changed"),
-    "delta.enableDeletionVectors": ("true", "some readers without Spark don't see its deletes"),
-    "delta.columnMapping.mode": ("name", "readers without Spark read nulls in silence"),
-    "delta.enableExpiredLogCleanup": ("true", "commits that views have yet to read may be cleaned"),
-}
+CLEANUP = "delta.enableExpiredLogCleanup"
 MOVE = "restore the folder from a backup; or move it away and `sluice rebuild` the table"
 
 
@@ -98,12 +94,12 @@ def orphans(uri: str, now: datetime) -> Iterator[Found]:
 
 def setting_faults(uri: str) -> Iterator[Found]:
     """Settings under which the table can't be followed or read as Sluice does."""
-    properties = DeltaTable(uri).metadata().configuration
-    for name, (wrong, why) in FEATURES.items():
-        if properties.get(name, "").lower() == wrong:
-            good = {"true": "false", "false": "true"}.get(wrong, "none")
-            repair = f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('{name}' = '{good}')"
-            yield "unfit-setting", f"{name} is {wrong}: {why}", repair
+    table = DeltaTable(uri)
+    for what, repair in fitness.faults(table, uri):
+        yield "unfit-setting", what, repair
+    if table.metadata().configuration.get(CLEANUP, "").lower() == "true":
+        what = f"{CLEANUP} is true: commits that views have yet to read may be cleaned"
+        yield "unfit-setting", what, fitness.set_to(uri, CLEANUP, "false")
 
 
 def file_retention(uri: str) -> timedelta:

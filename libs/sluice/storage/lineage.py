@@ -8,7 +8,7 @@ noted are compared by number alone. Cost: of an input that went on, one commit o
 
 from dataclasses import replace
 
-from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned
+from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned, TableAltered
 from sluice.storage.log import Log
 from sluice.storage.position import Head, Pin, Position
 
@@ -47,11 +47,18 @@ def is_past(at: Head, pin: Pin) -> bool:
     return at.table == pin.table and at.version >= pin.version and is_still(at, pin)
 
 
+def check_fit(name: str, at: Head | None) -> None:
+    """Raise TableAltered if somebody has set the table `name` up otherwise than Sluice."""
+    for what, repair in at.altered if at else ():
+        raise TableAltered(f"{name}: {what}", hint=repair)
+
+
 def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> None:
     """Raise HistoryLost unless what `reader` has read of the table `name` is still its past.
 
     `reader` is the table to rebuild otherwise.
     """
+    check_fit(name, at)
     if pin is None:
         return
     hint = f"run `sluice rebuild {reader}`: it recomputes and commits what differs"

@@ -52,6 +52,15 @@ class Log:
         """Whether a commit sets the table's columns (or its settings)."""
         return any("metaData" in action for action in self.actions(version))
 
+    def ends_feed(self, version: int) -> bool:
+        """Whether a commit leaves the table without a change feed."""
+        settings = [
+            a["metaData"].get("configuration") or {}
+            for a in self.actions(version)
+            if "metaData" in a
+        ]
+        return any(s.get("delta.enableChangeDataFeed") != "true" for s in settings)
+
     def operation(self, version: int) -> str:
         """What a commit calls itself, as `WRITE` or `RESTORE`."""
         infos = [a["commitInfo"] for a in self.actions(version) if "commitInfo" in a]

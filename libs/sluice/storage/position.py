@@ -12,8 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
+from sluice.storage.fitness import Fault, faults
 from sluice.storage.lake import table_at
 from sluice.storage.log import Log
 
@@ -125,7 +127,10 @@ def _pins(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, Pin]:
 
 @dataclass(frozen=True)
 class Head:
-    """The newest commit of a table; `data_version` is the last version that changed its rows."""
+    """The newest commit of a table; `data_version` is the last version that changed its rows.
+
+    `altered`: what of its settings is not as Sluice made them, each with what to do.
+    """
 
     uri: str
     table: str
@@ -133,6 +138,7 @@ class Head:
     position: Position | None
     data_version: int
     last_txn: int = 0
+    altered: tuple[Fault, ...] = ()
 
     @property
     def pin(self) -> Pin:
@@ -222,11 +228,12 @@ def _head(table: DeltaTable, uri: str, version: int, found: tuple[int, Position]
         position = position.without_change(commit)
     unchanged = position.unchanged_since if position else None
     changed = version if unchanged is None else unchanged
-    return Head(uri, table_id, version, position, changed, last_txn)
+    altered = tuple(faults(table, uri))
+    return Head(uri, table_id, version, position, changed, last_txn, altered)
 
 
 def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -> None:
-    """Raise HistoryLost if a commit that is not Sluice's changed rows since the last position.
+    """Raise HistoryLost if a commit that isn't Sluice's changed rows or columns since the last one.
 
     Nor may one lie just below it, where Delta let a commit land on rows it was not computed from.
     """
@@ -248,6 +255,22 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
                 "and changed its rows",
                 hint=_anew(uri),
             )
+    settings = [v for v in later if commit < v and log.changes_schema(v)]
+    if settings and found and not _has_same_columns(uri, commit, version):
+        raise ForeignCommit(
+            f"version {settings[0]} of {uri} ({log.operation(settings[0])}) was not written by "
+            "Sluice and changed its columns",
+            hint=_anew(uri),
+        )
+
+
+def _has_same_columns(uri: str, *versions: int) -> bool:
+    """Also where the log was cleaned, so that nobody can tell."""
+    try:
+        every = [DeltaTable(uri, version=version).schema().fields for version in versions]
+    except DeltaError:
+        return True
+    return len({tuple((f.name, str(f.type)) for f in fields) for fields in every}) == 1
 
 
 def _anew(uri: str) -> str:

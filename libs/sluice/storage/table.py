@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned
+from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered
 from sluice.storage.conflicts import lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.feed_size import feed_size, table_size
@@ -93,6 +93,12 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
                 f"{reader!r} last read {name!r} at version {after}, but version {version} took "
                 "columns away or changed their types, or can't be compared any more",
                 hint=f"run `sluice rebuild {reader}`",
+            )
+        if log.ends_feed(version):
+            raise TableAltered(
+                f"{reader!r} last read {name!r} at version {after}, but its change feed was "
+                f"switched off at version {version}",
+                hint=f"run `sluice rebuild {reader}`, once it is on again",
             )
         if deleted := log.missing_files(version):
             raise FeedVacuumed(
