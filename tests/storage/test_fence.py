@@ -22,7 +22,13 @@ from tests.storage.tables import (
 
 from sluice.changelog.diff import CHANGE
 from sluice.errors import HistoryLost, LostRace
-from sluice.storage.commit import commit_arrow, commit_position, commit_spark, overwrite_spark
+from sluice.storage.commit import (
+    commit_arrow,
+    commit_position,
+    commit_spark,
+    overwrite_spark,
+    replace_spark,
+)
 from sluice.storage.conflicts import lost_race_of
 from sluice.storage.position import Head, head_as_found, positions
 from sluice.storage.table import create
@@ -186,7 +192,7 @@ def test_many_writers_of_one_head_have_one_winner(tmp_path: Path) -> None:
     assert (len(outcomes), table.head.version) == (8, 1)
 
 
-@pytest.mark.parametrize("kind", ["append", "merge", "overwrite"])
+@pytest.mark.parametrize("kind", ["append", "merge", "replace", "overwrite"])
 @pytest.mark.parametrize("rival", ["batch", "foreign", "metadata"])
 def test_spark_caught_in_the_middle_of_its_write_loses(
     tmp_path: Path, session: "SparkSession", kind: str, rival: str
@@ -202,6 +208,8 @@ def test_spark_caught_in_the_middle_of_its_write_loses(
     def write() -> None:
         if kind == "overwrite":
             overwrite_spark(session, before, changelog.drop(CHANGE), position)
+        elif kind == "replace":
+            replace_spark(session, before, changelog, counts, ["id"], position)
         else:
             commit_spark(session, before, changelog, counts, ["id"], position)
 

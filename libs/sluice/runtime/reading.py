@@ -2,7 +2,7 @@
 
 Every row of every file comes out: one that doesn't parse, has a wrong type or a null key carries
 `_sluice_reason` and `_sluice_raw` (what it was), and a file that can't be opened becomes one such
-row. Nothing is dropped here.
+row, but for a dimension's, which is whole or not loaded. Nothing is dropped here.
 """
 
 from collections import Counter
@@ -17,6 +17,7 @@ from sluice.quality.tally import FILE, REASON
 from sluice.runtime.conversion import Declared, empty
 from sluice.runtime.filehead import FileHead, Gone, Unreadable, head_of
 from sluice.runtime.formats import READERS, store
+from sluice.specs.dimension import Dimension
 from sluice.storage.landing import LandedFile
 
 
@@ -46,10 +47,15 @@ def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> 
 
 
 def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
-    """The first look at files, without Spark. Raises QualityStop if one lacks a declared column."""
+    """The first look at files, without Spark.
+
+    Raises QualityStop if one lacks a declared column, or a dimension would lack one that is broken.
+    """
     if spec.format not in READERS:
         return Look(tuple(files))
     heads, broken = _heads(spec, files)
+    if isinstance(spec, Dimension):
+        _check_whole(spec, broken)
     return Look(tuple(files), tuple(heads), tuple(broken))
 
 
@@ -89,6 +95,15 @@ def _heads(
             _check_columns(spec, head)
         heads.append(head)
     return heads, broken
+
+
+def _check_whole(spec: Dimension, broken: Sequence[tuple[LandedFile, str]]) -> None:
+    for file, why in broken:
+        raise QualityStop(
+            f"{_id(spec)}: {file.uri} can't be read: {why}",
+            hint="nothing was committed: without that file's rows the dimension would not be "
+            "whole; mend the file, or take it away",
+        )
 
 
 def _check_columns(spec: Declared, head: FileHead) -> None:
