@@ -16,6 +16,7 @@ from sluice.runtime.explain import explain
 from sluice.runtime.load import load
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.storage.landing import LandedFile, list_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +89,26 @@ def test_where_one_dimension_can_not_be_loaded_no_fact_is_joined_to_another(
     lake.land("shops", a_csv="shop,place\n1,here\n")
     running.run(lake.spark, lake.project, pipeline, [day(0)])
     assert (prices(lake), len(lake.rows("sums"))) == ([5], 1)
+
+
+def test_a_store_that_is_away_for_a_moment_is_waited_for(
+    lake: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[str] = []
+
+    def listed(path: str) -> list[LandedFile]:
+        if "items" in path and len(waits) < 2:
+            waits.append(path)
+            raise OSError("curlCode: 7, Couldn't connect to server")
+        return list_files(path)
+
+    monkeypatch.setattr("sluice.runtime.dimension_source.landing.list_files", listed)
+    monkeypatch.setattr("sluice.runtime.retries.PAUSES", (0.0,))
+    warnings: list[str] = []
+    pipeline = lake.project.pipelines["shop"]
+    running.run(lake.spark, lake.project, pipeline, [day(0)], lambda r: warnings.extend(r.warnings))
+    assert (prices(lake), len(waits)) == ([5], 2)
+    assert [w for w in warnings if w.startswith("tried again after 0 s: shop.items")]
 
 
 def test_a_missing_folder_is_told_by_the_plan_and_before_spark_starts(lake: Landed) -> None:

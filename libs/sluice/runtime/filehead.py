@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
 from sluice.errors import Retryable
+from sluice.runtime.retries import is_transient
 from sluice.storage.landing import LandedFile
 
 FIRST_BYTES = 1_000_000
@@ -118,6 +119,8 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, str], Any]) -> Any:
     except _FAULTS as error:
         raise Retryable(f"{file.uri} can't be opened now: {error}") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
+        if is_transient(str(error)):
+            raise Retryable(f"{file.uri} can't be read now: {error}") from error
         why = str(error).splitlines()
         raise Unreadable(why[0] if why else type(error).__name__) from error
 

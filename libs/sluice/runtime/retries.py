@@ -17,8 +17,12 @@ _TRANSIENT = re.compile(
     r"SQLTransient|SQLRecoverable|SQLNonTransientConnection|Communications ?link|"
     r"UnknownHostException|Connection (to \S+ )?(refused|reset|timed out)|SocketTimeout|"
     r"I/O error occurred|connection attempt failed|terminating connection|too many (clients|conn)|"
-    r"database system is (starting up|shutting down|in recovery)|deadlock|lock timeout|"
-    r"SlowDown|503 Service Unavailable|FAILED_READ_FILE.FILE_NOT_EXIST",
+    r"connection slots are reserved|database system is (starting up|shutting down|in recovery)|"
+    r"not (yet )?accepting connections|connection has been closed|conflict with recovery|"
+    r"could not serialize access|deadlock|lock (wait )?timeout|"
+    r"SlowDown|503 Service Unavailable|FAILED_READ_FILE.FILE_NOT_EXIST|"
+    r"AWS Error (NETWORK_CONNECTION|SLOW_DOWN|SERVICE_UNAVAILABLE|REQUEST_TIMEOUT|INTERNAL_FAIL)|"
+    r"curlCode|Couldn't (connect|resolve)|Input/output error|Stale file handle",
     re.IGNORECASE,
 )
 _BROKEN = "[FAILED_READ_FILE"
@@ -47,6 +51,11 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
         else:
             return replace(done, warnings=(*faults, *done.warnings))
     raise AssertionError
+
+
+def is_transient(told: str) -> bool:
+    """Whether an error in these words may be gone by the next attempt."""
+    return bool(_TRANSIENT.search(told))
 
 
 @contextmanager

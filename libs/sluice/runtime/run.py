@@ -3,16 +3,18 @@
 import gc
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sluice.errors import SluiceError, UsageError
+from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.dimension_source import find
 from sluice.runtime.ingest import INTERVALS, deliver, follow
 from sluice.runtime.load import load
 from sluice.runtime.maintain import maintain
 from sluice.runtime.report import BatchReport
+from sluice.runtime.retries import naming_faults
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import ingest_stream, is_stream
 from sluice.runtime.workers import Workers, needed_by
@@ -48,7 +50,8 @@ def run(
     tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
     for table in tables:
         if table.kind == "dimension":
-            find(project, table)
+            with suppress(Retryable), naming_faults(table.id):  # its load will meet it again
+                find(project, table)
     pins = _of_other_pipelines(project, pipeline)
     with Workers(spark) as workers:
         for nth, these in enumerate(rounds_of(tuple(intervals), tables)):
