@@ -25,18 +25,28 @@ except Exception as error:
 spark.stop()
 """
 
-KILLED = """
-import os, signal
+SHORT, THEN_KILLED = (
+    "SELECT length(repeat('x', 1500000000))",
+    """
+import os, signal, sys
+from sluice.errors import Retryable
 from sluice.runtime.session import with_spark
+from sluice.runtime.starting import lasting
 from sluice.specs.project import SparkSettings
 def work(spark):
     session = spark.session
+    try:
+        with lasting():
+            session.sql(sys.argv[1]).collect()
+    except Retryable as error:
+        print(error)
     java = session.sparkContext._gateway.proc
     os.kill(java.pid, signal.SIGKILL)
     java.wait()
     session.range(3).count()
 with_spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}), work)
-"""
+""",
+)
 
 
 def test_a_server_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +78,14 @@ def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
     )
 
 
+def test_a_heap_that_can_not_be_had_is_asked_about() -> None:
+    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
+    command = [sys.executable, "-c", START.replace("600m", "900000g")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert "Spark did not start: the Java at " in done.stderr
+    assert "is there the memory that spark.driver.memory in sluice.yaml asks for?" in done.stderr
+
+
 def test_spark_says_nothing_but_what_it_raises() -> None:
     environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
     done = subprocess.run(
@@ -76,10 +94,11 @@ def test_spark_says_nothing_but_what_it_raises() -> None:
     assert (done.stdout, done.stderr) == ("45\nArithmeticException\n", "")
 
 
-def test_a_java_that_is_killed_at_work_is_named() -> None:
+def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:
     environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED], env=environ, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", THEN_KILLED, SHORT]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("Spark's memory did not suffice\nhint: nothing is half-written")
+    assert "raise spark.driver.memory under spark: conf: in sluice.yaml" in done.stdout
     assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
     assert done.stderr.rstrip().endswith("in sluice.yaml")
