@@ -1,5 +1,6 @@
 """What an aggregate can't take ends the batch in one line; nothing is committed."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ views:
 VIEW = (
     "  {}: {{kind: cogroup, key: [g], streams: {{s: {{from: sales, aggregates: {{x: '{}'}}}}}}}}\n"
 )
+WINDOW = "time: at, type: TYPE"
 OWN = "tests.support.aggregators"
 OVERFLOWS = {
     "float": ("sum(f)", "cannot be represented as Decimal(38, 18)"),
@@ -63,6 +65,18 @@ def test_a_total_that_overflows_is_never_a_number(tmp_path: Path, spark: "SparkS
 def test_a_rounded_total_that_overflows_is_told(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(tmp_path, spark, {"found": "approx_sum(d * 1e8)"})
     with pytest.raises(QualityStop, match="the total is greater than a DOUBLE can be"):
+        lake.advance()
+
+
+@pytest.mark.parametrize("window", ["tumbling, size: 1 day", "session, gap: 1 day"])
+def test_a_window_that_ends_too_late_to_be_read_is_told(
+    tmp_path: Path, spark: "SparkSession", window: str
+) -> None:
+    view = VIEW.format("found", "count(*)").replace("key: [g]", f"key: [g], window: {{{WINDOW}}}")
+    declared = (SALES + view).replace("w STRING", "w STRING, at TIMESTAMP").replace("TYPE", window)
+    lake = Lake(tmp_path, declared, spark)
+    lake.put("sales", {"id": 1, "g": "a", "at": datetime(9999, 12, 31, 12, tzinfo=UTC)})
+    with pytest.raises(QualityStop, match=r"found__state: .* within the years 1 to 9999"):
         lake.advance()
 
 

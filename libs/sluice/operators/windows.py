@@ -17,6 +17,7 @@ from sluice.specs.duration import Duration
 from sluice.specs.view import Window
 
 START, END, TIME = "window_start", "window_end", "_time"
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds: years 1 to 9999
 
 
 def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
@@ -34,8 +35,8 @@ def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
     end = plus(F.col("_local_start"), size)
     return exploded.select(
         "*",
-        _to_utc(F.col("_local_start"), zone).alias(START),
-        _to_utc(end, zone).alias(END),
+        _readable(_to_utc(F.col("_local_start"), zone)).alias(START),
+        _readable(_to_utc(end, zone)).alias(END),
     ).drop("_local_start")
 
 
@@ -63,7 +64,9 @@ def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> Data
     numbered = marked.withColumn("_session", F.sum("_begins").over(upto)).drop(END)
     each = Over.partitionBy(*[F.col(f"`{c}`") for c in key], "_session")
     return numbered.select(
-        "*", F.min(TIME).over(each).alias(START), plus(F.max(TIME).over(each), gap).alias(END)
+        "*",
+        F.min(TIME).over(each).alias(START),
+        _readable(plus(F.max(TIME).over(each), gap)).alias(END),
     ).drop("_begins", "_session", TIME)
 
 
@@ -116,6 +119,13 @@ def plus(time: Column, size: Duration, times: Column | int = 1) -> Column:
 
 def _minus(time: Column, micros: Column) -> Column:
     return F.timestamp_micros(F.unix_micros(time) - micros)
+
+
+def _readable(bound: Column) -> Column:
+    """The bound of a window; an error ends the batch where no reader in Python could show it."""
+    words = "the window of an event time is not within the years 1 to 9999"
+    micros = F.unix_micros(bound)
+    return F.when(micros.between(_FIRST, _LAST), bound).otherwise(F.raise_error(F.lit(words)))
 
 
 def _to_local(time: Column, timezone: str) -> Column:
