@@ -16,7 +16,9 @@ from tests.support.lake import Row, counted, folded
 from sluice.errors import ConfigError, QualityStop, Retryable, UsageError
 from sluice.runtime import load as loading
 from sluice.runtime import retries
+from sluice.runtime.filehead import head_of
 from sluice.runtime.reading import read
+from sluice.storage.landing import list_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,6 +122,30 @@ def test_no_files_are_a_clear_error_and_a_file_without_rows_is_not(
     report = landed(lake)
     assert report.deleted == 1
     assert lake.rows("things") == []
+
+
+@pytest.mark.parametrize("broken", [b"PAR1 not really", b""], ids=["garbage", "empty"])
+def test_a_broken_file_takes_no_row_away(
+    spark: "SparkSession", tmp_path: Path, broken: bytes
+) -> None:
+    lake = Landed(tmp_path, declared().replace("json", "parquet"), spark)
+    lake.land("things", a_parquet=[{"id": 1, "v": 1}], b_parquet=[{"id": 2, "v": 2}])
+    lake.load()
+    lake.land("things", a_parquet=[{"id": 1, "v": 3}], b_parquet=broken)
+    with pytest.raises(QualityStop, match=r"b\.parquet can't be read"):
+        lake.load()
+    assert counted(lake.rows("things")) == counted([{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+
+
+def test_a_page_that_says_what_went_wrong_is_no_dimension(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    landed(lake, {"id": 1, "v": 1})
+    lake.land("things", a_json="<html>\n<body>not found</body>\n</html>\n")
+    with pytest.raises(QualityStop, match="not one of its 3 rows can be used"):
+        lake.load()
+    assert (len(lake.rows("things")), len(lake.quarantine("things"))) == (1, 3)
 
 
 def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
@@ -351,6 +377,36 @@ def test_transient_faults_are_tried_again_and_reported(
     report = landed(lake, {"id": 1})
     assert [w.partition(": ")[0] for w in report.warnings] == ["tried again after 0 s"] * 2
     assert len(lake.rows("things")) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "FATAL: sorry, too many clients already",
+        "FATAL: remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        "FATAL: the database system is not yet accepting connections",
+        "ERROR: canceling statement due to lock timeout",
+        "ERROR: canceling statement due to conflict with recovery",
+        "ERROR: could not serialize access due to concurrent update",
+        "This connection has been closed.",
+        "AWS Error NETWORK_CONNECTION during List: curlCode: 7, Couldn't connect to server",
+        "Error reading bytes from file. Detail: [errno 5] Input/output error",
+    ],
+)
+def test_what_a_store_says_while_it_is_busy_or_away_is_worth_a_retry(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Retryable), retries.naming_faults("shop.things"):
+        raise ValueError(f"org.postgresql.util.PSQLException: {said}")
+    (tmp_path / "a.parquet").write_bytes(b"")
+    (file,) = list_files(str(tmp_path))
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise OSError(said)
+
+    monkeypatch.setattr("sluice.runtime.filehead.pq.ParquetFile", failing)
+    with pytest.raises(Retryable, match="can't be read now"):
+        head_of(file, "parquet", {})
 
 
 def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(

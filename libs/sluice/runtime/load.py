@@ -11,6 +11,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changelog.diff import diff, inserted
+from sluice.errors import QualityStop
 from sluice.quality.gate import Gate
 from sluice.runtime.aside import Delivered
 from sluice.runtime.batch import LARGE_BYTES, Run
@@ -71,6 +72,7 @@ def load_as(
     is_added = wanted.state is not None
     delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
+        _check_usable(found, passed)
         intervals.withdraw(found.loads_uri, WHOLE)
         if spec.is_log:
             args = (session, project.spark, found, wanted, passed.rows)
@@ -94,6 +96,17 @@ def _read(session: SparkSession, project: Project, found: Found, wanted: Due) ->
     rows = read(session, _resolved(project, found), wanted.files)
     told, fits = (*wanted.warnings, *rows.warnings), Gate(found.table.id, found.spec.expect).fits
     return judged(Reading(rows.rows, told), found.spec, fits)
+
+
+def _check_usable(found: Found, passed: Passed) -> None:
+    """Raise QualityStop for a snapshot that is no dimension at all, as a page of HTML is none."""
+    verdict = passed.verdict
+    if found.spec.delivery == "snapshot" and verdict.rows_read and not verdict.rows_accepted:
+        raise QualityStop(
+            f"{found.table.id}: not one of its {verdict.rows_read:,} rows can be used",
+            hint=f"the dimension stays as it was; `sluice read {found.table.name}__quarantine` "
+            "says why, an empty dimension is a file without rows",
+        )
 
 
 def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:
