@@ -22,6 +22,7 @@ from tests.storage.tables import (
 )
 
 from sluice.errors import HistoryLost
+from sluice.storage.lake import table_at
 from sluice.storage.position import positions
 
 if TYPE_CHECKING:
@@ -211,8 +212,9 @@ def test_a_partitioned_table_takes_every_kind_of_commit(tmp_path: Path, write: C
 def test_a_changelog_that_does_not_fit_its_table_is_loud(tmp_path: Path, write: Commit) -> None:
     table = Small.create(tmp_path, "id INT, v INT", ["id"], write)
     table.commit(("insert", {"id": 1, "v": 1}))
-    with pytest.raises(HistoryLost, match="did not hold the rows"):
+    with pytest.raises(HistoryLost, match="did not hold the rows") as raised:
         table.commit(("update", {"id": 2, "v": 2}))
+    assert f"`sluice rebuild {table_at(table.uri)}`" in raised.value.hint
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -23,6 +23,7 @@ from sluice.storage.conflicts import lost, lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.feed_size import table_size
 from sluice.storage.filing import PARTITION_FILE_ROWS, by_key, in_order
+from sluice.storage.lake import table_at
 from sluice.storage.local import plain
 from sluice.storage.merge_bounds import arrow_bounds, spark_bounds
 from sluice.storage.position import Head, Position, positions
@@ -87,7 +88,9 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
                 writer_properties=writer_properties(plain.schema),
             )
         else:
-            _check_applied(done, _merge_arrow(table, rows, columns, key, properties), _ARROW)
+            _check_applied(
+                before, done, _merge_arrow(table, rows, columns, key, properties), _ARROW
+            )
     return _won(before, position, done)
 
 
@@ -125,7 +128,7 @@ def commit_spark(
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         bounds = spark_bounds(before, rows, key) if bounds is None else bounds
         if applied := _merge_spark(session, before, rows, key, bounds, has_new_columns):
-            _check_applied(done, applied, _SPARK)
+            _check_applied(before, done, applied, _SPARK)
     return _won(before, position, done)
 
 
@@ -273,14 +276,16 @@ _ARROW = tuple(f"num_target_rows_{change}" for change in ("inserted", "updated",
 _SPARK = tuple(f"num_{change}_rows" for change in ("inserted", "updated", "deleted"))
 
 
-def _check_applied(done: Committed, said: Mapping[str, Any], names: Sequence[str]) -> None:
+def _check_applied(
+    before: Head, done: Committed, said: Mapping[str, Any], names: Sequence[str]
+) -> None:
     """Raise HistoryLost if the rows of the changelog were not those that the table held."""
     wanted, found = (done.inserted, done.updated, done.deleted), tuple(said[n] for n in names)
     if wanted != found:
         raise HistoryLost(
             f"a changelog of {wanted} inserts, updates and deletes changed {found} rows: the table "
             "did not hold the rows that it was computed from",
-            hint="run `sluice rebuild` on the table",
+            hint=f"run `sluice rebuild {table_at(before.uri)}`",
         )
 
 
