@@ -48,6 +48,17 @@ def test_bounds_off_the_grid_are_refused_with_the_nearest(config):
     assert "2024-01-01" in refused("run", "shop", *bounds, "--config", config)
 
 
+def test_a_table_that_no_report_can_tell_of_does_not_hide_why_a_run_failed(config):
+    pipeline = Path(config) / "pipelines" / "shop.yaml"
+    pipeline.write_text(pipeline.read_text().replace("format: json", "format: json, missing: fail"))
+    log = Path(config).parent / "lake" / "shop" / "total" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_text("{")
+    bounds = ("--start", "2024-01-01", "--end", "2024-01-02")
+    said = refused("run", "shop", *bounds, "--config", config)
+    assert "error: shop.sales: nothing was delivered at" in said
+
+
 def test_half_a_bound_is_refused(config):
     said = refused("run", "shop", "--start", "2024-01-01", "--config", config)
     assert "give both --start and --end" in said
