@@ -100,3 +100,24 @@ def test_sketches_and_collections_of_maps(tmp_path: Path, spark: "SparkSession")
     assert [sorted(tags) for tags in found["tags"]] == [[("a", ""), ("b", "x")]]
     assert (found["middle"], found["ends"]) == (1, [0, 5])
     assert found["often"] == [{"item": "a", "count": 3}]
+
+
+def test_initial_values_take_their_aggregates_type_and_keys_are_selected_once(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    view = """
+  found:
+    kind: cogroup
+    key: [g]
+    streams:
+      never:
+        from: sales
+        where: v > 100
+        aggregates: {n: count(*), since: min(day), mean: avg(v), tags: collect_set(g)}
+        initial: {n: null, since: 2024-01-02, mean: 1, tags: [x]}
+      s: {from: sales, aggregates: {rows: count(*)}}
+    select: [n, since, mean, tags, g]
+"""
+    (found,) = kept(Lake(tmp_path, PLAIN + view, spark), "found")
+    assert list(found) == ["g", "n", "since", "mean", "tags"]
+    assert found == {"g": "a", "n": None, "since": date(2024, 1, 2), "mean": 1.0, "tags": ["x"]}
