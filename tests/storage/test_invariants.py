@@ -15,9 +15,11 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
+from pyspark.sql.types import StructType
 from tests.storage.tables import ID_AND_V, Small, a_position, pins
 
 from sluice.specs.interval import Interval
+from sluice.storage.columns import add_columns
 from sluice.storage.commit import commit_arrow
 from sluice.storage.digest import Digest, digest_of
 from sluice.storage.intervals import Delivery
@@ -147,14 +149,17 @@ def test_what_maintenance_took_away_is_no_fault(table: Small) -> None:
 
 
 def test_a_feed_goes_on_across_columns_that_came(table: Small) -> None:
-    from deltalake import Field, Schema
-    from deltalake.schema import PrimitiveType
-
-    more = Schema([Field("w", PrimitiveType("integer"), nullable=True)]).fields
-    DeltaTable(table.uri).alter.add_columns(more)
+    add_columns(table.head, StructType().add("w", "integer"))
     table.commit(("insert", {"id": 3, "v": "c", "w": 1}))
     assert told(feed_faults(table.uri)) == ""
     assert feed_digest(table.uri, 0, 6) == digest(table.uri)
+
+
+def test_a_feed_begins_anew_where_it_was_switched_off(table: Small) -> None:
+    for is_on in ("false", "true"):
+        DeltaTable(table.uri).alter.set_table_properties({"delta.enableChangeDataFeed": is_on})
+    table.commit(("insert", {"id": 3, "v": "c"}))
+    assert told(feed_faults(table.uri)) == ""
 
 
 def test_counts_of_a_delivery_must_add_up_and_be_stored() -> None:
