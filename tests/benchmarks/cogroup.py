@@ -62,7 +62,10 @@ FILES = 32
 
 @dataclass(frozen=True)
 class Measured:
-    """One way to follow one change; `changes` 0 is the build. `phases`: seconds by table."""
+    """One way to follow one change; `changes` 0 is the build.
+
+    `phases`: seconds by table; `tables`: megabytes of each.
+    """
 
     rows: int
     keys: int
@@ -72,9 +75,13 @@ class Measured:
     jobs: int
     shuffles: int
     recomputed: int = 0
-    megabytes: float = 0.0
+    tables: dict[str, float] = field(default_factory=dict)
     read_ms: float = 0.0
     phases: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def megabytes(self) -> float:
+        return round(sum(self.tables.values()), 1)
 
 
 class Bench(BenchLake):
@@ -145,7 +152,7 @@ class Bench(BenchLake):
             recomputed = sum(r.recomputed or 0 for r in reports)
             yield Measured(
                 *(self.rows, self.keys, changes, way, seconds, ran, self.shuffles(way), recomputed),
-                megabytes=self._megabytes(way),
+                tables=self._megabytes(way),
                 read_ms=self._read_ms("cogroup" if way == "cogroup" else "only_s0"),
                 phases={r.table.partition(".")[2]: dict(r.seconds) for r in reports},
             )
@@ -196,13 +203,13 @@ class Bench(BenchLake):
         assert mine.exceptAll(same).isEmpty(), "the view is not what its query gives"
         assert mine.count() == rows.count(), "the view lacks rows"
 
-    def _megabytes(self, way: str) -> float:
+    def _megabytes(self, way: str) -> dict[str, float]:
         tables = {
             "cogroup": ["cogroup", "cogroup__state"],
             "apart": [f"only_{n}{s}" for n in self.names for s in ("", "__state")],
         }.get(way, [])
-        sizes = (table_size(self.uri(t), self.head(t).version).bytes for t in tables)
-        return round(sum(sizes) / 1e6, 1)
+        sizes = {t: table_size(self.uri(t), self.head(t).version).bytes for t in tables}
+        return {t: round(size / 1e6, 1) for t, size in sizes.items()}
 
     def _read_ms(self, view: str) -> float:
         """The median time to get the row of a key, the table being opened anew each time."""
