@@ -163,17 +163,24 @@ class Soak:
             self._count(kind, victim.place)
             said = self._done(lake, step)
             victim.resume()
-            answer = self._answer(victim)
-            self.pool.give_back(victim)
-            return [said] if said else unexpected(answer)
+            found = self._released(victim, self._answer(victim))
+            return [said] if said else found
         answer = self._answer(victim)
         if answer is None:
             self._count(kind, victim.place)
             victim.kill()
             return [] if victim.place else ["it was stuck, or died by itself"]
         self.record.survived += 1
-        self.pool.give_back(victim)
-        return unexpected(answer)
+        return self._released(victim, answer)
+
+    def _released(self, victim: Worker, answer: dict[str, Any] | None) -> list[str]:
+        """What it must not have ended in; one that has is not used again."""
+        found = unexpected(answer)
+        if found:
+            victim.kill()
+        else:
+            self.pool.give_back(victim)
+        return found
 
     def _count(self, kind: str, place: str = "") -> None:
         self.record.kills[kind] += 1

@@ -48,6 +48,10 @@ with_spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}
 """,
 )
 
+ENDED = """import threading
+    threading.Timer(2, os.kill, (java.pid, signal.SIGTERM)).start()
+    session.sql("SELECT sum(hash(a.id, b.id)) FROM range(200000) a, range(200000) b").collect()"""
+
 
 def test_a_server_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -92,6 +96,17 @@ def test_spark_says_nothing_but_what_it_raises() -> None:
         [sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("45\nArithmeticException\n", "")
+
+
+def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() -> None:
+    """Its own hooks stop Spark first: the job that runs is cancelled before the process is gone."""
+    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
+    work = THEN_KILLED.replace("os.kill(java.pid, signal.SIGKILL)\n    java.wait()", ENDED)
+    assert work != THEN_KILLED
+    command = [sys.executable, "-c", work, "SELECT 1"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
+    assert "Py4JJavaError" not in done.stderr.rpartition("Retryable: ")[2]
 
 
 def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:

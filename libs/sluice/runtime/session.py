@@ -45,6 +45,7 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+ROOM = "-XX:ReservedCodeCacheSize=512m"  # for the code of so many compiled queries
 LOOPBACK: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -178,7 +179,8 @@ def local_conf(settings: SparkSettings) -> dict[str, str]:
         "spark.master": settings.master,
         "spark.driver.extraClassPath": jars,
         "spark.executor.extraClassPath": jars,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.driver.extraJavaOptions": f"{ROOM} -Dlog4j2.configurationFile={LOGGING.as_uri()}",
+        "spark.executor.extraJavaOptions": ROOM,
         **STATIC_CONF,
         **(LOOPBACK if settings.master.startswith("local") else {}),
         **RUNTIME_CONF,

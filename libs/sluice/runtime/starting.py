@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from sluice.errors import MissingDependency, Retryable
 
 T = TypeVar("T")
 PORT = 15002
+STOPPED = ("SparkContext was shut down", "stopped SparkContext")
+ENDING = 20.0  # seconds that Java takes to end, once it has begun
 PATIENCE = 10.0  # seconds for a server to take the connection; its client would try for minutes
 
 
@@ -67,7 +70,9 @@ def lasting() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        is_short, code = _is_out_of_memory(error), _java_ended()
+        said = _said(error)
+        is_short = "OutOfMemoryError" in said  # Java's, or Spark's own
+        code = _java_ended(ENDING if _is_cut_off(error, said) else 0)
         if code is None and not is_short:
             raise
         ended = f"Spark's Java process ended in the middle of the work (exit code {code})"
@@ -78,18 +83,29 @@ def lasting() -> Iterator[None]:
         ) from error
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _is_cut_off(error: Exception, said: str) -> bool:
+    """Whether Java does not answer, or answers that it is about to end."""
+    from py4j.protocol import Py4JNetworkError
+
+    is_gone = isinstance(error, (Py4JNetworkError, ConnectionError))
+    return is_gone or any(text in said for text in STOPPED)
+
+
+def _said(error: Exception) -> str:
     """Java may not be there any more to say what it was."""
     try:
-        return "OutOfMemoryError" in str(error)  # Java's, or Spark's own
+        return str(error)
     except Exception:  # noqa: BLE001
-        return False
+        return ""
 
 
-def _java_ended() -> int | None:
-    """The exit code of the Java that this process started, if it has ended."""
+def _java_ended(within: float) -> int | None:
+    """The exit code of the Java that this process started, if it has ended or does so now."""
     from pyspark import SparkContext
 
     java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 PySpark tells it nowhere else
-    code: int | None = java.poll() if java else None
+    try:
+        code: int | None = java.wait(within) if java else None
+    except TimeoutExpired:
+        return None
     return code
