@@ -22,7 +22,7 @@ _TRANSIENT = re.compile(
     r"could not serialize access|deadlock|lock (wait )?timeout|"
     r"SlowDown|503 Service Unavailable|FAILED_READ_FILE.FILE_NOT_EXIST|"
     r"AWS Error (NETWORK_CONNECTION|SLOW_DOWN|SERVICE_UNAVAILABLE|REQUEST_TIMEOUT|INTERNAL_FAIL)|"
-    r"curlCode|Couldn't (connect|resolve)|Input/output error|Stale file handle",
+    r"curlCode|Input/output error|Stale file handle",
     re.IGNORECASE,
 )
 _BROKEN = "[FAILED_READ_FILE"
