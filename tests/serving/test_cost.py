@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from tests.serving.tables import day, keyed, write
 
+from sluice.serving import parquet
 from sluice.serving.window import WindowStore
 
 DAYS, KEYS = 5, 1_000
@@ -98,3 +99,15 @@ def test_the_order_holds_in_a_large_scan(stores):
     assert len(values) == 1_000_000
     assert (np.diff(values) <= 0).all()
     assert starts[0].as_py() - starts[-1].as_py() < timedelta(days=DAYS)
+
+
+def test_what_is_kept_of_files_is_bounded_by_its_size(stores, monkeypatch):
+    """A scan of a long history keeps the footers of so many bytes, not of so many files."""
+    kept = parquet.footer.cache
+    parquet.footer.cache_clear()
+    list(stores[0].all(limit=1, reverse=True))
+    footers = [parquet.footer(*key) for key in kept]
+    assert kept.currsize == sum(footer.serialized_size for footer in footers) > 10_000
+    monkeypatch.setattr(kept, "_Cache__maxsize", kept.currsize + 1)
+    assert stores[0].all().to_arrow().num_rows == 1_000_000
+    assert len(kept) == 1, "each of the five files has as much to say"

@@ -5,18 +5,21 @@ Data files never change once written, so a footer read once is right for every v
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cachetools import LRUCache, cached
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
 
 from sluice.serving.bounds import UNKNOWN, Bounds, from_parquet
 from sluice.serving.order import Place, highest, lowest
 
-FILES = 256  # whose footers are kept
+FOOTERS = 24_000_000  # bytes of those that are kept, as they are in files; seven times that here
+BOUNDS = 250_000  # of row groups' columns, that are kept
+FILES = 4_096  # whose columns are known
 MANY = 24  # column chunks that are worth threads
-COLUMNS = 4_096  # of files, whose bounds are kept
 
 
 @lru_cache(maxsize=64)
@@ -27,7 +30,7 @@ def filesystem(uri: str) -> FileSystem:
     return SubTreeFileSystem(uri, LocalFileSystem(use_mmap=True))
 
 
-@lru_cache(maxsize=FILES)
+@cached(LRUCache(FOOTERS, getsizeof=lambda kept: kept.serialized_size), lock=Lock())
 def footer(uri: str, path: str) -> pq.FileMetaData:
     """The footer of one file."""
     with filesystem(uri).open_input_file(path) as source:
@@ -62,7 +65,7 @@ def stored_bytes(uri: str, path: str, index: int, columns: Sequence[str]) -> int
     return sum(chunk.total_compressed_size for chunk in chunks)
 
 
-@lru_cache(maxsize=COLUMNS)
+@cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
 def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[Bounds, ...]:
     """The bounds of a column in each row group of a file."""
     meta, chunks = footer(uri, path), leaves(uri, path).get(column, ())
@@ -74,7 +77,7 @@ def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[B
     )
 
 
-@lru_cache(maxsize=COLUMNS)
+@cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
 def group_places(
     uri: str, path: str, column: str, kind: pa.DataType
 ) -> tuple[tuple[Place, Place], ...]:
