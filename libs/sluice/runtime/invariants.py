@@ -16,10 +16,11 @@ from sluice.operators.source import INTERVAL
 from sluice.runtime.delivery import INTERVALS, keeps_deliveries, stored_as
 from sluice.runtime.maintain import kept_in
 from sluice.runtime.nodes import nodes_of
+from sluice.serving.lake import Lake
 from sluice.specs.project import Project
 from sluice.specs.source import Source
 from sluice.specs.table import Table
-from sluice.storage.digest import Digest
+from sluice.storage.digest import Digest, digest_of
 from sluice.storage.intervals import deliveries
 from sluice.storage.invariants import (
     count_faults,
@@ -52,14 +53,17 @@ def digests(project: Project, tables: Iterable[Table]) -> dict[str, Digest]:
     """The canonical hash of each of their Delta tables whose rows depend on the data alone.
 
     What a state keeps beside, to have it at hand, depends on the way there; so does the number of
-    the batch that joined a row of a lookup.
+    the batch that joined a row of a lookup. Of a table whose expired rows are hidden until upkeep
+    drops them, what readers see counts.
     """
     found: dict[str, Digest] = {}
     for table in tables:
         nodes = {node.id: node for node in nodes_of(table, project.graph)}
         for table_id in stored_ids(project, [table]):
             node = nodes.get(table_id)
-            if node is None or not node.operator.has_slack:
+            if node and node.operator.retention and not node.operator.retention.by_delete:
+                found[table_id] = _shown(project, table)
+            elif node is None or not node.operator.has_slack:
                 ignored = node.ignored if node else ()
                 found[table_id] = digest(layout(project).uri(table_id), ignore=ignored)
     return found
@@ -81,3 +85,8 @@ def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
             yield from count_faults(noted, stored, repeats=keeps_deliveries(spec))
     elif table_id == table.id:
         yield from count_faults(noted)
+
+
+def _shown(project: Project, table: Table) -> Digest:
+    batches = Lake(project).table(table.id).all().batches()
+    return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())
