@@ -22,6 +22,9 @@ try:
     spark.session.sql("SELECT id / (id - id) FROM range(10)").collect()
 except Exception as error:
     print(type(error).__name__)
+beans = spark.session._jvm.java.lang.management.ManagementFactory
+rooms = [pool for pool in beans.getMemoryPoolMXBeans() if "Code" in pool.getName()]
+print(sum(pool.getUsage().getMax() for pool in rooms) // 2**20)
 spark.stop()
 """
 
@@ -95,7 +98,7 @@ def test_spark_says_nothing_but_what_it_raises() -> None:
     done = subprocess.run(
         [sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("45\nArithmeticException\n", "")
+    assert (done.stdout, done.stderr) == ("45\nArithmeticException\n512\n", ""), "room for code"
 
 
 def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() -> None:
