@@ -16,6 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
+from sluice.runtime.starting import hush
 from sluice.specs.settings import Driver
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A Spark with Delta, its warehouse in a folder of its own."""
     from pyspark.sql import SparkSession
 
+    hush()
     os.environ.update(environment())
     folder: Path = tmp_path_factory.mktemp("spark")
     builder = SparkSession.Builder().master("local[2]").appName("sluice-tests")

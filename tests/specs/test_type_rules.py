@@ -1,6 +1,5 @@
 """Types that don't go together are refused as Spark refuses them, and nothing else is."""
 
-import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -122,14 +121,9 @@ TAKEN = [text.strip() for line in ACCEPTED.strip().splitlines() for text in line
 
 
 @pytest.fixture(scope="module")
-def rows(spark: "SparkSession") -> Iterator["DataFrame"]:
-    """No rows of the columns that the examples read; refusals are wanted, and not logged."""
-    loggers = [logging.getLogger(f"{n}QueryContextLogger") for n in ("SQL", "DataFrame")]
-    for logger in loggers:
-        logger.disabled = True
-    yield spark.createDataFrame([], ", ".join(f"{n} {t}" for n, t in COLUMNS.items()))
-    for logger in loggers:
-        logger.disabled = False
+def rows(spark: "SparkSession") -> "DataFrame":
+    """No rows of the columns that the examples read."""
+    return spark.createDataFrame([], ", ".join(f"{n} {t}" for n, t in COLUMNS.items()))
 
 
 def told(text: str) -> list[str]:
