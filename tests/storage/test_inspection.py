@@ -4,8 +4,9 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from tests.storage.tables import ID_AND_V, Small
 
 from sluice.storage.commit import commit_arrow
@@ -121,6 +122,14 @@ def test_a_setting_that_loses_history_is_named(
     assert f"'{name}' = '{right}'" in repair
     DeltaTable(table.uri).alter.set_table_properties({name: right})
     assert found(table) == []
+
+
+def test_a_feed_that_is_not_even_named_is_off(tmp_path: Path) -> None:
+    """So it is where somebody has unset it."""
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    ((_, what, repair),) = setting_faults(str(tmp_path / "t"))
+    assert what.startswith("delta.enableChangeDataFeed is false")
+    assert "'delta.enableChangeDataFeed' = 'true'" in repair
 
 
 def test_the_retention_of_deleted_files_is_read(table: Small) -> None:

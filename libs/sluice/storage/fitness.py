@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from sluice.storage.lake import table_at
 
 Fault = tuple[str, str]  # what is wrong, and what to do
-SETTINGS: Mapping[str, tuple[str, str]] = {
+SETTINGS: Mapping[str, tuple[str, str]] = {  # what Delta takes for false where it is not set
     "delta.enableChangeDataFeed": ("false", "views over it can't read what changed"),
     "delta.appendOnly": ("true", "no row of it can be corrected"),
 }
@@ -26,7 +26,7 @@ def faults(table: DeltaTable, uri: str) -> Iterator[Fault]:
     """What of a table's settings and features is in the way of batches and readers."""
     settings = table.metadata().configuration
     for name, (wrong, why) in SETTINGS.items():
-        if settings.get(name, "").lower() == wrong:
+        if settings.get(name, "false").lower() == wrong:
             good = "true" if wrong == "false" else "false"
             yield f"{name} is {wrong}: {why}", set_to(uri, name, good)
     features = set(table.protocol().reader_features or ())
