@@ -49,12 +49,14 @@ def _takes_away(action: Action) -> bool:
 
 def table_size(uri: str, version: int) -> FeedSize:
     """The table as of a version."""
-    actions = DeltaTable(uri, version=version).get_add_actions(flatten=True)
-    files = pa.table(actions).to_pydict()
-    rows = files.get("num_records") or []
-    known = all(n is not None for n in rows)
-    sizes = files["size_bytes"]
-    return FeedSize(sum(sizes), len(sizes), sum(rows) if known else None)
+    return size_of(DeltaTable(uri, version=version))
+
+
+def size_of(table: DeltaTable) -> FeedSize:
+    """As `table_size`, of a table that is already open."""
+    files = pa.table(table.get_add_actions()).select(["size_bytes", "num_records"]).to_pydict()
+    sizes, rows = files["size_bytes"], files["num_records"]
+    return FeedSize(sum(sizes), len(sizes), None if None in rows else sum(rows))
 
 
 def _commit_size(actions: list[Action]) -> FeedSize:

@@ -90,10 +90,12 @@ def feed_start(uri: str, newest: int) -> int:
     """The oldest version from which on the feed is whole up to `newest`."""
     log = Log(uri)
     for version in range(newest, 0, -1):
-        if log.missing_commits([version]) or log.missing_files(version) or log.ends_feed(version):
+        if log.missing_commits([version]) or log.missing_files(version):
             return version
         if log.changes_schema(version) and (
-            log.missing_commits([version - 1]) or not is_wider(uri, version - 1, version)
+            log.ends_feed(version)
+            or log.missing_commits([version - 1])
+            or not is_wider(uri, version - 1, version)
         ):
             return version
     return 0

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
 
+from sluice.storage.feed_size import size_of
 from sluice.storage.local import SMALL_BYTES, plain, spark_schema
 
 LARGEST = 512_000_000  # bytes of files that are looked through here
@@ -53,8 +54,7 @@ class Place:
 
     @cached_property
     def _bytes(self) -> int:
-        actions = pa.table(self._table.get_add_actions())
-        return int(pc.sum(actions["size_bytes"]).as_py() or 0)
+        return size_of(self._table).bytes
 
     def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
         """The rows whose values are all among those of one of `wanted`.

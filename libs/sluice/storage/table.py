@@ -88,13 +88,14 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
             hint=f"run `sluice rebuild {reader}`; keep logs longer than the slowest consumer's lag",
         )
     for version in range(after + 1, upto + 1):
-        if log.changes_schema(version) and not is_wider(uri, after, upto):
+        is_altered = log.changes_schema(version)
+        if is_altered and not is_wider(uri, after, upto):
             raise ColumnsChanged(
                 f"{reader!r} last read {name!r} at version {after}, but version {version} took "
                 "columns away or changed their types, or can't be compared any more",
                 hint=f"run `sluice rebuild {reader}`",
             )
-        if log.ends_feed(version):
+        if is_altered and log.ends_feed(version):
             raise TableAltered(
                 f"{reader!r} last read {name!r} at version {after}, but its change feed was "
                 f"switched off at version {version}",
