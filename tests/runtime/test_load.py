@@ -1,8 +1,6 @@
-"""Dimensions are what their source is: only what differs is written, and history is kept of it."""
+"""Dimensions are what their source is: only what differs is written."""
 
-import random
 import shutil
-from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,35 +9,18 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from tests.runtime.landed import Landed, write
-from tests.support.lake import Row, counted, folded
+from tests.runtime.things import declared, landed
+from tests.support.lake import counted, folded
 
-from sluice.errors import ConfigError, QualityStop, Retryable, UsageError
+from sluice.errors import ConfigError, QualityStop, UsageError
 from sluice.runtime import load as loading
-from sluice.runtime import retries
-from sluice.runtime.filehead import head_of
 from sluice.runtime.reading import read
-from sluice.storage.landing import list_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 CHANGE = "delivery: changes, change: {column: op, insert: [c, u], delete: [d]}"
-
-
-def declared(extra: str = "", schema: str = "id INT, v INT", key: str = "id") -> str:
-    more = f", {extra}" if extra else ""
-    return (
-        f"dimensions:\n  things: {{path: landing/things/, format: json, schema: '{schema}', "
-        f"key: [{key}]{more}}}\n"
-    )
-
-
-def landed(lake: Landed, *rows: Row) -> Any:
-    """The report of a load of exactly these rows."""
-    lake.land("things", a_json=list(rows))
-    return lake.load()
 
 
 def test_a_snapshot_writes_only_what_differs(spark: "SparkSession", tmp_path: Path) -> None:
@@ -194,94 +175,6 @@ def test_a_dimension_of_changes_is_the_latest_of_each_key_over_its_files(
     assert [q["reason"] for q in lake.quarantine("things")] == ["column op: q is none of c, u, d"]
 
 
-def test_history_by_load_closes_what_changed_or_went(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Landed(tmp_path, declared("history: true"), spark)
-    states = [{1: 1, 2: 2}, {1: 9, 2: 2}, {1: 9}, {1: 9, 2: 3, 3: 0}]
-    loads = []
-    for state in states:
-        began = datetime.now(UTC)
-        landed(lake, *({"id": i, "v": v} for i, v in state.items()))
-        loads.append((began, datetime.now(UTC)))
-        assert_valid_now(lake, state)
-    for state, (_, ended) in zip(states, loads, strict=True):
-        then = valid_at(lake, ended)
-        assert {i: v for i, v in then.items() if i != 3 or 3 in state} == state
-    firsts = {r["id"]: r["valid_from"] for r in sorted(lake.rows("things"), key=newest_first)}
-    assert (firsts[1], firsts[2], firsts[3]) == (BEGINNING,) * 3
-    assert landed(lake, *({"id": i, "v": v} for i, v in states[-1].items())).inserted == 0
-
-
-def newest_first(row: Row) -> float:
-    return -(row["valid_from"] - BEGINNING).total_seconds()
-
-
-def valid_at(lake: Landed, moment: datetime) -> dict[int, int]:
-    """What the history says of that moment."""
-    return {
-        r["id"]: r["v"]
-        for r in lake.rows("things")
-        if r["valid_from"] <= moment and (r["valid_to"] is None or moment < r["valid_to"])
-    }
-
-
-def assert_valid_now(lake: Landed, state: dict[int, int]) -> None:
-    current = {r["id"]: r["v"] for r in lake.rows("things") if r["is_current"]}
-    assert current == state
-    assert all(r["is_current"] == (r["valid_to"] is None) for r in lake.rows("things"))
-
-
-def test_history_by_column_takes_versions_in_any_order(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    schema = "id INT, v INT, since DATE"
-    history = "history: true, valid_from: since"
-    versions = [
-        {"id": i, "v": 10 * i + n, "since": str(date(2024, 1, 1) + timedelta(days=n))}
-        for i in (1, 2)
-        for n in range(4)
-    ]
-    random.Random(7).shuffle(versions)
-    piecewise = Landed(tmp_path / "a", declared(history, schema), spark)
-    for nth in range(3, len(versions) + 1, 2):
-        landed(piecewise, *versions[:nth], versions[-1])
-    whole = Landed(tmp_path / "b", declared(history, schema), spark)
-    landed(whole, *versions)
-    assert counted(piecewise.rows("things")) == counted(whole.rows("things"))
-    row = next(r for r in whole.rows("things") if r["v"] == 11)
-    assert (row["valid_from"].date(), row["valid_to"].date()) == (
-        date(2024, 1, 2),
-        date(2024, 1, 3),
-    )
-    assert landed(piecewise, *reversed(versions)).outcome == "unchanged"
-
-
-def test_two_rows_of_a_key_from_one_day_are_one_too_many(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    lake = Landed(
-        tmp_path, declared("history: true, valid_from: since", "id INT, v INT, since DATE"), spark
-    )
-    one = {"id": 1, "v": 1, "since": "2024-01-01"}
-    landed(lake, one, {**one, "v": 2}, {**one, "since": "2024-02-01"}, {**one, "since": None})
-    assert sorted(r["valid_from"].month for r in lake.rows("things")) == [1, 2]
-    assert [q["reason"] for q in lake.quarantine("things")] == [
-        "another row has the same key (id, since)",
-        "column since is null: since when the row holds is not known",
-    ]
-
-
-def test_a_version_that_the_snapshot_forgot_stays_and_a_key_that_it_lacks_is_closed(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    schema = "id INT, v INT, since DATE"
-    lake = Landed(tmp_path, declared("history: true, valid_from: since", schema), spark)
-    old, new = ({"id": 1, "v": n, "since": f"2024-0{n}-01"} for n in (1, 2))
-    landed(lake, old, {"id": 2, "v": 1, "since": "2024-01-01"})
-    landed(lake, new)
-    found = {(r["id"], r["v"]): (r["valid_to"] is None) for r in lake.rows("things")}
-    assert found == {(1, 1): False, (1, 2): True, (2, 1): False}
-
-
 def test_a_crash_before_the_load_is_noted_does_not_pass_for_the_load_before(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,85 +252,3 @@ def test_a_table_behind_jdbc_is_a_snapshot_too(
         lake.load()
     assert {r["id"] for r in lake.rows("things")} == {2, 3}
     assert len(lake.quarantine("things")) == 1
-
-
-def test_transient_faults_are_tried_again_and_reported(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retries, "PAUSES", (0.0, 0.0))
-    lake = Landed(tmp_path, declared(), spark)
-    faults = [OSError("Connection refused"), OSError("java.sql.SQLTransientException: busy")]
-
-    def failing(*given: Any) -> Any:
-        if faults:
-            raise faults.pop()
-        return read(*given)
-
-    monkeypatch.setattr(loading, "read", failing)
-    report = landed(lake, {"id": 1})
-    assert [w.partition(": ")[0] for w in report.warnings] == ["tried again after 0 s"] * 2
-    assert len(lake.rows("things")) == 1
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "FATAL: sorry, too many clients already",
-        "FATAL: remaining connection slots are reserved for roles with the SUPERUSER attribute",
-        "FATAL: the database system is not yet accepting connections",
-        "ERROR: canceling statement due to lock timeout",
-        "ERROR: canceling statement due to conflict with recovery",
-        "ERROR: could not serialize access due to concurrent update",
-        "This connection has been closed.",
-        "AWS Error NETWORK_CONNECTION during List: curlCode: 7, Couldn't connect to server",
-        "Error reading bytes from file. Detail: [errno 5] Input/output error",
-    ],
-)
-def test_what_a_store_says_while_it_is_busy_or_away_is_worth_a_retry(
-    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(Retryable), retries.naming_faults("shop.things"):
-        raise ValueError(f"org.postgresql.util.PSQLException: {said}")
-    (tmp_path / "a.parquet").write_bytes(b"")
-    (file,) = list_files(str(tmp_path))
-
-    def failing(*_: Any, **__: Any) -> None:
-        raise OSError(said)
-
-    monkeypatch.setattr("sluice.runtime.filehead.pq.ParquetFile", failing)
-    with pytest.raises(Retryable, match="can't be read now"):
-        head_of(file, "parquet", {})
-
-
-def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retries, "PAUSES", (0.0,))
-    lake, due = Landed(tmp_path, declared(), spark), loading.due
-
-    def replacing(*given: Any, **more: Any) -> Any:
-        lake.land("things", b_json=[{"id": 2}])
-        return due(*given, **more)
-
-    monkeypatch.setattr(loading, "due", replacing)
-    report = landed(lake, {"id": 1})
-    assert ["it went away before it was read" in warning for warning in report.warnings] == [True]
-    assert [row["id"] for row in lake.rows("things")] == [2]
-
-
-def test_a_fault_that_stays_is_worth_a_retry_of_the_task_and_a_lasting_one_is_not(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retries, "PAUSES", (0.0,))
-    lake = Landed(tmp_path, declared(), spark)
-    raised: list[Exception] = [OSError("Connection refused")]
-
-    def failing(*_: Any) -> Any:
-        raise raised[0]
-
-    monkeypatch.setattr(loading, "read", failing)
-    with pytest.raises(Retryable, match="Connection refused"):
-        landed(lake, {"id": 1})
-    raised[0] = ValueError("no such table")
-    with pytest.raises(ValueError, match="no such table"):
-        landed(lake, {"id": 1})
