@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.landed import Landed
 from tests.runtime.things import declared, landed
 
-from sluice.errors import Retryable
+from sluice.errors import QualityStop, Retryable
 from sluice.runtime import load as loading
 from sluice.runtime import retries
 from sluice.runtime.filehead import head_of
@@ -64,6 +64,12 @@ def test_what_a_store_says_while_it_is_busy_or_away_is_worth_a_retry(
     monkeypatch.setattr("sluice.runtime.filehead.pq.ParquetFile", failing)
     with pytest.raises(Retryable, match="can't be read now"):
         head_of(file, "parquet", {})
+
+
+def test_a_fault_that_has_its_name_keeps_it_whatever_words_it_repeats() -> None:
+    lacking = QualityStop("shop.things: file a.csv lacks the declared column(s) deadlock")
+    with pytest.raises(QualityStop), retries.naming_faults("shop.things"):
+        raise lacking
 
 
 def test_a_file_that_another_one_replaces_while_it_is_read_is_not_waited_for(

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from time import sleep
 
-from sluice.errors import LostRace, MissingDependency, QualityStop, Retryable, UsageError
+from sluice.errors import (
+    LostRace,
+    MissingDependency,
+    QualityStop,
+    Retryable,
+    SluiceError,
+    UsageError,
+)
 from sluice.runtime.report import BatchReport
 
 PAUSES = (1.0, 4.0, 16.0)  # seconds
@@ -63,6 +70,8 @@ def naming_faults(table: str) -> Iterator[None]:
     """Retryable in place of Spark's error where a store is down, and lasting faults by name."""
     try:
         yield
+    except SluiceError:
+        raise  # named already, whatever words of the data it repeats
     except Exception as error:
         told = "\n".join(_words(error))
         line = told[max(told.find(_BROKEN), 0) :].partition("\n")[0]
