@@ -190,22 +190,15 @@ def _report(
     clock: Clock,
     warnings: tuple[str, ...],
 ) -> BatchReport:
-    return BatchReport(
-        table=plan.node.id,
-        kind=plan.node.table.kind,
-        outcome="committed" if done.changed else "position",
-        version=done.version,
+    return replace(
+        BatchReport.of(plan.node.id, plan.node.table.kind, done, clock),
         batch=position.batch,
         strategy=computed.strategy or plan.strategy.value,
         reason=plan.reason,
         recomputed=computed.recomputed,
         expired=computed.expired,
         rows_in=plan.size.rows,
-        inserted=done.inserted,
-        updated=done.updated,
-        deleted=done.deleted,
         refills=computed.refills,
-        seconds=clock.seconds,
         inputs=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
         warnings=(*computed.warnings, *warnings),
     )

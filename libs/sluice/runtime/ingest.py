@@ -8,6 +8,7 @@ own table is then advanced from them like a view.
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -136,19 +137,12 @@ def _replace(
         intervals.withdraw(delivery.intervals_uri, span)
         done = write(session, project.spark, target, changelog, position, clock, inserts=inserts)
     _record(delivery, passed, position.batch)
-    return BatchReport(
-        table=delivery.stored_as,
-        kind="source",
-        outcome="committed" if done.changed else "position",
-        version=done.version,
+    return replace(
+        BatchReport.of(delivery.stored_as, "source", done, clock),
         batch=position.batch,
         strategy="replace interval",
         rows_in=passed.verdict.rows_read,
-        inserted=done.inserted,
-        updated=done.updated,
-        deleted=done.deleted,
         quarantined=passed.verdict.rows_quarantined,
-        seconds=clock.seconds,
         warnings=_all(delivery.warnings, reading.warnings, passed.verdict.warnings),
         interval=(span.start.isoformat(), span.end.isoformat()),
     )

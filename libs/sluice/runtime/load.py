@@ -158,18 +158,11 @@ def _record(found: Found, wanted: Due, passed: Passed, batch: int) -> None:
 
 
 def _report(found: Found, passed: Passed, done: Committed, clock: Clock) -> BatchReport:
-    return BatchReport(
-        table=found.table.id,
-        kind="dimension",
-        outcome="committed" if done.changed else "position",
-        version=done.version,
+    return replace(
+        BatchReport.of(found.table.id, "dimension", done, clock),
         strategy=found.spec.delivery,
         rows_in=passed.verdict.rows_read,
-        inserted=done.inserted,
-        updated=done.updated,
-        deleted=done.deleted,
         quarantined=passed.verdict.rows_quarantined,
-        seconds=clock.seconds,
     )
 
 

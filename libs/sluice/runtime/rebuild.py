@@ -158,18 +158,10 @@ def _types(schema: StructType) -> dict[str, object]:
 
 
 def _report(plan: BatchPlan, batch: int, swapped: Swapped, clock: Clock) -> BatchReport:
-    done = swapped.done
-    return BatchReport(
-        table=plan.node.id,
-        kind=plan.node.table.kind,
-        outcome="committed" if done.changed else "position",
-        version=done.version,
+    return replace(
+        BatchReport.of(plan.node.id, plan.node.table.kind, swapped.done, clock),
         batch=batch,
         strategy=plan.strategy.value,
         reason=plan.reason if plan.strategy is Strategy.EXTEND else "",
         rows_in=plan.size.rows,
-        inserted=done.inserted,
-        updated=done.updated,
-        deleted=done.deleted,
-        seconds=clock.seconds,
     )

@@ -4,7 +4,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+if TYPE_CHECKING:
+    from sluice.storage.commit import Committed
 
 T = TypeVar("T")
 
@@ -39,6 +42,20 @@ class BatchReport:
     warnings: tuple[str, ...] = ()
     quality: tuple[Mapping[str, Any], ...] = ()
     interval: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, table: str, kind: str, done: "Committed", clock: "Clock") -> Self:
+        """What a commit has done, and in what time."""
+        return cls(
+            table,
+            kind,
+            "committed" if done.changed else "position",
+            done.version,
+            inserted=done.inserted,
+            updated=done.updated,
+            deleted=done.deleted,
+            seconds=clock.seconds,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -131,7 +131,7 @@ def _check_files(
 ) -> None:
     """Raise HistoryLost unless every interval's files are those that were delivered.
 
-    `as_landed`: unless it still has some.
+    `as_landed`: or at least are there.
     """
     if not spec.has_pattern:
         return
@@ -142,8 +142,8 @@ def _check_files(
         path = landing.interval_path(project.resolve(spec.path), delivery.interval, zone)
         files = landing.list_files(path)
         prints = {landing.fingerprint(files, d) for d in made | {definition_of_deliveries(table)}}
-        is_kept = bool(files) or not delivery.rows_read if as_landed else delivery.files in prints
-        if delivery.files and not is_kept:
+        are_taken = as_landed and (files or not delivery.rows_read)
+        if delivery.files and delivery.files not in prints and not are_taken:
             changed.append(delivery.interval)
     if changed:
         raise _lost(table, f"the files of {_shown(changed)} are not those that were delivered")
@@ -207,17 +207,5 @@ def _noted(project: Project, table: Table) -> list[intervals.Delivery]:
 def _report(
     name: str, position: Position, swapped: Swapped, read: int, clock: Clock
 ) -> BatchReport:
-    done = swapped.done
-    return BatchReport(
-        table=name,
-        kind="source",
-        outcome="committed" if done.changed else "position",
-        version=done.version,
-        batch=position.batch,
-        strategy="read again",
-        rows_in=read,
-        inserted=done.inserted,
-        updated=done.updated,
-        deleted=done.deleted,
-        seconds=clock.seconds,
-    )
+    report = BatchReport.of(name, "source", swapped.done, clock)
+    return replace(report, batch=position.batch, strategy="read again", rows_in=read)
