@@ -41,7 +41,7 @@ from sluice.specs.table import Table
 from sluice.storage import landing
 from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile
-from sluice.storage.lineage import as_of, is_still
+from sluice.storage.lineage import as_of, is_past
 from sluice.storage.position import Head, head
 from sluice.storage.table import check_feed, feed, snapshot
 
@@ -169,8 +169,7 @@ def _reflected(before: Head | None, target: str, name: str, now: Head | None) ->
     pin = before.position.inputs.get(name) if before and before.position else None
     if pin is None:
         return 0
-    is_whole = now and now.table == pin.table and now.version >= pin.version
-    if now is None or not is_whole or not is_still(now, pin):
+    if now is None or not is_past(now, pin):
         raise HistoryLost(
             f"{target} reflects version {pin.version} of {name}, which has been replaced or cut",
             hint="bring the arrivals back; or move the source's tables away and read all anew",
