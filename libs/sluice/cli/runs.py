@@ -64,11 +64,12 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
         try:
             with_spark(project.spark, work)
         except BaseException:
-            _sum_up(steps, format_)
             with suppress(Exception):  # what is in its way must not hide why the run failed
                 publish(project)
             raise
-        _sum_up(steps, format_)
+        finally:
+            steps.stop()
+            summary(steps.reports, format_)
         path = publish(project)
     if format_ is Format.TABLE:
         click.echo(f"{counted(len(intervals), 'interval')}; quality report: {path}")
@@ -128,11 +129,6 @@ def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, confi
         return [r for t in tables for r in advance_view(spark, project, t, this)]
 
     summary(with_spark(project.spark, work), format_)
-
-
-def _sum_up(steps: Steps, format_: Format) -> None:
-    steps.stop()
-    summary(steps.reports, format_)
 
 
 def _steps(intervals: Sequence[Interval], tables: Iterable[Table]) -> int:

@@ -88,5 +88,5 @@ def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
 
 
 def _shown(project: Project, table: Table) -> Digest:
-    batches = Lake(project).table(table.id).all().batches()
+    batches = Lake(project).table(table.id).read().batches()
     return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())

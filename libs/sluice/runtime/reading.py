@@ -49,7 +49,7 @@ def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> 
 def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     """The first look at files, without Spark.
 
-    Raises QualityStop if one lacks a declared column, or a dimension would lack one that is broken.
+    Raises QualityStop if one lacks a declared column, or if a dimension's can't be read.
     """
     if spec.format not in READERS:
         return Look(tuple(files))

@@ -45,7 +45,7 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-ROOM = "-XX:ReservedCodeCacheSize=512m"  # for the code of so many compiled queries
+CODE_CACHE = "-XX:ReservedCodeCacheSize=512m"  # for so many compiled queries
 LOOPBACK: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -175,12 +175,13 @@ def _remote(settings: SparkSettings) -> str | None:
 def local_conf(settings: SparkSettings) -> dict[str, str]:
     """The whole configuration of a Spark that a process starts for itself."""
     jars = os.pathsep.join(str(path) for path in classpath(drivers=settings.drivers))
+    logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     return {
         "spark.master": settings.master,
         "spark.driver.extraClassPath": jars,
         "spark.executor.extraClassPath": jars,
-        "spark.driver.extraJavaOptions": f"{ROOM} -Dlog4j2.configurationFile={LOGGING.as_uri()}",
-        "spark.executor.extraJavaOptions": ROOM,
+        "spark.driver.extraJavaOptions": f"{CODE_CACHE} {logging}",
+        "spark.executor.extraJavaOptions": CODE_CACHE,
         **STATIC_CONF,
         **(LOOPBACK if settings.master.startswith("local") else {}),
         **RUNTIME_CONF,

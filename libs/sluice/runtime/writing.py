@@ -71,12 +71,12 @@ def write(
         with clock.phase("commit"):
             return _local(session, settings, target, changelog, position)
     before = target.before or _create(target, changelog, position)
+    target = replace(target, before=before)
     if target.is_small(settings):
         with clock.phase("compute"):
             rows = to_arrow(changelog)
         with clock.phase("commit"):
-            return _local(session, settings, replace(target, before=before), rows, position)
-    target = replace(target, before=before)
+            return _local(session, settings, target, rows, position)
     if target.is_filed:
         with clock.phase("commit"):
             return commit.append_filed(session, before, changelog, position)

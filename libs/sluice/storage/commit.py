@@ -151,8 +151,9 @@ def append_spark(
 def append_filed(
     session: SparkSession, before: Head, rows: DataFrame, position: Position
 ) -> Committed:
-    """Commit the rows of an empty table, in files that hold them as they lie, computed once: the
-    log tells how many there were.
+    """Commit the first rows of a table, in files that hold them as they lie.
+
+    They are computed once: the log tells how many there were.
     """
     done = append_spark(session, before, rows, Committed(before.version + 1), position)
     counted = table_size(before.uri, done.version).rows
