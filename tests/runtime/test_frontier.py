@@ -75,6 +75,21 @@ class Lake:
         self._commit(view, position, changes=changes)
         return "committed"
 
+    def rebuild(self, view: str) -> None:
+        """From the source as it is now."""
+        pin = self.head("s").pin
+        inputs, frontier = {"p.s": pin}, {"p.s": pin.version}
+        position = a_position(0, kind=REBUILD, inputs=inputs, frontier=frontier)
+        self._commit(view, position, changes=True)
+
+    def backed_up(self) -> Path:
+        """A copy of the source."""
+        return Path(shutil.copytree(self.uri("s"), self.folder / "backup"))
+
+    def put_back(self, backup: Path) -> None:
+        shutil.rmtree(self.uri("s"))
+        shutil.copytree(backup, self.uri("s"))
+
     def chosen(self, view: str) -> dict[str, tuple[Pin, Mapping[str, int]]] | None:
         return consistent(self.layout, self.heads(view), self.recorded(view))
 
@@ -158,12 +173,10 @@ def test_nobody_goes_back_behind_a_rebuild(tmp_path: Path) -> None:
     assert lake.advance("bottom") == "committed"
     lake.deliver("s")
     lake.advance("left")
-    pins = {"p.s": lake.head("s").pin}
-    rebuilt = a_position(0, kind=REBUILD, inputs=pins, frontier={"p.s": 3})
-    lake._commit("right", rebuilt, changes=True)
+    lake.rebuild("right")
     assert lake.advance("bottom") == "committed"
     lake.deliver("s")
-    lake._commit("right", replace(rebuilt, frontier={"p.s": 4}), changes=True)
+    lake.rebuild("right")
     assert lake.advance("bottom") == "waiting"
     lake.advance("left")
     assert lake.advance("bottom") == "committed"
@@ -173,35 +186,29 @@ def test_a_view_of_several_inputs_waits_for_one_that_has_to_be_rebuilt(tmp_path:
     """The source was put back from a backup and written again: its numbers say nothing."""
     lake = Lake(tmp_path, DIAMOND)
     lake.deliver("s")
-    backup = shutil.copytree(lake.uri("s"), tmp_path / "backup")
+    backup = lake.backed_up()
     lake.deliver("s")
     for view in DIAMOND:
         assert lake.advance(view) == "committed"
-    shutil.rmtree(lake.uri("s"))
-    shutil.copytree(backup, lake.uri("s"))
+    lake.put_back(backup)
     lake.deliver("s")
-    pins, frontier = {"p.s": lake.head("s").pin}, {"p.s": 2}
-    anew = a_position(0, kind=REBUILD, inputs=pins, frontier=frontier)
-    lake._commit("left", anew, changes=True)
+    lake.rebuild("left")
     assert lake.advance("bottom") == "waiting"
-    lake._commit("right", anew, changes=True)
+    lake.rebuild("right")
     assert lake.advance("bottom") == "committed"
 
 
 def test_a_view_waits_for_one_that_has_yet_to_follow_a_rebuild(tmp_path: Path) -> None:
     """Its input was rebuilt from the source of today, it was made from that of before."""
     lake = Lake(tmp_path, {"left": ["s"], "below": ["left"], "bottom": ["below", "s"]})
-    backup = shutil.copytree(lake.uri("s"), tmp_path / "backup")
+    backup = lake.backed_up()
     lake.deliver("s")
     for view in ("left", "below"):
         lake.advance(view)
-    shutil.rmtree(lake.uri("s"))
-    shutil.copytree(backup, lake.uri("s"))
+    lake.put_back(backup)
     for _ in range(2):
         lake.deliver("s")
-    pins = {"p.s": lake.head("s").pin}
-    anew = a_position(0, kind=REBUILD, inputs=pins, frontier={"p.s": 2})
-    lake._commit("left", anew, changes=True)
+    lake.rebuild("left")
     assert lake.advance("bottom") == "waiting"
     lake.advance("below")
     assert lake.advance("bottom") == "committed"
