@@ -18,15 +18,13 @@ from string import Template
 from typing import Any, Literal
 
 from deltalake import DeltaTable
-from tests.crash.shop import PASSING, day
+from tests.crash.shop import PASSING, Deployed, day
 
 import sluice
 from sluice.runtime.invariants import digests, faults, versions
-from sluice.specs import load
 from sluice.specs.interval import Interval
-from sluice.specs.project import Project
 from sluice.storage.invariants import digest
-from sluice.storage.lake import exists, layout
+from sluice.storage.lake import exists
 
 PIPELINE = """
 pipeline: shop
@@ -90,12 +88,6 @@ views:
     duplicates: true
     retention: 5 days
 """
-SETTINGS = """
-lake: lake
-spark:
-  commit: {commit}
-  conf: {{spark.sql.shuffle.partitions: 1, spark.sql.adaptive.enabled: false}}
-"""
 NOTES = ("sales__quarantine", "sales__intervals", "orders__intervals", "items__intervals")
 DAYS = 8
 What = Literal["run", "maintain", "redefine", "verify"]
@@ -141,30 +133,19 @@ class Step:
     views: tuple[str, ...] = ()
 
 
-@dataclass
-class Bazaar:
-    """The project in a folder."""
-
-    folder: Path
+class Bazaar(Deployed):
+    """Every kind of table, declared as a history says."""
 
     @classmethod
     def create(cls, folder: Path, commit: str, definition: Definition | None = None) -> "Bazaar":
         (folder / "config" / "pipelines").mkdir(parents=True)
-        (folder / "config" / "sluice.yaml").write_text(SETTINGS.format(commit=commit))
         bazaar = cls(folder)
+        bazaar.committer(commit)
         bazaar.declare(definition or Definition())
         return bazaar
 
     def declare(self, definition: Definition) -> None:
         (self.config / "pipelines" / "shop.yaml").write_text(definition.pipeline)
-
-    @property
-    def config(self) -> Path:
-        return self.folder / "config"
-
-    @property
-    def project(self) -> Project:
-        return load(self.config)
 
     def land(self, step: Step) -> None:
         """Each file in place of the one that was there; no rows: no file. So with definitions."""
@@ -187,13 +168,13 @@ class Bazaar:
         """The canonical hash of every table that must not depend on what happened on the way."""
         project = self.project
         rows = digests(project, project.graph.tables.values())
-        notes = {name: layout(project).uri(f"shop.{name}") for name in NOTES}
+        notes = {name: self.uri(name) for name in NOTES}
         rows |= {n: digest(uri, ignore=PASSING) for n, uri in notes.items() if exists(uri)}
         return {name: str(found) for name, found in sorted(rows.items()) if found.rows}
 
     def rows(self, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
         """Those columns of a table as readers see them; none while it has not been built."""
-        uri = layout(self.project).uri(f"shop.{name}")
+        uri = self.uri(name)
         if not exists(uri):
             return []
         if name == "recent":  # whose expired rows are hidden before they are deleted

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.crash.bazaar import Bazaar
-from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.crash.shop import CORRECTED, FIRST, Deployed, Shop, day
 from tests.crash.worker import HEAP, MARK
 
 from sluice.runtime.session import RUNTIME_CONF, SMALL
@@ -69,14 +68,14 @@ class Worker:
 
     def tell(
         self,
-        shop: Shop | Bazaar,
+        project: Deployed,
         *intervals: Interval,
         failpoint: str = "",
         what: str = "run",
         views: Sequence[str] = (),
     ) -> None:
         told = {
-            "config": str(shop.config),
+            "config": str(project.config),
             "intervals": [(i.start.isoformat(), i.end.isoformat()) for i in intervals],
             "failpoint": failpoint,
             "what": what,
@@ -147,6 +146,13 @@ class Pool:
         assert worker.answer() == {"ready": True}
         self.spare = self._start() if another else None
         return worker
+
+    def killed(self, project: Deployed, *intervals: Interval, at: str, what: str = "run") -> None:
+        """A worker that is killed when it passes that place."""
+        worker = self.take()
+        worker.tell(project, *intervals, failpoint=at, what=what)
+        assert worker.answer() is None, "it was not killed"
+        worker.kill()
 
     def give_back(self, worker: Worker) -> None:
         """One that lived through its test."""

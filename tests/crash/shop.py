@@ -59,24 +59,10 @@ def day(number: int, days: int = 1) -> Interval:
 
 
 @dataclass
-class Shop:
-    """The project in a folder, with its landing files and its lake."""
+class Deployed:
+    """A project in a folder, with its landing files and its lake."""
 
     folder: Path
-
-    @classmethod
-    def create(cls, folder: Path) -> "Shop":
-        shop = cls(folder)
-        (folder / "config" / "pipelines").mkdir(parents=True)
-        (folder / "config" / "pipelines" / "shop.yaml").write_text(PIPELINE)
-        shop.committer("auto")
-        return shop
-
-    def copy(self, folder: Path, commit: str = "auto") -> "Shop":
-        shutil.copytree(self.folder, folder)
-        other = Shop(folder)
-        other.committer(commit)
-        return other
 
     def committer(self, name: str) -> None:
         (self.config / "sluice.yaml").write_text(SETTINGS.format(commit=name))
@@ -91,6 +77,24 @@ class Shop:
 
     def uri(self, name: str) -> str:
         return layout(self.project).uri(f"shop.{name}")
+
+
+class Shop(Deployed):
+    """Sales by the day, their totals, and the best of these."""
+
+    @classmethod
+    def create(cls, folder: Path) -> "Shop":
+        shop = cls(folder)
+        (folder / "config" / "pipelines").mkdir(parents=True)
+        (folder / "config" / "pipelines" / "shop.yaml").write_text(PIPELINE)
+        shop.committer("auto")
+        return shop
+
+    def copy(self, folder: Path, commit: str = "auto") -> "Shop":
+        shutil.copytree(self.folder, folder)
+        other = Shop(folder)
+        other.committer(commit)
+        return other
 
     def land(self, number: int, *rows: tuple[str, str | None, str]) -> None:
         """The file of one day, in place of what was there."""

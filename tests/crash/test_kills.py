@@ -41,10 +41,7 @@ def test_a_kill_at_an_edge_is_mended_by_running_again(
     committer: str,
 ) -> None:
     shop = before.copy(tmp_path / "shop", committer)
-    worker = pool.take()
-    worker.tell(shop, day(1), failpoint=place)
-    assert worker.answer() is None, "it was not killed"
-    worker.kill()
+    pool.killed(shop, day(1), at=place)
     mended(shop, undisturbed)
 
 
@@ -53,10 +50,7 @@ def test_a_kill_between_the_creation_of_a_table_and_its_first_rows(
 ) -> None:
     shop = Shop.create(tmp_path / "shop")
     shop.land(1, ("a", "tea", "1.00"), ("a", None, "1.00"))
-    worker = pool.take()
-    worker.tell(shop, day(1), failpoint="created:totals__state")
-    assert worker.answer() is None
-    worker.kill()
+    pool.killed(shop, day(1), at="created:totals__state")
     shop.check()
     shop.run(day(1))
     shop.check()
@@ -72,10 +66,7 @@ def test_a_kill_before_success_is_told_leaves_nothing_to_do(
 ) -> None:
     shop = before.copy(tmp_path / "shop")
     shop.ingest(day(1))
-    worker = pool.take()
-    worker.tell(shop, day(1), failpoint=f"{place}:best", what=what)
-    assert worker.answer() is None, "it was not killed"
-    worker.kill()
+    pool.killed(shop, day(1), at=f"{place}:best", what=what)
     assert shop.state() == undisturbed
     mended(shop, undisturbed)
     assert pending(shop.project, shop.project.graph.table("best")) == {}

@@ -52,20 +52,13 @@ def priced(shop: Shop, price: int) -> None:
     land(shop, "products", [{"item": item, "price": price} for item in ITEMS])
 
 
-def killed(pool: Pool, shop: Shop, place: str) -> None:
-    worker = pool.take()
-    worker.tell(shop, day(1), failpoint=place)
-    assert worker.answer() is None, "it was not killed"
-    worker.kill()
-
-
 def totals(shop: Shop, view: str) -> list[int]:
     """The different totals that a view shows."""
     return sorted({dict(row)["total"] for row in shop.rows(view)})
 
 
 def test_a_load_that_never_ended_is_no_dimension(pool: Pool, shop: Shop) -> None:
-    killed(pool, shop, "created:products")
+    pool.killed(shop, day(1), at="created:products")
     project = shop.project
     for name in ("invoices", "refreshed"):
         found = advance(Spark(project.spark), project, project.graph.table(name), Run("early"))
@@ -77,7 +70,7 @@ def test_a_load_that_never_ended_is_no_dimension(pool: Pool, shop: Shop) -> None
 def test_a_load_that_was_killed_before_it_was_noted_is_mended(pool: Pool, shop: Shop) -> None:
     shop.run(day(1))
     priced(shop, 5)
-    killed(pool, shop, "committed:products")
+    pool.killed(shop, day(1), at="committed:products")
     assert shop.rows("products") == counted({"item": item, "price": 5} for item in ITEMS)
     assert totals(shop, "refreshed") == [2]
     shop.run(day(1))
@@ -91,7 +84,7 @@ def test_a_table_that_is_replaced_whole_is_so_once(pool: Pool, shop: Shop) -> No
     (shop.config / "sluice.yaml").write_text(few)
     shop.run(day(1))
     priced(shop, 5)
-    killed(pool, shop, "committed:refreshed")
+    pool.killed(shop, day(1), at="committed:refreshed")
     assert totals(shop, "refreshed") == [10]
     shop.run(day(1))
     assert totals(shop, "refreshed") == [10]
