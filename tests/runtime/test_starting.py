@@ -28,9 +28,8 @@ print(sum(pool.getUsage().getMax() for pool in rooms) // 2**20)
 spark.stop()
 """
 
-SHORT, THEN_KILLED = (
-    "SELECT length(repeat('x', 1500000000))",
-    """
+SHORT = "SELECT length(repeat('x', 1500000000))"
+THEN_KILLED = """
 import os, signal, sys
 from sluice.errors import Retryable
 from sluice.runtime.session import with_spark
@@ -48,12 +47,17 @@ def work(spark):
     java.wait()
     session.range(3).count()
 with_spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}), work)
-""",
-)
-
+"""
 ENDED = """import threading
     threading.Timer(2, os.kill, (java.pid, signal.SIGTERM)).start()
     session.sql("SELECT sum(hash(a.id, b.id)) FROM range(200000) a, range(200000) b").collect()"""
+
+
+def run(script: str, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """In a process of its own, which is to start its own Spark."""
+    given = {k: v for k, v in {**os.environ, **environ}.items() if k != "SPARK_REMOTE"}
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
 
 
 def test_a_server_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,11 +78,7 @@ def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
     java.write_text("#!/bin/sh\necho no luck >&2\nexit 1\n")
     java.chmod(0o755)
     (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.1"\n')
-    environ = {**os.environ, "JAVA_HOME": str(tmp_path / "jdk")}
-    environ.pop("SPARK_REMOTE", None)
-    done = subprocess.run(
-        [sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=False
-    )
+    done = run(START, JAVA_HOME=str(tmp_path / "jdk"))
     assert "no luck" in done.stderr
     assert (
         f"{MissingDependency.__name__}: Spark did not start: the Java at {tmp_path}" in done.stderr
@@ -86,36 +86,27 @@ def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
 
 
 def test_a_heap_that_can_not_be_had_is_asked_about() -> None:
-    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
-    command = [sys.executable, "-c", START.replace("600m", "900000g")]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    done = run(START.replace("600m", "900000g"))
     assert "Spark did not start: the Java at " in done.stderr
     assert "is there the memory that spark.driver.memory in sluice.yaml asks for?" in done.stderr
 
 
 def test_spark_says_nothing_but_what_it_raises() -> None:
-    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
-    done = subprocess.run(
-        [sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True
-    )
+    done = run(START)
     assert (done.stdout, done.stderr) == ("45\nArithmeticException\n512\n", ""), "room for code"
 
 
 def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() -> None:
     """Its own hooks stop Spark first: the job that runs is cancelled before the process is gone."""
-    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
     work = THEN_KILLED.replace("os.kill(java.pid, signal.SIGKILL)\n    java.wait()", ENDED)
     assert work != THEN_KILLED
-    command = [sys.executable, "-c", work, "SELECT 1"]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    done = run(work, "SELECT 1")
     assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
     assert "Py4JJavaError" not in done.stderr.rpartition("Retryable: ")[2]
 
 
 def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:
-    environ = {k: v for k, v in os.environ.items() if k != "SPARK_REMOTE"}
-    command = [sys.executable, "-c", THEN_KILLED, SHORT]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    done = run(THEN_KILLED, SHORT)
     assert done.stdout.startswith("Spark's memory did not suffice\nhint: nothing is half-written")
     assert "raise spark.driver.memory under spark: conf: in sluice.yaml" in done.stdout
     assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
