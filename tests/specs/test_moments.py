@@ -1,5 +1,6 @@
 """Texts that Spark reads the clock for are refused where they become times, and only there."""
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,6 +80,12 @@ def test_a_text_that_becomes_a_time_by_the_clock_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", lines(TEXTS))
 def test_what_stays_a_text_is_taken(text: str) -> None:
     assert told(text) == []
+
+
+def test_an_expression_as_long_as_may_be_is_told_of_soon() -> None:
+    started = monotonic()
+    assert told(" - ".join(["unknown"] * 1_900)) == []
+    assert monotonic() - started < 4
 
 
 def test_spark_reads_the_clock_for_them(spark: "SparkSession") -> None:

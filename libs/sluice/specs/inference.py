@@ -35,9 +35,10 @@ ARITHMETIC: dict[type[syntax.Tree], Callable[[Decimal, Decimal], Decimal]] = {
     exp.Div: Decimal.over,
     exp.Mod: Decimal.modulo,
 }
+COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
 BOOLEAN = (
-    *(exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ),
-    *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Boolean),
+    *(*COMPARISONS, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Boolean),
+    *(exp.Like, exp.ILike, exp.RegexpLike, exp.Escape),
 )
 STRINGS = (exp.RawString, exp.Trim, exp.Overlay)
 DATE_FUNCTIONS = frozenset({"date_diff", "datediff"})
@@ -200,6 +201,18 @@ def branches(node: syntax.Tree) -> list[syntax.Tree]:
         return [branch for branch in (node.args["true"], node.args.get("false")) if branch]
     ends = [branch.args["true"] for branch in node.args["ifs"]]
     return [*ends, node.args["default"]] if node.args.get("default") else ends
+
+
+def compared(node: syntax.Tree) -> list[syntax.Tree]:
+    """What an operator, IN, BETWEEN or a CASE of a value compares: the first with each other."""
+    match node:
+        case exp.In():
+            return [node.this, *node.expressions]
+        case exp.Between():
+            return [node.this, node.args["low"], node.args["high"]]
+        case exp.Case() if node.this:
+            return [node.this, *(branch.this for branch in node.args["ifs"])]
+    return [node.this, node.expression] if isinstance(node, COMPARISONS) else []
 
 
 def literal(node: exp.Literal) -> str:

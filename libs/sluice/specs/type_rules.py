@@ -20,7 +20,7 @@ from sluice.specs.families import (
     have_common_type,
     is_orderable,
 )
-from sluice.specs.inference import Columns, Types, branches, whole_type
+from sluice.specs.inference import Columns, Types, branches, compared, whole_type
 from sluice.specs.moments import reads_clock
 from sluice.specs.operands import AGGREGATES, CASTS, OPERANDS, OPERATORS, ORDERED_AGGREGATES
 from sluice.specs.signatures import COMPARING, ONE_TYPE, SIGNATURES
@@ -107,22 +107,10 @@ class _Rules:
         elif name == "concat":
             yield from self._joined(node, arguments)
 
-    def _comparison(self, node: syntax.Tree) -> Iterator[str]:  # noqa: C901 - one per kind of node
+    def _comparison(self, node: syntax.Tree) -> Iterator[str]:
+        if parts := compared(node):
+            yield from self._compared(node, *parts)
         match node:
-            case (
-                exp.EQ()
-                | exp.NEQ()
-                | exp.GT()
-                | exp.GTE()
-                | exp.LT()
-                | exp.LTE()
-                | exp.NullSafeEQ()
-            ):
-                yield from self._compared(node, node.this, node.expression)
-            case exp.In():
-                yield from self._compared(node, node.this, *node.expressions)
-            case exp.Between():
-                yield from self._compared(node, node.this, node.args["low"], node.args["high"])
             case exp.Is() if isinstance(node.expression, exp.Boolean):
                 yield from self._argument(node, node.this, "boolean", "IS")
             case exp.Like() | exp.ILike() | exp.RegexpLike():
@@ -166,12 +154,8 @@ class _Rules:
             )
 
     def _case(self, node: exp.Case) -> Iterator[str]:
-        conditions = [branch.this for branch in node.args["ifs"]]
-        if node.this:
-            yield from self._compared(node, node.this, *conditions)
-        else:
-            for condition in conditions:
-                yield from self._argument(node, condition, "condition", "WHEN")
+        for branch in [] if node.this else node.args["ifs"]:
+            yield from self._argument(node, branch.this, "condition", "WHEN")
         yield from self._one_type(node, branches(node))
 
     def _cast(self, node: exp.Cast) -> Iterator[str]:
