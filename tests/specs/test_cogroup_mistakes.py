@@ -158,6 +158,8 @@ def test_a_cogroup(mistakes: Mistakes, old: str, new: str, message: str) -> None
         ("min(id)", "2147483648", "INT"),
         ("sum(price)", "0.001", "DECIMAL(22, 2)"),
         ("sum(price)", ".nan", "DECIMAL(22, 2)"),
+        ("sum(price)", "-.inf", "DECIMAL(22, 2)"),
+        ("min(cast(price as decimal(2, 2)))", "1", "DECIMAL(2, 2)"),
         ("min(price)", "10000000000", "DECIMAL(12, 2)"),
         ("avg(id)", "x", "DOUBLE"),
         ("max(item)", "5", "STRING"),
@@ -170,7 +172,7 @@ def test_a_cogroup(mistakes: Mistakes, old: str, new: str, message: str) -> None
 def test_an_initial_value_is_of_its_aggregates_type(
     mistakes: Mistakes, aggregate: str, value: str, type_: str
 ) -> None:
-    found = mistakes(over_sales(f"aggregates: {{x: {aggregate}}}, initial: {{x: {value}}}"))
+    found = mistakes(over_sales(f"aggregates: {{x: '{aggregate}'}}, initial: {{x: {value}}}"))
     assert [f"is no {type_}, which the aggregate is" in m for m in found] == [True]
 
 
@@ -181,6 +183,7 @@ def test_an_initial_value_is_of_its_aggregates_type(
         ("sum(id)", "null"),
         ("sum(price)", "-1"),
         ("min(price)", "9999999999.99"),
+        ("min(cast(price as decimal(2, 2)))", "0"),
         ("avg(id)", "0"),
         ("avg(id)", ".inf"),
         ("max(at)", "2024-01-01"),

@@ -1,10 +1,10 @@
 """Initial values: what an aggregate is where its stream has no row, as YAML writes it."""
 
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any
 
-from sluice.specs.decimals import Decimal as DecimalType
+from sluice.specs.decimals import Decimal
 from sluice.specs.families import family
 from sluice.specs.interval import IntervalError, parse_time
 from sluice.specs.types import inner_types
@@ -50,16 +50,14 @@ def _is_number(value: Any, kind: Any) -> bool:
 
 def _is_exact(value: float, type_: str) -> bool:
     """Whether a decimal of that type holds the number as it is written."""
-    wanted = DecimalType.of(type_)
+    wanted = Decimal.of(type_)
+    if wanted is None:
+        return True
     try:
-        number = Decimal(repr(value)).normalize()
-    except InvalidOperation:
+        units: Fraction = Fraction(repr(value)) * 10**wanted.scale
+    except ValueError:  # NaN and the infinities
         return False
-    if wanted is None or not number.is_finite():
-        return wanted is None
-    return (
-        -int(number.as_tuple().exponent) <= wanted.scale and number.adjusted() + 1 <= wanted.whole
-    )
+    return units.denominator == 1 and len(str(abs(units))) <= wanted.precision
 
 
 def _is_time(value: Any) -> bool:
