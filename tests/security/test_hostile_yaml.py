@@ -291,7 +291,9 @@ def test_an_option_that_tells_how_to_read_is_taken(tmp_path: Path) -> None:
         "header": True,
         "unescapedQuoteHandling": "STOP_AT_CLOSING_QUOTE",
         "timestampFormat": "dd.MM.yyyy hh.mm.SSS",
+        "subscribe": "server.dbo.Customers, server.dbo.Orders",
         "subscribePattern": "a.*",
+        "kafka.group.id": "shop.Loader",
         "kafka.bootstrap.servers": "b1.example.org:9092,b2:9092",
         "fs.s3a.endpoint": "http://127.0.0.1:9000",
     }

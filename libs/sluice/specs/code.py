@@ -27,7 +27,13 @@ _OPTIONS = (
 _OF_OPTION = re.compile(_OPTIONS, re.IGNORECASE)
 _SERVER = re.compile(r"jdbc:[a-z0-9]+(:[a-z0-9]+)*(://|:@)", re.IGNORECASE)
 _PARAMETER = re.compile(r"([\w.]+)\s*=\s*([^?;&,()]*)")
-SQL = frozenset({"dbtable", "query", "preparequery", "customschema", "sessioninitstatement"})
+# Options whose text is for a server: SQL, and names of what it has, which may look like a class.
+OF_SERVER = frozenset(
+    {
+        *("dbtable", "query", "preparequery", "customschema", "sessioninitstatement"),
+        *("subscribe", "subscribepattern", "kafka.group.id", "groupidprefix"),
+    }
+)
 
 
 def check_setting(name: str, value: str = "") -> None:
@@ -47,9 +53,11 @@ def check_option(name: str, value: str) -> None:
     known = name.lower()
     if known == "url":
         _check_url(value)
-    elif _OF_OPTION.search(known) and known not in SQL:
+    elif known in OF_SERVER:
+        return
+    elif _OF_OPTION.search(known):
         raise ValueError(f"`{name}` may load code, so it can't be set in YAML")
-    elif known not in SQL and _names_a_class(value):
+    elif _names_a_class(value):
         raise ValueError(f"`{name}` names a class of Java: that may load code")
 
 
