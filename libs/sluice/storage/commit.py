@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -25,6 +24,7 @@ from sluice.storage.feed_size import table_size
 from sluice.storage.filing import PARTITION_FILE_ROWS, by_key, in_order
 from sluice.storage.lake import table_at
 from sluice.storage.local import plain
+from sluice.storage.merge import Applied, merge_arrow, merge_spark
 from sluice.storage.merge_bounds import arrow_bounds, spark_bounds
 from sluice.storage.position import Head, Position, positions
 from sluice.storage.statistics import GROUP_ROWS, writer_properties
@@ -88,9 +88,7 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
                 writer_properties=writer_properties(plain.schema),
             )
         else:
-            _check_applied(
-                before, done, _merge_arrow(table, rows, columns, key, properties), _ARROW
-            )
+            _check_applied(before, done, merge_arrow(table, rows, columns, key, properties))
     return _won(before, position, done)
 
 
@@ -127,8 +125,8 @@ def commit_spark(
         return append_spark(session, before, rows, done, position, has_new_columns=has_new_columns)
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         bounds = spark_bounds(before, rows, key) if bounds is None else bounds
-        if applied := _merge_spark(session, before, rows, key, bounds, has_new_columns):
-            _check_applied(before, done, applied, _SPARK)
+        if applied := merge_spark(session, before.uri, rows, key, bounds, has_new_columns):
+            _check_applied(before, done, applied)
     return _won(before, position, done)
 
 
@@ -224,68 +222,13 @@ def drop_arrow(before: Head, where: str, position: Position) -> Committed:
     return _won(before, position, done)
 
 
-def _merge_spark(
-    session: SparkSession,
-    before: Head,
-    rows: DataFrame,
-    key: Sequence[str],
-    bounds: Sequence[str],
-    has_new: bool,
-) -> Mapping[str, Any]:
-    """What the MERGE says that it did; nothing if Delta skipped it as a repeated batch."""
-    columns = [c for c in rows.columns if c != CHANGE]
-    rows.createOrReplaceTempView("_sluice_changelog")
-    same = [f"t.`{c}` <=> s.`{c}`" for c in key]
-    on = " AND ".join([*bounds, *same])
-    sets = ", ".join(f"`{c}` = s.`{c}`" for c in columns if c not in key)
-    update = f"WHEN MATCHED AND s.{CHANGE} = 'update' THEN UPDATE SET {sets}" if sets else ""
-    names, values = ", ".join(f"`{c}`" for c in columns), ", ".join(f"s.`{c}`" for c in columns)
-    said = session.sql(
-        f"MERGE {'WITH SCHEMA EVOLUTION ' if has_new else ''}INTO delta.`{before.uri}` t "
-        f"USING _sluice_changelog s ON {on} "
-        f"WHEN MATCHED AND s.{CHANGE} = 'delete' THEN DELETE {update} "
-        f"WHEN NOT MATCHED AND s.{CHANGE} = 'insert' THEN INSERT ({names}) VALUES ({values})"
-    ).collect()
-    return said[0].asDict() if said else {}
-
-
-def _merge_arrow(
-    table: DeltaTable,
-    rows: pa.Table,
-    columns: Sequence[str],
-    key: Sequence[str],
-    properties: CommitProperties,
-) -> Mapping[str, Any]:
-    same = [f'(t."{c}" IS NOT DISTINCT FROM s."{c}")' for c in key]
-    merge = table.merge(
-        rows,
-        predicate=" AND ".join([*arrow_bounds(table, rows, key), *same]),
-        source_alias="s",
-        target_alias="t",
-        commit_properties=properties,
-        writer_properties=writer_properties(rows.select(columns).schema),
-    ).when_matched_delete(f"s.\"{CHANGE}\" = 'delete'")
-    values = {f'"{c}"': f's."{c}"' for c in columns if c not in key}
-    if values:
-        merge = merge.when_matched_update(values, predicate=f"s.\"{CHANGE}\" = 'update'")
-    everything = {f'"{c}"': f's."{c}"' for c in columns}
-    merge = merge.when_not_matched_insert(everything, predicate=f"s.\"{CHANGE}\" = 'insert'")
-    return merge.execute()
-
-
-_ARROW = tuple(f"num_target_rows_{change}" for change in ("inserted", "updated", "deleted"))
-_SPARK = tuple(f"num_{change}_rows" for change in ("inserted", "updated", "deleted"))
-
-
-def _check_applied(
-    before: Head, done: Committed, said: Mapping[str, Any], names: Sequence[str]
-) -> None:
+def _check_applied(before: Head, done: Committed, applied: Applied) -> None:
     """Raise HistoryLost if the rows of the changelog were not those that the table held."""
-    wanted, found = (done.inserted, done.updated, done.deleted), tuple(said[n] for n in names)
-    if wanted != found:
+    wanted = (done.inserted, done.updated, done.deleted)
+    if wanted != applied:
         raise HistoryLost(
-            f"a changelog of {wanted} inserts, updates and deletes changed {found} rows: the table "
-            "did not hold the rows that it was computed from",
+            f"a changelog of {wanted} inserts, updates and deletes changed {applied} rows: the "
+            "table did not hold the rows that it was computed from",
             hint=f"run `sluice rebuild {table_at(before.uri)}`",
         )
 
