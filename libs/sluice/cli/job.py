@@ -24,7 +24,7 @@ from sluice.runtime.session import Spark
 from sluice.runtime.starting import lasting
 from sluice.runtime.sweep import Swept
 from sluice.runtime.verify import Verdict
-from sluice.runtime.workers import Workers
+from sluice.runtime.workers import Workers, needed_by
 from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Project
 from sluice.specs.sound import load_sound
@@ -71,7 +71,7 @@ class Job:
         """
 
         def take(spark: Spark, table: Table) -> Sequence[Report]:
-            if any(above.id in self.failures for above in graph.ancestors(table.id)):
+            if needed_by(table, graph) & self.failures.keys():
                 return ()
             try:
                 return tuple(step(self, spark, table))
