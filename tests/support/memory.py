@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError
 from sluice.errors import HistoryLost, LostRace
 from sluice.storage.log import Action, Log
 from sluice.storage.position import Head, Position, head, head_of
+from sluice.storage.table import PROPERTIES
 
 Rows = dict[Any, Any]  # key -> row
 COMMIT = "_delta_log/"
@@ -113,7 +114,7 @@ class Tables(dict[str, Stored]):
                 return [{"version": version, **info} for version, info in infos]
 
             def metadata(self) -> SimpleNamespace:
-                return SimpleNamespace(id=self.table.id, configuration={})
+                return SimpleNamespace(id=self.table.id, configuration=PROPERTIES)
 
             def protocol(self) -> SimpleNamespace:
                 return SimpleNamespace(reader_features=None)
@@ -121,7 +122,7 @@ class Tables(dict[str, Stored]):
             def transaction_version(self, _: str) -> int:
                 return self.table.txn
 
-            def get_add_actions(self, *, flatten: bool) -> pa.RecordBatch:
+            def get_add_actions(self, *, flatten: bool = False) -> pa.RecordBatch:
                 return added(self.at)
 
         return Opened
