@@ -120,21 +120,12 @@ def _attempt(
             found = computing(session, project, plan, position.batch, horizon)
             computed = held.enter_context(found)
         position = replace(position, refills=position.refills + computed.refills)
-    size = plan.size if computed.rows is None else replace(plan.size, rows=computed.rows)
-    target = Target(
-        plan.uri,
-        node.operator.key,
-        plan.before,
-        size,
-        partition_by=node.partition_by,
-        is_filed=computed.is_filed,
-    )
     batch = Delivered(run.id, position.batch, None, None)
     with clock.timed("check", checked(session, project, node, computed.changelog, batch)) as passed:
         done = write(
             session,
             project.spark,
-            target,
+            _target(plan, computed),
             passed.changelog,
             position,
             clock,
@@ -142,6 +133,17 @@ def _attempt(
         )
     report = _report(plan, position, computed, done, clock, passed.warnings)
     return report, Carried.after(plan, computed, done)
+
+
+def _target(plan: BatchPlan, computed: Computed) -> Target:
+    return Target(
+        plan.uri,
+        plan.node.operator.key,
+        plan.before,
+        plan.size if computed.rows is None else replace(plan.size, rows=computed.rows),
+        partition_by=plan.node.partition_by,
+        is_filed=computed.is_filed,
+    )
 
 
 def _large_bytes(plan: BatchPlan) -> int:

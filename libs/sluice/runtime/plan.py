@@ -5,7 +5,7 @@ no Spark.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sluice.operators.cogroup import CogroupState
@@ -159,32 +159,35 @@ def _plan(
         for i, pin in pins.items()
         if i in recorded and recorded[i].version < min(pin.version, heads[i].data_version)
     }
-    growing = frozenset[str]()
-    if not recorded:
-        strategy, reason = Strategy.BUILD, "the whole query: there are no earlier versions"
-        size = sum((table_size(lake.uri(i), p.version) for i, p in pins.items()), FeedSize())
-    else:
-        strategy, reason = _strategy(node, ranges)
-        for input_id, (after, upto) in ranges.items():
-            check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
-        size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
-        growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
-        if isinstance(node.operator, TopKState):
-            grows = growing == ranges.keys()
-            strategy, reason = _ranking(node.operator, lake, ranges, size, grows=grows)
-    return BatchPlan(
+    plan = BatchPlan(
         node,
         lake.uri(node.id),
         before,
-        strategy,
-        reason,
-        pins,
-        ranges,
-        growing,
-        references,
-        frontier,
-        size,
+        Strategy.BUILD,
+        "the whole query: there are no earlier versions",
+        pins=pins,
+        ranges=ranges,
+        references=references,
+        frontier=frontier,
     )
+    if recorded:
+        return _following(plan, lake)
+    size = sum((table_size(lake.uri(i), p.version) for i, p in pins.items()), FeedSize())
+    return replace(plan, size=size)
+
+
+def _following(plan: BatchPlan, lake: LakeLayout) -> BatchPlan:
+    """How the table is brought from where it is to what the inputs' feeds tell."""
+    node, ranges = plan.node, plan.ranges
+    strategy, reason = _strategy(node, ranges)
+    for input_id, (after, upto) in ranges.items():
+        check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
+    size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
+    growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
+    if isinstance(node.operator, TopKState):
+        grows = growing == ranges.keys()
+        strategy, reason = _ranking(node.operator, lake, ranges, size, grows=grows)
+    return replace(plan, strategy=strategy, reason=reason, size=size, growing=growing)
 
 
 def _strategy(node: Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[Strategy, str]:

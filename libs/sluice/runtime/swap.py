@@ -5,7 +5,7 @@ changes its type, or the key gets one that the table had not, Delta can't read a
 change: the table is replaced whole, and what reads its feed has to be rebuilt as well.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,7 @@ from sluice.runtime.writing import Target, write
 from sluice.specs.settings import SparkSettings
 from sluice.storage.commit import Committed, changelog_counts, commit_spark, overwrite_spark
 from sluice.storage.local import nullable
-from sluice.storage.position import Position
+from sluice.storage.position import Head, Position
 from sluice.storage.table import snapshot
 
 
@@ -62,13 +62,22 @@ def swap(
     if not added:
         fitting = Target(target.uri, key, before, target.size, target.partition_by)
         return Swapped(write(session, settings, fitting, changelog, position, clock))
+    with clock.phase("commit"):
+        return Swapped(_widened(session, before, changelog, key, position))
+
+
+def _widened(
+    session: SparkSession,
+    before: Head,
+    changelog: DataFrame,
+    key: Sequence[str],
+    position: Position,
+) -> Committed:
+    """Commit a changelog with columns that the table has not."""
     cached = changelog.persist()
     try:
-        with clock.phase("commit"):
-            counts = changelog_counts(cached)
-            return Swapped(
-                commit_spark(session, before, cached, counts, key, position, has_new_columns=True)
-            )
+        counts = changelog_counts(cached)
+        return commit_spark(session, before, cached, counts, key, position, has_new_columns=True)
     finally:
         cached.unpersist()
 
