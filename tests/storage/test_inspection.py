@@ -18,6 +18,7 @@ from sluice.storage.inspection import (
     orphans,
     setting_faults,
 )
+from sluice.storage.lake import table_at
 
 NOW = datetime.now(UTC)
 
@@ -57,7 +58,9 @@ def test_a_log_that_was_cleaned_from_its_beginning_is_healthy(table: Small) -> N
 
 def test_a_hole_in_the_log_is_named(table: Small) -> None:
     (log(table) / f"{1:020d}.json").unlink()
-    assert found(table)[0][:2] == ("hole-in-log", "the log lacks version(s) 1")
+    ((kind, what, repair), *_) = found(table)
+    assert (kind, what) == ("hole-in-log", "the log lacks version(s) 1")
+    assert f"`sluice rebuild {table_at(table.uri)}`" in repair
 
 
 def test_a_commit_that_is_no_json_is_named(table: Small) -> None:

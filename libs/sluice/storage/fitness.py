@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from deltalake import DeltaTable
 
-from sluice.storage.lake import table_at
+from sluice.storage.lake import moved_away
 
 Fault = tuple[str, str]  # what is wrong, and what to do
 SETTINGS: Mapping[str, tuple[str, str]] = {  # what Delta takes for false where it is not set
@@ -33,17 +33,10 @@ def faults(table: DeltaTable, uri: str) -> Iterator[Fault]:
     if settings.get(MAPPING, "none").lower() != "none":
         features.add("columnMapping")
     for name in FEATURES.keys() & features:
-        yield f"{name} was switched on: {FEATURES[name]}", moved(uri)
+        repair = f"{moved_away(uri)}: Delta does not take such a feature back"
+        yield f"{name} was switched on: {FEATURES[name]}", repair
 
 
 def set_to(uri: str, name: str, value: str) -> str:
     """The statement that sets a property."""
     return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('{name}' = '{value}')"
-
-
-def moved(uri: str) -> str:
-    """What to do with a table that can't be set right where it is."""
-    return (
-        f"restore {uri} from a backup, or move it away and run `sluice rebuild {table_at(uri)}`: "
-        "Delta does not take such a feature back"
-    )

@@ -17,13 +17,13 @@ from pyarrow import parquet
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
 from sluice.storage import fitness
+from sluice.storage.lake import moved_away
 from sluice.storage.log import Log
 
 Found = tuple[str, str, str]
 LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
 GRACE = timedelta(days=1)  # a commit under way has written files that no log names yet
 CLEANUP = "delta.enableExpiredLogCleanup"
-MOVE = "restore the folder from a backup; or move it away and `sluice rebuild` the table"
 
 
 def log_faults(uri: str) -> Iterator[Found]:
@@ -33,12 +33,12 @@ def log_faults(uri: str) -> Iterator[Found]:
     versions = sorted(int(number) for number in commits if number.isdigit())
     every = set(range(versions[0], versions[-1] + 1)) if versions else set()
     if missing := sorted(every - set(versions)):
-        yield "hole-in-log", f"the log lacks version(s) {_listed(missing)}", MOVE
+        yield "hole-in-log", f"the log lacks version(s) {_listed(missing)}", moved_away(uri)
     for version in versions:
         try:
             Log(uri).actions(version)
         except ValueError:
-            yield "broken-commit", f"version {version} of the log can't be read", MOVE
+            yield "broken-commit", f"version {version} of the log can't be read", moved_away(uri)
     yield from _checkpoint_faults(uri, list(files))
 
 
@@ -69,7 +69,8 @@ def file_faults(uri: str) -> Iterator[Found]:
     try:
         actions = pa.table(DeltaTable(uri).get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError) as error:
-        yield "unreadable", f"the table can't be opened: {str(error).splitlines()[0]}", MOVE
+        why = str(error).splitlines()[0]
+        yield "unreadable", f"the table can't be opened: {why}", moved_away(uri)
         return
     sizes = {info.path: info.size for info in _listing(uri, "")}
     wanted = {unquote(action["path"]): action["size_bytes"] for action in actions}
@@ -78,7 +79,7 @@ def file_faults(uri: str) -> Iterator[Found]:
         ("changed-files", [p for p, size in wanted.items() if sizes.get(p, size) != size]),
     ):
         if found:
-            yield name, f"{len(found)} of its data files, e.g. {found[0]}", MOVE
+            yield name, f"{len(found)} of its data files, e.g. {found[0]}", moved_away(uri)
 
 
 def orphans(uri: str, now: datetime) -> Iterator[Found]:

@@ -38,6 +38,11 @@ def table_at(uri: str) -> str:
     return f"{pipeline}.{table.partition('__')[0]}"
 
 
+def moved_away(uri: str) -> str:
+    """What to do with a table that can't be mended where it is."""
+    return f"restore {uri} from a backup, or move it away and run `sluice rebuild {table_at(uri)}`"
+
+
 def exists(uri: str) -> bool:
     """Whether a Delta table lies at `uri`."""
     return DeltaTable.is_deltatable(uri)
