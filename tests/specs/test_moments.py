@@ -41,6 +41,8 @@ date_add('today', 1)
 date_trunc('day', 'now')
 datediff('today', dt)
 array(at, 'now')
+exists(array(at), x -> x > 'now')
+transform(array(array(at)), xs -> filter(xs, x -> x >= 'today'))
 """
 TEXTS = """
 s = 'now'
@@ -58,6 +60,8 @@ at > timestampadd(day, 1, timestamp '2024-01-01')
 cast('epoch' as timestamp)
 coalesce(to_timestamp(s), at)
 dt > 'nowhere'
+exists(array(s), x -> x = 'now')
+transform(array(at), x -> 'now')
 """
 
 

@@ -70,11 +70,15 @@ def _alike(node: syntax.Tree) -> Iterator[Sequence[syntax.Tree]]:
 
 
 def _is_time(part: syntax.Tree, of: TypeOf) -> bool:
-    """Whether it is a time, or may be one because a column in it is."""
+    """Whether it is a time, or may be one: a column in it is, or what its lambda goes through."""
     type_ = of(part)
-    if type_ == UNKNOWN:
-        return any(_is_of_times(of(column)) for column in part.find_all(exp.Column))
-    return _is_of_times(type_)
+    if type_ != UNKNOWN:
+        return _is_of_times(type_)
+    if any(_is_of_times(of(column)) for column in part.find_all(exp.Column)):
+        return True
+    within = part.find_ancestor(exp.Lambda)
+    through = within.parent.iter_expressions() if within and within.parent else ()
+    return any(_is_time(given, of) for given in through if given is not within)
 
 
 def _is_of_times(type_: str) -> bool:
