@@ -74,8 +74,7 @@ def _hops(last: Column, local: Column, window: Window, zone: str) -> Column:
     size, advance = window.size, window.advance
     assert size is not None
     assert advance is not None
-    shortest = timedelta(days=28 * advance.months) if advance.months else advance.timedelta
-    count = -(-size.longest // shortest)
+    count = -(-size.longest // advance.shortest)
     starts = F.transform(F.sequence(F.lit(0), F.lit(count - 1)), lambda i: plus(last, advance, -i))
     return F.filter(
         starts, lambda start: (plus(start, size) > local) & _begins(start, advance, zone)
@@ -110,11 +109,10 @@ def alone(window: Window) -> Column:
 
 def plus(time: Column, size: Duration, times: Column | int = 1) -> Column:
     """`time` and that many lengths more; months by the calendar."""
-    number = F.lit(times) if isinstance(times, int) else times
     if size.months:
-        return time + F.make_interval(months=number * size.months)
+        return time + F.make_interval(months=F.lit(times) * size.months)
     micros = F.lit(_micros(size.timedelta)).cast("bigint")
-    return F.timestamp_micros(F.unix_micros(time) + number * micros)
+    return F.timestamp_micros(F.unix_micros(time) + F.lit(times) * micros)
 
 
 def _minus(time: Column, micros: Column) -> Column:

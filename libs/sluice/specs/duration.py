@@ -67,12 +67,12 @@ class Duration:
 
     @property
     def longest(self) -> Length:
-        """The longest that it can be: for comparing durations."""
+        """No shorter than it ever is: for comparing durations."""
         return timedelta(days=31 * self.months) if self.months else self.timedelta
 
     @property
     def shortest(self) -> Length:
-        """The shortest that it can be."""
+        """No longer than it ever is: 28 days of a month, 58 of two."""
         return timedelta(days=30 * self.months - 2) if self.months else self.timedelta
 
     def may_exceed(self, other: "Duration") -> bool:
