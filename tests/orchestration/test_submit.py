@@ -12,6 +12,7 @@ from sluice.orchestration.assets import asset
 from sluice.orchestration.graph import Task, TaskKind
 from sluice.orchestration.tasks import SubmittedJob
 from sluice.serving.lake import open_lake
+from sluice.serving.snapshot import NotBuilt
 from sluice.specs.interval import Interval, parse_time
 
 from .conftest import SHOP, Configured
@@ -55,3 +56,5 @@ def test_an_applications_failure_comes_back_with_its_reason(config: Path) -> Non
     off_the_grid = Interval(parse_time("2024-01-01"), parse_time("2024-01-01T05:00"))
     with pytest.raises(AirflowFailException, match=r"05:00.*not a bound.*\nhint: the nearest are"):
         task_of(config).execute(context(off_the_grid))
+    with pytest.raises(NotBuilt):
+        open_lake(config).table("items")

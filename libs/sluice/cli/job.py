@@ -22,6 +22,7 @@ from sluice.runtime.maintain import Upkeep
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.starting import lasting
+from sluice.runtime.stream import is_stream
 from sluice.runtime.sweep import Swept
 from sluice.runtime.verify import Verdict
 from sluice.runtime.workers import Workers, needed_by
@@ -67,8 +68,13 @@ class Job:
     def reports(self, step: "Step") -> Iterator[Report]:
         """The step of every table, inputs before the views over them.
 
-        A failure stops what depends on its table, and is raised when the rest is done.
+        A failure stops what depends on its table, and is raised when the rest is done. A time that
+        is off the schedule of a source is refused before anything is.
         """
+        graph = self.project.graph
+        tables = [graph.table(name) for name in self.names]
+        for pipeline in {t.pipeline for t in tables if t.kind == "source" and not is_stream(t)}:
+            self.intervals(pipeline)
 
         def take(spark: Spark, table: Table) -> Sequence[Report]:
             if needed_by(table, graph) & self.failures.keys():
@@ -79,9 +85,8 @@ class Job:
                 self.failures[table.id] = error
                 return ()
 
-        graph = self.project.graph
         with Workers(self.spark) as workers:
-            for done in workers.in_order(map(graph.table, self.names), graph, take):
+            for done in workers.in_order(tables, graph, take):
                 yield from done
         for error in self.failures.values():
             raise error
