@@ -265,8 +265,31 @@ def test_a_lost_source_whose_files_were_corrected_is_read_as_they_landed(lake: L
 def test_files_that_are_gone_are_not_taken_as_landed(lake: Landed) -> None:
     shutil.rmtree(lake.uri("events"))
     lake.land(folder_of(1))
-    with pytest.raises(HistoryLost, match=r"the files of \[2024-01-02, "):
+    with pytest.raises(HistoryLost, match=r"the files of \[2024-01-02, .* are gone") as refused:
         lake.rebuild("events", as_landed=True)
+    assert refused.value.hint == "bring the files back. Nothing was changed"
+
+
+def test_nor_are_those_that_are_gone_from_files_that_days_share(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    shared = DECLARED.replace("{interval_start:%Y-%m-%d}/", "all/")
+    declared = shared.replace("v INT\n", "v INT, at TIMESTAMP\n    time: at\n")
+    lake = Landed(tmp_path, declared, spark)
+    rows = [{"id": n, "v": n, "at": f"2024-01-0{1 + n // 2}T00:00:00Z"} for n in range(4)]
+    lake.land("all", a_json=rows)
+    for nth in range(2):
+        lake.deliver(nth)
+    shutil.rmtree(lake.uri("events"))
+    lake.land("all", a_json=rows[:3])
+    with pytest.raises(HistoryLost, match=r"\[2024-01-02, .* had more rows than can be read now"):
+        lake.rebuild("events")
+    lake.land("all", a_json=rows[:2])
+    with pytest.raises(HistoryLost, match=r"\[2024-01-02, .* had rows, and none can be read now"):
+        lake.rebuild("events", as_landed=True)
+    lake.land("all", a_json=rows[:3])
+    lake.rebuild("events", as_landed=True)
+    assert sorted(row["id"] for row in lake.rows("events")) == [0, 1, 2]
 
 
 def test_a_source_put_back_alone_lacks_what_its_notes_speak_of(lake: Landed) -> None:

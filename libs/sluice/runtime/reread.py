@@ -71,8 +71,7 @@ def reread(
     with _lake_aside(project, table) as aside, clock.phase("read"):
         for interval in [d.interval for d in delivered]:
             replace_interval(spark, aside, plan_delivery(aside, table, interval), run)
-        if not as_landed:
-            _check_rows(aside, table, spec, delivered)
+        _check_rows(aside, table, spec, delivered, as_landed=as_landed)
         return _swapped(spark.tune(small=False), project, aside, table, run, clock)
 
 
@@ -146,26 +145,39 @@ def _check_files(
         if delivery.files and delivery.files not in prints and not are_taken:
             changed.append(delivery.interval)
     if changed:
-        raise _lost(table, f"the files of {_shown(changed)} are not those that were delivered")
+        what = "gone" if as_landed else "not those that were delivered"
+        raise _lost(table, f"the files of {_shown(changed)} are {what}", as_landed=as_landed)
 
 
 def _check_rows(
-    aside: Project, table: Table, spec: Source, delivered: list[intervals.Delivery]
+    aside: Project,
+    table: Table,
+    spec: Source,
+    delivered: list[intervals.Delivery],
+    *,
+    as_landed: bool,
 ) -> None:
-    """As `_check_files` where intervals share their files: as many rows must have been read."""
+    """As `_check_files` where intervals share their files: as many rows must have been read.
+
+    `as_landed`: or at least one.
+    """
     if spec.has_pattern:
         return
     read = {d.interval: d.rows_read for d in _noted(aside, table)}
-    fewer = [d.interval for d in delivered if read[d.interval] < d.rows_read]
-    if fewer:
-        raise _lost(table, f"{_shown(fewer)} had more rows than can be read now")
+    least = {d.interval: min(d.rows_read, 1) if as_landed else d.rows_read for d in delivered}
+    if fewer := [interval for interval, rows in least.items() if read[interval] < rows]:
+        what = "had rows, and none" if as_landed else "had more rows than"
+        raise _lost(table, f"{_shown(fewer)} {what} can be read now", as_landed=as_landed)
 
 
-def _lost(table: Table, why: str) -> HistoryLost:
+def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
+    corrected = (
+        "; or, if they were corrected, take them as they are by "
+        f"`sluice rebuild {table.id} --as-landed`"
+    )
     return HistoryLost(
         f"{table.id} can't be rebuilt: {why}",
-        hint="bring the files back; or, if they were corrected, take them as they are by "
-        f"`sluice rebuild {table.id} --as-landed`. Nothing was changed",
+        hint=f"bring the files back{'' if as_landed else corrected}. Nothing was changed",
     )
 
 
