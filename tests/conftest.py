@@ -16,6 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
+from sluice.runtime.session import CODE_CACHE
 from sluice.runtime.starting import hush
 from sluice.specs.settings import Driver
 
@@ -41,6 +42,7 @@ CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.codegen.cache.maxEntries": "1000",
+    "spark.driver.extraJavaOptions": CODE_CACHE,
 }
 
 DRIVERS: tuple[Driver, ...] = ("postgresql",)

@@ -47,6 +47,10 @@ views:
     streams: {s: {from: sales, aggregates: {n: count(*)}}}
 """
 IMPORT = "from sluice.orchestration.blueprint import site; import pathlib, sys; "
+IMPATIENT = (
+    "from sluice.runtime import retries; retries.PAUSES = (0.1,); "
+    "from sluice.cli.main import main; main()"
+)
 KEEP = IMPORT + "print(site(pathlib.Path(sys.argv[1])))"
 
 
@@ -123,9 +127,9 @@ def test_mistakes_do_not_repeat_a_secret(shop: Path) -> None:
 @pytest.mark.slow
 def test_a_run_whose_database_is_away_writes_no_secret(shop: Path) -> None:
     bounds = ("--start", "2024-01-01", "--end", "2024-01-02")
-    said = run(shop, "-m", "sluice.cli.main", "run", "shop", *bounds, "--debug")
+    said = run(shop, "-c", IMPATIENT, "run", "shop", *bounds, "--debug")
     assert "127.0.0.1:9" in said, "it did not get as far as the database"
     for name in ("items", "shops"):
-        run(shop, "-m", "sluice.cli.main", "load", name, "--debug")
+        assert "127.0.0.1:9" in run(shop, "-c", IMPATIENT, "load", name, "--debug")
     assert (shop / "lake" / "shop" / "sales" / "_delta_log").is_dir()
     assert list(leaks(shop)) == []
