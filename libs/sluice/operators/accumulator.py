@@ -25,7 +25,7 @@ class Accumulator(ABC):
     """One aggregate of one stream; `ties` are the input's key, which ends every order.
 
     `can_break`: some removals can't be taken in. `is_approximate`: the state may depend on the
-    order of what came.
+    order of what came. `can_overflow`: it adds values up, to more than their sum's type may hold.
     """
 
     stream: str
@@ -35,6 +35,7 @@ class Accumulator(ABC):
 
     can_break: ClassVar[bool] = False
     is_approximate: ClassVar[bool] = False
+    can_overflow: ClassVar[bool] = False
 
     def argument(self) -> Column:
         """The struct (order keys, tie-break columns, v) of a row, null if the row doesn't count."""

@@ -20,7 +20,6 @@ from sluice.operators.accumulator import Accumulator
 from sluice.operators.aggregates import accumulator_of
 from sluice.operators.cogroup_rows import STREAM, packed
 from sluice.operators.operator import Agreement, Operator, Retention, Rows, names, passed_on, union
-from sluice.operators.sums import Sum, Truth
 from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.graph import Table
 
@@ -55,8 +54,7 @@ class CogroupState(Operator):
 
     @property
     def totals(self) -> tuple[str, ...]:
-        sums = [a for a in self.accumulators if isinstance(a, Sum) and not isinstance(a, Truth)]
-        return tuple(a.aggregate.text for a in sums)
+        return tuple(a.aggregate.text for a in self.accumulators if a.can_overflow)
 
     @property
     def row_counts(self) -> tuple[str, ...]:

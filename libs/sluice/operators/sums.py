@@ -37,6 +37,8 @@ class Count(Accumulator):
 class Sum(Accumulator):
     """A total and a count, whose quotient is the average."""
 
+    can_overflow: ClassVar[bool] = True
+
     def takes_one_by_one(self, value: DataType) -> bool:
         is_long = isinstance(value, DecimalType) and value.precision > _FACTOR_DIGITS
         return is_long or exact.is_float(value)
@@ -50,18 +52,16 @@ class Sum(Accumulator):
         summed = sum_type(type_)
         times = _signed if self.takes_one_by_one(type_) else _times
 
-        def total(value: Column) -> Column:
-            number = value if isinstance(type_, DecimalType) else value.cast(summed)
-            return _total(times(number, weight), summed)
+        def total(number: Column) -> Column:
+            wide = number if isinstance(type_, DecimalType) else number.cast(summed)
+            return _total(times(wide, weight), summed)
 
         def count(condition: Column) -> Column:
             return _count(condition, weight)
 
-        return (
-            exact.parts(value, total, count)
-            if exact.is_float(type_)
-            else {exact.TOTAL: total(value)}
-        )
+        if exact.is_float(type_):
+            return exact.parts(value, total, count)
+        return {exact.TOTAL: total(value)}
 
     def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
         assert isinstance(kept, StructType)
@@ -131,6 +131,8 @@ class RoundedSum(Sum):
 
 class Truth(Sum):
     """any and every: how many are true, of how many."""
+
+    can_overflow: ClassVar[bool] = False
 
     def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
         return {exact.TOTAL: _count(value, weight)}
