@@ -107,8 +107,9 @@ class Own(Accumulator):
         return F.coalesce(F.size(delta.getField("gone")) > 0, F.lit(False))
 
     def finish(self, state: Column, kept: DataType) -> Column:
-        read = _udf(_reading(self.aggregator, self.aggregate.text), self._type("type"))
-        typed = F.lit(None).cast(self._type("type"))
+        type_ = self._type("type")
+        read = _udf(_reading(self.aggregator, self.aggregate.text), type_)
+        typed = F.lit(None).cast(type_)  # tells the function its Arrow type
         return F.when(state.isNotNull(), read(state.getField("kept"), typed))
 
 

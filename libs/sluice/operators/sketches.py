@@ -73,10 +73,9 @@ class DistinctSketch(Sketch):
         return min(21, max(4, ceil(2 * log2(1.04 / self._deviation))))
 
     def gather(self, weight: Column, value: DataType) -> Column:
-        hashed = F.when(self.value.isNotNull(), F.xxhash64(self.value))
-        return self._gathered(
-            weight, hashed, F.hll_sketch_agg(F.when(weight > 0, hashed), self._size)
-        )
+        counts = (weight > 0) & self.value.isNotNull()
+        sketch = F.hll_sketch_agg(F.when(counts, F.xxhash64(self.value)), self._size)
+        return self._gathered(weight, self.value, sketch)
 
     def _both(self, was: Column, came: Column, kept: DataType) -> Column:
         return F.hll_union(was, came)
