@@ -17,13 +17,12 @@ sources:
   sales:
     path: "s/{interval_start:%Y-%m-%d}/"
     key: [id]
-    schema: "id INT, g STRING, f FLOAT, d DOUBLE, l BIGINT, m DECIMAL(38,0), w STRING"
+    schema: "id INT, g STRING, f FLOAT, d DOUBLE, l BIGINT, m DECIMAL(38,0), w STRING, at TIMESTAMP"
 views:
 """
 VIEW = (
     "  {}: {{kind: cogroup, key: [g], streams: {{s: {{from: sales, aggregates: {{x: '{}'}}}}}}}}\n"
 )
-WINDOW = "time: at, type: TYPE"
 OWN = "tests.support.aggregators"
 OVERFLOWS = {
     "float": ("sum(f)", "cannot be represented as Decimal(38, 18)"),
@@ -72,9 +71,8 @@ def test_a_rounded_total_that_overflows_is_told(tmp_path: Path, spark: "SparkSes
 def test_a_window_that_ends_too_late_to_be_read_is_told(
     tmp_path: Path, spark: "SparkSession", window: str
 ) -> None:
-    view = VIEW.format("found", "count(*)").replace("key: [g]", f"key: [g], window: {{{WINDOW}}}")
-    declared = (SALES + view).replace("w STRING", "w STRING, at TIMESTAMP").replace("TYPE", window)
-    lake = Lake(tmp_path, declared, spark)
+    windowed = VIEW.replace("key: [g]", f"key: [g], window: {{{{time: at, type: {window}}}}}")
+    lake = Lake(tmp_path, SALES + windowed.format("found", "count(*)"), spark)
     lake.put("sales", {"id": 1, "g": "a", "at": datetime(9999, 12, 31, 12, tzinfo=UTC)})
     with pytest.raises(QualityStop, match=r"found__state: .* within the years 1 to 9999"):
         lake.advance()
@@ -84,8 +82,7 @@ def test_what_a_users_code_raises_is_told_in_one_line(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
     views = {name: f"{OWN}:{text}" for name, (text, _) in OWN_FAULTS.items()}
-    quoted = {name: text.replace("'", "''") for name, text in views.items()}
-    lake = lake_of(tmp_path, spark, quoted)
+    lake = lake_of(tmp_path, spark, views)
     for name, (_, words) in OWN_FAULTS.items():
         with pytest.raises(ConfigError) as refused:
             lake.advance(name)

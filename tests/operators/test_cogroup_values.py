@@ -17,6 +17,7 @@ sources:
     schema: "id INT, g STRING, v INT, day DATE, tags MAP<STRING, STRING>"
 views:
 """
+FOUND = PLAIN + "  found:\n    kind: cogroup\n    key: [g]\n"
 DAYS = [date(2024, 1, 1), date(2024, 1, 3), date(2024, 2, 9)]
 
 
@@ -34,15 +35,12 @@ def test_names_of_streams_and_aggregates_do_not_meet_those_of_the_state(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
     view = """
-  found:
-    kind: cogroup
-    key: [g]
     streams:
       a: {from: sales, aggregates: {rows: sum(v), b__c: max(v)}}
       a__b: {from: sales, aggregates: {c: avg(v), c__n: "count(*)", n: min(v)}}
 """
     found = {"g": "a", "rows": 6, "b__c": 5, "c": 2.0, "c__n": 3, "n": 0}
-    assert kept(Lake(tmp_path, PLAIN + view, spark), "found") == [found]
+    assert kept(Lake(tmp_path, FOUND + view, spark), "found") == [found]
 
 
 def test_windows_of_windows_roll_up(tmp_path: Path, spark: "SparkSession") -> None:
@@ -68,9 +66,6 @@ def test_windows_of_windows_roll_up(tmp_path: Path, spark: "SparkSession") -> No
 
 def test_sessions_of_dates(tmp_path: Path, spark: "SparkSession") -> None:
     view = """
-  found:
-    kind: cogroup
-    key: [g]
     window: {type: session, time: day, gap: 2 days}
     streams: {s: {from: sales, aggregates: {v: sum(v)}}}
 """
@@ -78,15 +73,12 @@ def test_sessions_of_dates(tmp_path: Path, spark: "SparkSession") -> None:
     moments = [tuple(datetime(2024, *day, tzinfo=UTC) for day in pair) for pair in bounds]
     assert [
         (r["window_start"], r["window_end"], r["v"])
-        for r in kept(Lake(tmp_path, PLAIN + view, spark), "found")
+        for r in kept(Lake(tmp_path, FOUND + view, spark), "found")
     ] == [(*moments[0], 1), (*moments[1], 5)]
 
 
 def test_sketches_and_collections_of_maps(tmp_path: Path, spark: "SparkSession") -> None:
     view = """
-  found:
-    kind: cogroup
-    key: [g]
     streams:
       s:
         from: sales
@@ -96,7 +88,7 @@ def test_sketches_and_collections_of_maps(tmp_path: Path, spark: "SparkSession")
           ends: approx_percentile(v, array(0.0, 1.0))
           often: approx_top_k(g, 1)
 """
-    (found,) = kept(Lake(tmp_path, PLAIN + view, spark), "found")
+    (found,) = kept(Lake(tmp_path, FOUND + view, spark), "found")
     assert [sorted(tags) for tags in found["tags"]] == [[("a", ""), ("b", "x")]]
     assert (found["middle"], found["ends"]) == (1, [0, 5])
     assert found["often"] == [{"item": "a", "count": 3}]
@@ -106,9 +98,6 @@ def test_initial_values_take_their_aggregates_type_and_keys_are_selected_once(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
     view = """
-  found:
-    kind: cogroup
-    key: [g]
     streams:
       never:
         from: sales
@@ -118,6 +107,6 @@ def test_initial_values_take_their_aggregates_type_and_keys_are_selected_once(
       s: {from: sales, aggregates: {rows: count(*)}}
     select: [n, since, mean, tags, g]
 """
-    (found,) = kept(Lake(tmp_path, PLAIN + view, spark), "found")
+    (found,) = kept(Lake(tmp_path, FOUND + view, spark), "found")
     assert list(found) == ["g", "n", "since", "mean", "tags"]
     assert found == {"g": "a", "n": None, "since": date(2024, 1, 2), "mean": 1.0, "tags": ["x"]}
