@@ -27,7 +27,7 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 	@$(PY) tools/demo_year.py $(ARGS)
 
 test: $(SETUP) ## run the tests, in two processes
-	@$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: $(SETUP) ## kill 200 runs of random histories, an hour at least (make soak ARGS="--minutes 10 --kills 20")
 	@$(PY) -m tests.crash.soak $(ARGS)
