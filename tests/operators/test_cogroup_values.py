@@ -102,11 +102,18 @@ def test_initial_values_take_their_aggregates_type_and_keys_are_selected_once(
       never:
         from: sales
         where: v > 100
-        aggregates: {n: count(*), since: min(day), mean: avg(v), tags: collect_set(g)}
-        initial: {n: null, since: 2024-01-02, mean: 1, tags: [x]}
+        aggregates:
+          n: count(*)
+          since: min(day)
+          mean: avg(v)
+          tags: collect_set(g)
+          ids: collect_set(id)
+          most: sum(cast(v as decimal(20, 0)))
+        initial:
+          {n: null, since: 2024-01-02, mean: 1, tags: [x], ids: [7], most: 100000000000000000000}
       s: {from: sales, aggregates: {rows: count(*)}}
-    select: [n, since, mean, tags, g]
+    select: [n, since, mean, tags, ids, most, g]
 """
     (found,) = kept(Lake(tmp_path, FOUND + view, spark), "found")
-    assert list(found) == ["g", "n", "since", "mean", "tags"]
-    assert found == {"g": "a", "n": None, "since": date(2024, 1, 2), "mean": 1.0, "tags": ["x"]}
+    assert list(found) == ["g", "n", "since", "mean", "tags", "ids", "most"]
+    assert [*found.values()] == ["a", None, date(2024, 1, 2), 1.0, ["x"], [7], 10**20]

@@ -4,6 +4,9 @@ So what becomes of a visible row is told by what becomes of its state's row, wit
 other.
 """
 
+from decimal import Decimal
+from typing import Any
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -76,6 +79,13 @@ class CogroupView(Operator):
         given = self.state.spec.streams[accumulator.stream].initial
         if name not in given:
             return value
-        initial = F.array() if given[name] == [] else F.lit(given[name])
         type_ = rows.select(value).schema[0].dataType
-        return F.when(has_rows(accumulator), value).otherwise(initial.cast(type_))
+        return F.when(has_rows(accumulator), value).otherwise(_literal(given[name]).cast(type_))
+
+
+def _literal(value: Any) -> Column:
+    """A value of YAML; whole numbers as DECIMAL, since what is sent to Java has to be a BIGINT."""
+    if isinstance(value, list):
+        return F.array(*map(_literal, value))
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return F.lit(Decimal(value) if is_whole else value)
