@@ -84,6 +84,16 @@ def test_another_sequence_needs_the_deliveries_alone(lake: Landed) -> None:
     assert lake.rows("best") == [{"id": 2, "total": 5, "rank": 1}]
 
 
+def test_only_a_source_is_read_again_as_its_files_landed(lake: Landed) -> None:
+    with pytest.raises(UsageError, match="totals is no source"):
+        lake.rebuild("totals", as_landed=True)
+    lake.land(folder_of(1), a_json=[{**SECOND[0], "v": 6}])
+    assert lake.rebuild()["events"].updated == 0, "what was delivered is kept"
+    assert lake.rebuild(as_landed=True)["events"].updated == 1
+    follow(lake)
+    assert lake.rows("best")[0]["total"] == 6
+
+
 def test_a_new_column_is_read_from_the_files_that_were_delivered(lake: Landed) -> None:
     lake.declare(HEAD + events("id INT, v INT, s INT, w INT") + TOTALS)
     before, views = lake.versions("events"), lake.versions("totals", "best")

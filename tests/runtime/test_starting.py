@@ -16,7 +16,10 @@ from sluice.specs.project import SparkSettings
 START = """
 from sluice.runtime.session import Spark
 from sluice.specs.project import SparkSettings
-spark = Spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}))
+MODE = "spark.sql.sources.partitionOverwriteMode"
+conf = {"spark.driver.memory": "600m", MODE: "dynamic"}
+spark = Spark(SparkSettings(master="local[1]", conf=conf))
+print(spark.session.conf.get(MODE))
 print(spark.session.sql("SELECT sum(id) FROM range(10)").collect()[0][0])
 try:
     spark.session.sql("SELECT id / (id - id) FROM range(10)").collect()
@@ -93,7 +96,10 @@ def test_a_heap_that_can_not_be_had_is_asked_about() -> None:
 
 def test_spark_says_nothing_but_what_it_raises() -> None:
     done = run(START)
-    assert (done.stdout, done.stderr) == ("45\nArithmeticException\n512\n", ""), "room for code"
+    assert done.stderr == ""
+    mode, total, raised, room = done.stdout.split()
+    assert (total, raised, room) == ("45", "ArithmeticException", "512"), "room for compiled code"
+    assert mode == "static", "a table that is replaced is so whole, whatever the project sets"
 
 
 def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() -> None:

@@ -42,10 +42,10 @@ def rebuild(
 ) -> tuple[BatchReport, ...]:
     """Make `table` what its definition says today, and the views that could not follow.
 
-    `as_landed`: a source's files may be others than those that were delivered.
+    `as_landed`: a source's files are read again, and may be others than those that were delivered.
 
-    Raises UsageError for a table that is not stored, HistoryLost where what it was made from
-    can't be read again; nothing was changed then.
+    Raises UsageError for a table that is not stored or, `as_landed`, no source, HistoryLost where
+    what it was made from can't be read again; nothing was changed then.
     """
     done = list(_rebuilt(spark, project, table, run, as_landed=as_landed))
     ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
@@ -63,12 +63,17 @@ def _rebuilt(
 ) -> Iterator[Rebuilt]:
     if not table.is_stored:
         raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
+    if as_landed and table.kind != "source":
+        raise UsageError(
+            f"{table.id} is no source: no interval of it was delivered as files",
+            hint=f"`sluice rebuild {table.id}`, without --as-landed",
+        )
     for table_id in (table.id, internal(table.id, DELIVERIES)):
         check_fit(table.id, head_as_found(layout(project).uri(table_id)))
     if table.kind == "dimension":
         yield reload(spark, project, table, run)
         return
-    if table.kind == "source" and not can_be_recomputed(project, table):
+    if table.kind == "source" and (as_landed or not can_be_recomputed(project, table)):
         yield reread(spark, project, table, run, as_landed=as_landed)
     yield from _nodes(spark, project, table, run)
 
