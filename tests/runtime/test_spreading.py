@@ -47,6 +47,11 @@ views:
     window: {type: tumbling, time: at, size: 1 hour}
     retention: 2 days
     streams: {sold: {from: sales, aggregates: {n: "count(*)"}}}
+  by_session:
+    kind: cogroup
+    key: [k]
+    window: {type: session, time: at, gap: 6 hours}
+    streams: {sold: {from: sales, aggregates: {n: "count(*)"}}}
   by_float: {kind: cogroup, key: [f], streams: {sold: {from: sales, aggregates: {n: "count(*)"}}}}
 """
 HOUR = 3_600_000_000
@@ -103,6 +108,13 @@ def test_few_groups_and_keys_that_spark_would_shuffle_again_are_added_up_first(l
     assert len(DeltaTable(lake.uri("found__state")).file_uris()) == 1
     assert len(DeltaTable(lake.uri("by_float__state")).file_uris()) == 1
     assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def test_sessions_are_found_before_their_groups_are_known(lake: Lake) -> None:
+    """Their windows are no columns of a row until all rows of a key are together."""
+    filled(lake, 1000)
+    assert sum(row["n"] for row in lake.rows("by_session")) == 1200
+    assert all(verdict.is_equal for verdict in lake.verdicts("by_session"))
 
 
 @pytest.mark.parametrize("groups", [50, 5_000, 1_000_000])

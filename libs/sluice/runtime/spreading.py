@@ -19,10 +19,13 @@ FEWEST = 4  # ranges: each is the work of one task
 def ranges_for(state: CogroupState, prepared: Rows, rows: int) -> int:
     """How many ranges to spread about so many prepared rows in; 0 if they are added up first.
 
-    One Spark job over the columns of the groups.
+    One Spark job over the columns of the groups. Sessions need none: their windows, which are
+    columns of the group, are found only when all rows of a key are together.
     """
+    if state.is_session:
+        return 0
     keys = union([one.select(*names(state.by)) for one in prepared.values()])
-    if state.is_session or not all(_is_exact(f.dataType) for f in keys.schema.fields):
+    if not all(_is_exact(f.dataType) for f in keys.schema.fields):
         return 0
     share = min(1.0, SAMPLE / max(rows, 1))
     hashed = F.count_distinct(F.xxhash64(*names(state.by)))
