@@ -243,3 +243,54 @@ def test_a_window_without_gaps_and_useless_settings(
 def test_no_interval_is_kept(mistakes: Mistakes, stream: str) -> None:
     found = mistakes(over_sales(stream))
     assert ["is an interval, which no table can hold" in m for m in found] == [True]
+
+
+def keys_of(mine: str, other: str) -> str:
+    """A cogroup of two streams, whose keys are these expressions over sales."""
+    streams = f"a: {{from: sales, key: [{mine!r}], {COUNT}}}"
+    other = f"b: {{from: sales, key: [{other!r}], aggregates: {{m: count(*)}}}}"
+    return f"v: {{kind: cogroup, key: [k], streams: {{{streams}, {other}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        ("DATE", "TIMESTAMP"),
+        ("TIMESTAMP", "DATE"),
+        ("DATE", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP", "TIMESTAMP_NTZ"),
+        ("STRING", "INT"),
+        ("STRING", "DATE"),
+        ("STRING", "BINARY"),
+        ("STRING", "BOOLEAN"),
+        ("BIGINT", "DOUBLE"),
+        ("DECIMAL(12, 2)", "DOUBLE"),
+        ("DECIMAL(38, 0)", "DECIMAL(38, 10)"),
+        ("ARRAY<DATE>", "ARRAY<TIMESTAMP>"),
+        ("STRUCT<a: DATE>", "STRUCT<a: TIMESTAMP>"),
+        ("STRUCT<a: INT>", "STRUCT<b: INT>"),
+    ],
+)
+def test_keys_that_would_not_keep_their_values_are_refused(
+    mistakes: Mistakes, mine: str, other: str
+) -> None:
+    found = mistakes(keys_of(f"cast(null as {mine})", f"cast(null as {other})"))
+    said = f"the key 'k' is {other} here and {mine} in the stream a; cast one of them"
+    assert found == [f"11: views.v.streams.b.key: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        ("TINYINT", "BIGINT"),
+        ("INT", "DECIMAL(12, 2)"),
+        ("DECIMAL(12, 2)", "DECIMAL(20, 4)"),
+        ("INT", "DOUBLE"),
+        ("FLOAT", "DOUBLE"),
+        ("ARRAY<INT>", "ARRAY<BIGINT>"),
+        ("STRUCT<a: INT>", "STRUCT<A: BIGINT>"),
+    ],
+)
+def test_keys_of_one_width_or_another_are_one_column(table: OfViews, mine: str, other: str) -> None:
+    found = table(keys_of(f"cast(null as {mine})", f"cast(null as {other})"))
+    assert list(found.columns) == ["k", "n", "m"]

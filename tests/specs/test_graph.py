@@ -171,6 +171,18 @@ def test_a_view_of_dimensions_joins_views_of_dimensions_but_not_in_a_circle(
     ]
 
 
+def test_a_view_of_dimensions_joins_by_the_values_as_they_are(
+    write: Callable[..., object], wrong: Mistakes
+) -> None:
+    texts = CATALOGUE.replace('b/, schema: "id INT', 'b/, schema: "id STRING')
+    assert wrong({"pipelines/p.yaml": texts}) == [
+        (
+            "pipelines/p.yaml:9: dimensions.catalogue.join[1].on: 'products.brand' is INT and brands.id "
+            "is STRING, which are not the same values; write cast(products.brand as STRING)"
+        )
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new"), [("upper(", "lower("), ("brand: named.name", "brand: upper(named.name)")]
 )

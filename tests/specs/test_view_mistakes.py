@@ -228,6 +228,13 @@ def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
             ),
         ),
         (
+            "v: {kind: lookup, from: sales, join: [{dimension: items, on: id = items.item}]}",
+            (
+                "11: views.v.join[0].on: 'id' is INT and items.item is STRING, which are not the same "
+                "values; write cast(id as STRING)"
+            ),
+        ),
+        (
             "v: {kind: lookup, from: sales, join: [{dimension: items, on: item = items.item}], select: {x: items.price > at}}",
             (
                 "11: views.v.select.x: 'items.price > at': DECIMAL(12, 2) can't be compared with "

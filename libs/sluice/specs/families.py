@@ -5,7 +5,8 @@ holds to what is wanted of it, so STRING is in many kinds: whether the text can 
 by row.
 """
 
-from sluice.specs.types import head, inner_types
+from sluice.specs.decimals import MOST, Decimal
+from sluice.specs.types import head, inner_types, struct_fields
 
 FAMILIES = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT"), "integer"),
@@ -77,6 +78,39 @@ def have_common_type(left: str, right: str) -> bool:
     """Whether one column can hold both, as in CASE or coalesce."""
     a, b = family(left), family(right)
     return _meet(a, b) or {a, b} == {"string", "variant"}
+
+
+def widen_exactly(left: str, right: str) -> bool:
+    """Whether one column holds the values of both as they are, as keys need it.
+
+    Spark brings more together: it reads a text as a number, which stops at the first that is none,
+    rounds a BIGINT to a DOUBLE, and makes a DATE midnight of the session's zone.
+    """
+    a, b = family(left), family(right)
+    if not a or not b or {a, b} <= {"integer", "fraction"}:
+        return True
+    if {a, b} <= NUMERIC - {"fraction"}:
+        return _widen_to_decimal(left, right)
+    return a == b and _are_alike_within(left, right)
+
+
+def _widen_to_decimal(left: str, right: str) -> bool:
+    """Of integers and decimals: whether all digits of both find room."""
+    one, other = Decimal.of(left), Decimal.of(right)
+    if one is None or other is None:
+        return True
+    return max(one.whole, other.whole) + max(one.scale, other.scale) <= MOST
+
+
+def _are_alike_within(left: str, right: str) -> bool:
+    """Of two types of one family: whether what is nested in them goes together part by part."""
+    if head(left) == "STRUCT" and _fields(left) != _fields(right):
+        return False
+    return all(map(widen_exactly, inner_types(left), inner_types(right)))
+
+
+def _fields(struct: str) -> list[str]:
+    return [name for name, _ in struct_fields(struct)]
 
 
 def _meet(a: str, b: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from sluice.specs.coercion import common
 from sluice.specs.cogroup import Cogroup, Stream
-from sluice.specs.families import have_common_type
+from sluice.specs.families import widen_exactly
 from sluice.specs.inference import aggregate_type
 from sluice.specs.initial import initial_problem
 from sluice.specs.names import unknown
@@ -119,7 +119,7 @@ def _check_keys(spec: Cogroup, scopes: Scopes, report: Report) -> None:
         types = _key_types(spec, i, scopes)
         first = next((name for name, type_ in types.items() if type_), "")
         for name, type_ in types.items():
-            if first and not have_common_type(types[first], type_):
+            if first and not widen_exactly(types[first], type_):
                 report.add(
                     ("streams", name, "key"),
                     f"the key {key!r} is {type_} here and {types[first]} in the stream {first}; "

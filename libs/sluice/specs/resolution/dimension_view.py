@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from sluice.specs.dimension import DimensionView
+from sluice.specs.expression import Expression
 from sluice.specs.join_syntax import read_pairs
-from sluice.specs.resolution.lookup import check_covers_key, current_key
+from sluice.specs.resolution.lookup import check_alike, check_covers_key, current_key
 from sluice.specs.resolution.scope import Report, Scope
 from sluice.specs.table import Table, views_among
 
@@ -48,10 +49,13 @@ def _check_join(spec: DimensionView, i: int, inputs: Mapping[str, Table], report
     except ValueError as error:
         report.add(at, str(error))
         return
-    Scope({}, {**names, join.dimension.rpartition(".")[2]: inputs[join.dimension].columns}).check(
-        join.on, report, *at
-    )
-    check_covers_key(inputs[join.dimension], [column for _, column in pairs], report, at)
+    added, name = inputs[join.dimension], join.dimension.rpartition(".")[2]
+    scope = Scope({}, {**names, name: added.columns})
+    scope.check(join.on, report, *at)
+    for tree, column in pairs:
+        left, right = Expression.of(tree), added.columns.get(column, "")
+        check_alike(left.text, scope.type_of(left), f"{name}.{column}", right, report, at)
+    check_covers_key(added, [column for _, column in pairs], report, at)
 
 
 def _key(spec: DimensionView, inputs: Mapping[str, Table], report: Report) -> tuple[str, ...]:

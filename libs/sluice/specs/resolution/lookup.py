@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from sluice.specs.dimension import Dimension
 from sluice.specs.document import Where
-from sluice.specs.families import are_comparable
+from sluice.specs.families import are_comparable, widen_exactly
 from sluice.specs.lookup import Join, Lookup
 from sluice.specs.resolution.scope import Report, Scope, plain_columns, unknown_of
 from sluice.specs.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, views_among
@@ -55,7 +55,19 @@ def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: Repor
                 f"{expression.text!r} is {left} and {join.qualifier}.{column} is {right}: "
                 "they can't be compared; cast one of them",
             )
+            continue
+        check_alike(expression.text, left, f"{join.qualifier}.{column}", right, report, at)
     check_covers_key(dimension, [column for _, column in join.on], report, at)
+
+
+def check_alike(text: str, left: str, column: str, right: str, report: Report, at: Where) -> None:
+    """Note an equality that would round, move or read as another type what it compares."""
+    if not widen_exactly(left, right):
+        report.add(
+            at,
+            f"{text!r} is {left} and {column} is {right}, which are not the same values; "
+            f"write cast({text} as {right})",
+        )
 
 
 def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, at: Where) -> None:
