@@ -30,6 +30,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
 settings.load_profile("unhurried")
 
+LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what runs once is not worth optimising
+
 CONF = {
     "spark.driver.memory": "1g",
     "spark.ui.enabled": "false",
@@ -42,7 +44,7 @@ CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.codegen.cache.maxEntries": "1000",
-    "spark.driver.extraJavaOptions": CODE_CACHE,
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {LEAN}",
 }
 
 DRIVERS: tuple[Driver, ...] = ("postgresql",)
