@@ -32,8 +32,9 @@ def test_a_decimal_keeps_its_places_or_goes_aside(
 ) -> None:
     lake = Landed(tmp_path, DECLARED % (format_, SCHEMA), spark)
     lake.land("things", **{f"a_{format_}": of_format(format_)})
-    assert lake.load().quarantined == 4
-    assert {r["id"]: str(r["v"]) for r in lake.rows("things")} == FITTING
+    fitting = FITTING if format_ == "parquet" else {i: v for i, v in FITTING.items() if i != 4}
+    assert lake.load().quarantined == len(TEXTS) - len(fitting)
+    assert {r["id"]: str(r["v"]) for r in lake.rows("things")} == fitting
     reasons = {q["reason"] for q in lake.quarantine("things")}
     assert {"column v: 1.005 is no DECIMAL(6, 2)", "column v: -0.001 is no DECIMAL(6, 2)"} < reasons
 

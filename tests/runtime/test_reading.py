@@ -167,23 +167,25 @@ def test_json_values_of_a_wrong_type_are_named_in_the_reason(files: Files) -> No
     ]
 
 
-def test_an_array_on_a_line_is_its_objects_and_a_bad_one_sets_all_of_them_aside(
-    files: Files,
-) -> None:
-    files.put(a_json='[{"id":1},{"id":2}]\n', b_json='[{"id":3},{"id":"x"}]\n')
+def test_an_array_on_a_line_is_its_objects_each_judged_by_itself(files: Files) -> None:
+    files.put(a_json='[{"id":1},{"id":2}]\n', b_json='[{"id":3},{"id":"x"}]\n', c_json="[]\n")
+    files.put(d_json='[{"id":4},5]\n', e_json='["{\\"id\\":6}"]\n')
     rows, bad = files.rows("json")
-    assert [r[0] for r in rows] == [1, 2]
-    assert [raw for _, raw in bad] == ['[{"id":3},{"id":"x"}]'] * 2
-
-
-def test_a_line_that_goes_on_behind_its_first_object_is_set_aside(files: Files) -> None:
-    files.put(a_json='{"id":1,"t":"} {"}{"id":2}\n{"id":3,"t":"a} {\\"b"}\n{"id":4} x\n{"id":5},\n')
-    rows, bad = files.rows("json")
-    assert [r[0] for r in rows] == [1, 3, 4, 5]
+    assert [r[0] for r in rows] == [1, 2, 3]
     assert bad == [
-        ("only the first object of this line was read", '{"id":1,"t":"} {"}{"id":2}'),
-        ("only the first object of this line was read", '{"id":4} x'),
+        ("column id: x is no INT", '{"id":"x"}'),
+        ("does not parse as the declared schema", '["{\\"id\\":6}"]'),
+        ("does not parse as the declared schema", '[{"id":4},5]'),
     ]
+
+
+def test_a_line_that_goes_on_behind_its_first_object_goes_to_quarantine(files: Files) -> None:
+    behind = ['{"id":1,"t":"} {"}{"id":2}', '{"id":4} x', '{"id":5},', '{"id":6} ]', '{"id":7}}']
+    behind += ['{"id":8} , word', '{"id":9}, {"id":10}', '{"id":11}]}', '{"id":1.50} ,2']
+    files.put(a_json="\n".join([*behind, '{"id":3,"t":"a} {\\"b"}', '{"id":12}  \t']))
+    rows, bad = files.rows("json")
+    assert [r[0] for r in rows] == [12, 3]
+    assert bad == sorted(("only the first object of this line could be read", b) for b in behind)
 
 
 def test_json_bytes_that_are_not_utf8_are_set_aside(files: Files) -> None:

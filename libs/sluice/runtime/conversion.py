@@ -2,12 +2,12 @@
 
 A cast that fails, a fraction that an integer or a decimal's places can't hold, a time of no day and
 a year that is not of four digits are lost values. FLOAT and DOUBLE are rounded to a decimal's
-places, and so are texts beyond FURTHER more of them: the noise of binary fractions is there.
+places: they have none of their own. Values that are written as text are `texts`' concern.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,25 +19,21 @@ from pyspark.sql.types import (
     DoubleType,
     FloatType,
     IntegralType,
-    StringType,
 )
 
 from sluice.quality.sql import as_json, text
 from sluice.quality.tally import FILE, RAW, REASON
 from sluice.runtime.retyped import NESTED, TIMES, check_types
-from sluice.specs.decimals import MOST, Decimal
 from sluice.specs.dimension import Dimension
 from sluice.specs.source import Source
-from sluice.specs.types import head
 
 Declared = Source | Dimension
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
 _FRACTIONS = (FloatType, DoubleType, DecimalType)
-FURTHER = 6  # decimal places that are looked at behind the declared ones
 SHOWN = 80  # characters of a value in a reason
 METADATA = (f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
-REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are not of its encoding
+NO_REASON = "CAST(NULL AS STRING)"
 
 
 def ddl(spec: Declared) -> str:
@@ -51,43 +47,35 @@ def empty(session: SparkSession, spec: Declared) -> DataFrame:
     return session.createDataFrame([], f"{ddl(spec)}, {own}")
 
 
-def converted(
-    rows: DataFrame,
-    spec: Declared,
-    *,
-    reason: str = "NULL",
-    is_text: bool = False,
-    origin: str = "",
-) -> DataFrame:
+def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
     """The declared columns in their types, and OWN; null keys are among the reasons.
 
-    `reason`: SQL for what the reader has to say of a row. `is_text`: the files were decoded, so
-    their texts may hold what is left of bytes that are not of the encoding. Else types came with
-    the rows, from `origin`: QualityStop if one is of another kind than declared. A column that the
-    rows lack is null.
+    Types came with the rows, from `origin`: QualityStop if one is of another kind than declared. A
+    column that the rows lack is null.
     """
     declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
-    if not is_text:
-        check_types(f"{spec.pipeline}.{spec.name}", origin, rows.schema.fields, declared)
+    check_types(f"{spec.pipeline}.{spec.name}", origin, rows.schema.fields, declared)
     stored = {f.name: f.dataType for f in (*declared, *rows.schema.fields)}
     types = {c.name: c.type for c in spec.columns}
     each = [_Conversion(f.name, stored[f.name], f.dataType, types[f.name]) for f in declared]
-    each = [replace(c, is_text=is_text) for c in each]
     lacking = [c for c in each if c.name not in rows.columns]
     nulls = (f"CAST(NULL AS {_spark_type(c.written)}) AS `{c.name}`" for c in lacking)
     known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
     lost = [f"CASE WHEN {c.lost} THEN {c.says} END" for c in each if c.lost]
-    says = f"coalesce({', '.join([reason, *lost, 'NULL'])})"
-    judged = known.withColumn(REASON, F.expr(f"CAST({says} AS STRING)"))
+    judged = known.withColumn(REASON, F.expr(f"coalesce({', '.join([*lost, NO_REASON])})"))
     whole = as_json(f"struct({', '.join(f'`{c.name}`' for c in each)})")
-    raw = f"coalesce({RAW}, {whole})" if RAW in known.columns else whole
+    return finished(judged, spec, {c.name: c.kept for c in each}, whole)
+
+
+def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
+    """The columns by what is kept of them, and OWN; `raw`: SQL for a row as it was."""
     typed = judged.selectExpr(
-        *(f"{c.kept} AS `{c.name}`" for c in each),
+        *(f"{value} AS `{column}`" for column, value in kept.items()),
         f"make_valid_utf8({REASON}) AS {REASON}",
         f"CASE WHEN {REASON} IS NOT NULL THEN make_valid_utf8({raw}) END AS {RAW}",
         FILE,
         f"CAST({BLOCK} AS BIGINT) AS {BLOCK}",
-        f"{ROW if ROW in known.columns else 'monotonically_increasing_id()'} AS {ROW}",
+        f"{ROW if ROW in judged.columns else 'monotonically_increasing_id()'} AS {ROW}",
     )
     return _with_null_keys(typed, spec.key)
 
@@ -95,22 +83,6 @@ def converted(
 def _with_null_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     nulls = (f"CASE WHEN `{c}` IS NULL THEN 'key column {c} is null' END" for c in key)
     return rows.withColumn(REASON, F.expr(f"coalesce({', '.join([REASON, *nulls, 'NULL'])})"))
-
-
-def ddl_of_texts(spec: Declared) -> str:
-    """As `ddl`, for values that are written as text: decimals with FURTHER places, to be judged."""
-    return ", ".join(f"`{c.name}` {type_of_text(c.type)}" for c in spec.columns)
-
-
-def type_of_text(type_: str) -> str:
-    """The type in which a written value keeps what the declared one would round away."""
-    found = Decimal.of(type_) if head(type_) == "DECIMAL" else None
-    return str(_further(found)) if found else _spark_type(type_)
-
-
-def _further(type_: Decimal) -> Decimal:
-    more = min(FURTHER, MOST - type_.precision)
-    return Decimal(type_.precision + more, type_.scale + more)
 
 
 def _spark_type(type_: str) -> str:
@@ -125,7 +97,6 @@ class _Conversion:
     stored: DataType
     declared: DataType
     written: str
-    is_text: bool = False
 
     @property
     def kept(self) -> str:
@@ -146,13 +117,7 @@ class _Conversion:
         if isinstance(self.declared, TIMES):
             years = f"year({self.value}) NOT BETWEEN 1 AND 9999"
             found = f"{found} OR {years}" if found else years
-        if self.is_decoded:
-            found = _undecoded(self.name, self.stored)
         return f"`{self.name}` IS NOT NULL AND coalesce({found}, true)" if found else ""
-
-    @property
-    def is_decoded(self) -> bool:
-        return self.is_text and isinstance(self.declared, (StringType, *NESTED))
 
     def _lost_by_cast(self) -> str:
         if isinstance(self.declared, NESTED):
@@ -164,39 +129,25 @@ class _Conversion:
         if isinstance(self.stored, TIMES) and isinstance(self.declared, DateType):
             days = f"CAST({self.value} AS TIMESTAMP)"
             return f"{self.value} IS NULL OR {days} <> CAST(`{self.name}` AS TIMESTAMP)"
-        if isinstance(self.stored, StringType) and isinstance(self.declared, TIMES):
-            return f"{self.value} IS NULL OR NOT `{self.name}` RLIKE '^\\\\s*[0-9]{{4}}'"
         return f"{self.value} IS NULL{self._has_further_places()}"
 
     def _has_further_places(self) -> str:
-        """Of a stored decimal all of its places count, of a text those that are looked at."""
-        declared = self.declared
-        if not isinstance(declared, DecimalType):
+        """Of a stored decimal all of its places count."""
+        stored, declared = self.stored, self.declared
+        if not isinstance(stored, DecimalType) or not isinstance(declared, DecimalType):
             return ""
-        stored = _further(Decimal(declared.precision, declared.scale))
-        if isinstance(self.stored, DecimalType):
-            stored = Decimal(self.stored.precision, self.stored.scale)
-        is_exact = isinstance(self.stored, (StringType, DecimalType))
-        if not is_exact or stored.scale <= declared.scale:
+        if stored.scale <= declared.scale:
             return ""
-        return f" OR try_cast(`{self.name}` AS {stored}) % 1E-{declared.scale}BD <> 0"
+        return f" OR `{self.name}` % 1E-{declared.scale}BD <> 0"
 
     @property
     def says(self) -> str:
-        if self.is_decoded:
-            return text(f"column {self.name} has bytes that are not of the encoding")
         value = "hex" if isinstance(self.stored, BinaryType) else "string"
         shown = f"left({value}(`{self.name}`), {SHOWN})"
         if isinstance(self.stored, DecimalType) and self.stored.scale > 0:
             shown = f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM string(`{self.name}`)))"
         before, after = text(f"column {self.name}: "), text(f" is no {self.written}")
         return f"concat({before}, {shown}, {after})"
-
-
-def _undecoded(name: str, type_: DataType) -> str:
-    if isinstance(type_, StringType):
-        return f"NOT is_valid_utf8(`{name}`) OR contains(`{name}`, '{REPLACEMENT}')"
-    return f"NOT is_valid_utf8(to_json(`{name}`))"
 
 
 def _alike(a: DataType, b: DataType) -> bool:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
 from sluice.errors import Retryable
+from sluice.runtime.csv_quotes import Quotes
 from sluice.runtime.retries import is_transient
 from sluice.storage.landing import LandedFile
 
@@ -34,13 +35,16 @@ class Gone(Unreadable):
 class FileHead:
     """A file's column names; for Parquet also their types, as Spark writes or calls them.
 
-    `is_complete`: whether the names are all that the file has.
+    `is_complete`: whether the names are all that the file has. Of CSV: `line_end`, where it is no
+    line feed, with or without a carriage return; `is_cut`, if it ends within quotes.
     """
 
     file: LandedFile
     names: tuple[str, ...]
     types: tuple[str, ...] = ()
     is_complete: bool = True
+    line_end: str = "\n"
+    is_cut: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -52,7 +56,7 @@ def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileH
     """The head of a file of that format. Raises Unreadable."""
     if format_ == "parquet":
         return _parquet_head(file)
-    if format_ == "csv" and options.get("header", "true").lower() == "true":
+    if format_ == "csv":
         return _csv_head(file, options)
     if format_ == "json":
         return _json_head(file)
@@ -61,9 +65,18 @@ def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileH
 
 
 def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
-    """The header line's names; none if the file is empty."""
+    """Names, if there is a header, and what the lines and the quotes end with."""
     encoding = options.get("encoding", options.get("charset", "utf-8"))
     text = _opened(file, lambda f, path: _first_text(f, path, encoding))
+    has_header = options.get("header", "true").lower() == "true"
+    found = _header(file, text, options) if has_header else FileHead(file, (), is_complete=False)
+    end = "\r" if "\r" in text and "\n" not in text else "\n"
+    is_cut = _opened(file, lambda f, path: _ends_in_quotes(f, path, options))
+    return replace(found, line_end=end, is_cut=is_cut)
+
+
+def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead:
+    """The header line's names; none if the file is empty."""
     separator = options.get("sep", options.get("delimiter", ","))
     quote = options.get("quote", '"')
     if len(separator) != 1 or len(quote) != 1:
@@ -128,6 +141,14 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, str], Any]) -> Any:
 def _first_text(filesystem: FileSystem, path: str, encoding: str) -> str:
     with filesystem.open_input_stream(path) as stream:
         return str(stream.read(FIRST_BYTES).decode(encoding, "replace")).lstrip("\ufeff")
+
+
+def _ends_in_quotes(filesystem: FileSystem, path: str, options: Mapping[str, str]) -> bool:
+    quotes = Quotes.of(options)
+    if len(quotes.quote) != 1:
+        return False
+    with filesystem.open_input_stream(path) as stream:
+        return quotes.are_open_at_end(stream)
 
 
 def _type(type_: pa.DataType, physical: str, logical: str) -> str:

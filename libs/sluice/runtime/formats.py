@@ -1,8 +1,8 @@
 """One reader per format: files whose heads are known, as rows that carry their reasons.
 
 CSV is read as RFC 4180 has it (a header, quotes doubled inside quotes, line breaks inside quotes)
-unless the source's options say otherwise; its values are cast here, not by Spark's parser, which
-takes "1,5" for 15.
+unless the source's options say otherwise. Values of CSV and JSON are read as the texts that they
+are, and become values by the rules of `specs.spellings`.
 """
 
 from collections import defaultdict
@@ -10,33 +10,27 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from sluice.errors import ConfigError, QualityStop
-from sluice.quality.sql import text
-from sluice.quality.tally import FILE, RAW, REASON
+from sluice.quality.sql import name, text
+from sluice.quality.tally import FILE, RAW
 from sluice.runtime.conversion import (
     BLOCK,
     METADATA,
     ROW,
-    SHOWN,
     Declared,
     converted,
-    ddl_of_texts,
-    type_of_text,
 )
 from sluice.runtime.filehead import NANOS, VOID, FileHead
+from sluice.runtime.json_texts import LINE, rows_of_lines
+from sluice.runtime.spelled import Texts
+from sluice.runtime.texts import of_texts
 from sluice.specs.types import head
 
 CSV_DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
-JSON_DEFAULTS = {"enableDateTimeParsingFallback": "false"}  # which takes "1" for 1970-01-02
-TEXTS = "_sluice_texts"
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
-FORMATTED = {
-    "dateFormat": "DATE",
-    "timestampFormat": "TIMESTAMP",
-    "timestampNTZFormat": "TIMESTAMP_NTZ",
-    "locale": "DECIMAL",
-}
+LAST = "_sluice_last"  # of a file that ends within quotes
 NESTED = ("ARRAY", "MAP", "STRUCT", "VARIANT")
 
 T = TypeVar("T", bound=Hashable)
@@ -47,62 +41,48 @@ Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     if not heads:
         return
-    reader = session.read.format("json").options(**{**JSON_DEFAULTS, **spec.options, **KEPT})
-    rows = reader.schema(f"{ddl_of_texts(spec)}, {RAW} STRING").load(_uris(heads))
-    known = rows.selectExpr("*", *METADATA, f"{_as_texts(spec)} AS {TEXTS}")
-    yield converted(known, spec, reason=_not_json(spec), is_text=True)
-    if spec.options.get("multiLine", "false").lower() != "true":
-        yield _behind_first_objects(session, heads)
+    whole = spec.options.get("multiLine", "false")
+    lines = session.read.options(**{**spec.options, "wholetext": whole}).text(_uris(heads))
+    decoded = lines.selectExpr(f"{_decoded(spec)} AS {LINE}", *METADATA)
+    yield rows_of_lines(decoded.where(f"trim(BOTH ' \\t\\r\\n' FROM {LINE}) <> ''"), spec)
 
 
-def _as_texts(spec: Declared) -> str:
-    """What did not parse, as far as it does with every column taken for a text."""
-    columns = text(", ".join(f"`{c.name}` STRING" for c in spec.columns))
-    pairs = ", ".join(text(part) for pair in spec.options.items() for part in pair)
-    read = f"from_json({RAW}, {columns}{f', map({pairs})' if pairs else ''})"
-    return f"CASE WHEN {RAW} IS NOT NULL THEN {read} END"
-
-
-def _not_json(spec: Declared) -> str:
-    """The reason of a row that does not parse: its first value of another type, if it has one."""
-    wrong = (
-        f"WHEN `{c.name}` IS NULL AND {TEXTS}.`{c.name}` IS NOT NULL THEN concat("
-        f"{text(f'column {c.name}: ')}, left({TEXTS}.`{c.name}`, {SHOWN}),"
-        f" {text(f' is no {c.type}')})"
-        for c in spec.columns
-    )
-    otherwise = "'does not parse as the declared schema'"
-    return f"CASE WHEN {RAW} IS NOT NULL THEN CASE {' '.join(wrong)} ELSE {otherwise} END END"
-
-
-def _behind_first_objects(session: SparkSession, heads: Heads) -> DataFrame:
-    """Lines that go on behind their first object, which is all that Spark reads of them."""
-    goes_on = "RLIKE '[}\\\\]]\\\\s*[^\\\\s,\\\\]}]'"
-    without_texts = """regexp_replace(value, '"([^"\\\\\\\\]|\\\\\\\\.)*"', '""')"""
-    lines = session.read.text(_uris(heads))
-    found = lines.where(f"value {goes_on}").where(f"{without_texts} {goes_on}")
-    return found.selectExpr(
-        f"'only the first object of this line was read' AS {REASON}",
-        f"make_valid_utf8(value) AS {RAW}",
-        f"_metadata.file_path AS {FILE}",
-        f"_metadata.file_block_start AS {BLOCK}",
-        f"monotonically_increasing_id() AS {ROW}",
-    )
+def _decoded(spec: Declared) -> str:
+    encoding = spec.options.get("encoding", spec.options.get("charset", "utf-8"))
+    is_utf8 = encoding.lower().replace("-", "") == "utf8"
+    line = LINE if is_utf8 else f"decode(CAST({LINE} AS BINARY), {text(encoding)})"
+    return f"ltrim('\ufeff', {line})"
 
 
 def _csv(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     options = {**CSV_DEFAULTS, **spec.options, **KEPT}
     if nested := [c.name for c in spec.columns if head(c.type) in NESTED]:
         raise ConfigError([f"{spec.name}: CSV holds no nested values: {', '.join(nested)}"])
-    typed = {kind for option, kind in FORMATTED.items() if option in options}
-    types = {c.name: type_of_text(c.type) for c in spec.columns if head(c.type) in typed}
-    for names, group in _grouped(heads, lambda h: h.names).items():
+    for (names, end, is_cut), group in _grouped(heads, _csv_kind).items():
         columns = names or tuple(spec.types)
-        schema = ", ".join(f"`{_quoted(n)}` {types.get(n, 'STRING')}" for n in columns)
-        reader = session.read.format("csv").options(**options)
-        rows = reader.schema(f"{schema}, {RAW} STRING").load(_uris(group))
-        plain = [c.name for c in spec.columns if c.name in columns and c.name not in types]
-        yield converted(rows, spec, reason=_why_not(plain, len(columns), options), is_text=True)
+        schema = ", ".join(f"`{_quoted(n)}` STRING" for n in columns)
+        reader = session.read.format("csv").options(**{"lineSep": end, **options})
+        found = reader.schema(f"{schema}, {RAW} STRING").load(_uris(group))
+        rows = _placed(found, columns[-1], is_cut=is_cut)
+        known = [c for c in spec.types if c in columns]
+        reason = _why_not(known, len(columns), options)
+        yield of_texts(rows, spec, Texts(spec.options), reason=reason)
+
+
+def _csv_kind(found: FileHead) -> tuple[tuple[str, ...], str, bool]:
+    return found.names, found.line_end, found.is_cut
+
+
+def _placed(rows: DataFrame, last_column: str, *, is_cut: bool) -> DataFrame:
+    """Rows with their place, without the half of a line's end that is no line feed.
+
+    The last row of each file that ends within quotes is marked: one task reads a file.
+    """
+    last = name(last_column)
+    whole = F.expr(f"regexp_replace({last}, '\\\\r\\\\z', '')")
+    placed = rows.selectExpr("*", *METADATA, f"monotonically_increasing_id() AS {ROW}")
+    is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
+    return placed.withColumn(LAST, F.expr(is_last)).withColumn(last_column, whole)
 
 
 def _why_not(texts: Sequence[str], width: int, options: Mapping[str, str]) -> str:
@@ -113,7 +93,8 @@ def _why_not(texts: Sequence[str], width: int, options: Mapping[str, str]) -> st
     return (
         f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as {width} values' "
         f"WHEN {' OR '.join(swallowed) or 'false'} THEN "
-        f"'a quote is not closed: its text goes on over the rows that follow' END"
+        f"'a quote is not closed: its text goes on over the rows that follow' "
+        f"WHEN {LAST} THEN 'a quote is not closed before the end of the file' END"
     )
 
 

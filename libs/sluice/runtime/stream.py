@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from sluice.errors import HistoryLost, UsageError
 from sluice.operators.operator import union
 from sluice.quality.sql import text
-from sluice.quality.tally import FILE, RAW
+from sluice.quality.tally import FILE
 from sluice.runtime.arrivals import ARRIVALS, ARRIVED, FILES, Stream
 from sluice.runtime.batch import Run, advance
-from sluice.runtime.conversion import BLOCK, ROW, converted, ddl_of_texts, empty
+from sluice.runtime.conversion import BLOCK, ROW, converted, empty
 from sluice.runtime.delivery import (
     INTERVALS,
     Delivery,
@@ -29,8 +29,8 @@ from sluice.runtime.delivery import (
     stored_as,
 )
 from sluice.runtime.evolution import grow
-from sluice.runtime.formats import JSON_DEFAULTS
 from sluice.runtime.ingest import check_source, replace_interval, unchanged
+from sluice.runtime.json_texts import LINE, rows_of_lines
 from sluice.runtime.nodes import internal
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
@@ -229,19 +229,8 @@ def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
 
 def messages(rows: DataFrame, spec: Source) -> DataFrame:
     """Kafka's messages, each an object in JSON; its place is its partition and offset."""
-    schema = text(f"{ddl_of_texts(spec)}, {RAW} STRING")
-    given = {**JSON_DEFAULTS, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
-    options = f"map({', '.join(text(part) for pair in given.items() for part in pair)})"
-    place = f"partition AS {BLOCK}", f"offset AS {ROW}"
-    parsed = rows.selectExpr(
-        f"from_json(value, {schema}, {options}) AS v", f"topic AS {FILE}", *place, "value"
-    )
-    wrong = (
-        "CASE WHEN value IS NULL THEN 'the message has no value' "
-        f"WHEN {RAW} IS NOT NULL THEN 'does not parse as the declared schema' END"
-    )
-    known = parsed.select("v.*", FILE, BLOCK, ROW, "value")
-    return converted(known, spec, reason=wrong, is_text=True)
+    place = f"topic AS {FILE}", f"partition AS {BLOCK}", f"offset AS {ROW}"
+    return rows_of_lines(rows.selectExpr(f"value AS {LINE}", *place), spec)
 
 
 def _with(report: BatchReport, warnings: tuple[str, ...]) -> BatchReport:

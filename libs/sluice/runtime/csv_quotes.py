@@ -1,0 +1,66 @@
+"""The end of a CSV file: inside quotes that were opened and never closed, or not.
+
+Spark's parser gives such a text as far as it goes, so the whole file is looked through, at the
+speed of a regular expression.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Self
+
+CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Quotes:
+    """Patterns of what opens a quoted text, and of what goes on to its end or that of the chunk."""
+
+    quote: str
+    encoding: str
+    opening: re.Pattern[str]
+    inside: re.Pattern[str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self:
+        quote, escape = options.get("quote", '"'), options.get("escape", '"')
+        separator = options.get("sep", options.get("delimiter", ","))
+        encoding = options.get("encoding", options.get("charset", "utf-8"))
+        q, e = re.escape(quote), re.escape(escape)
+        body = f"[^{q}]*(?:{q}{q}[^{q}]*)*" if e == q else f"[^{q}{e}]*(?:{e}.[^{q}{e}]*)*"
+        opening = re.compile(rf"(?:[\r\n]|{re.escape(separator)}){q}")
+        return cls(quote, encoding, opening, re.compile(rf"{body}(?:({q})|\Z)", re.DOTALL))
+
+    def are_open_at_end(self, stream: BinaryIO) -> bool:
+        """Whether the file ends within them."""
+        is_inside, last = False, "\n"
+        for chunk in self._chunks(stream):
+            is_inside = self._goes_on(last + chunk, is_inside)
+            last = chunk[-1:] or last
+        return is_inside
+
+    def _goes_on(self, text: str, is_inside: bool) -> bool:
+        """Whether the text, whose first character is the one before it, ends within quotes."""
+        at = 1
+        while True:
+            if is_inside:
+                found = self.inside.match(text, at)
+                if found is None or not found[1]:
+                    return True
+                at = found.end()
+            opened = self.opening.search(text, max(at - 1, 0) if not is_inside else at)
+            if opened is None:
+                return False
+            at, is_inside = opened.end(), True
+
+    def _chunks(self, stream: BinaryIO) -> Iterator[str]:
+        """Texts that end in no quote, lest one of two is taken for the end."""
+        decoder = codecs.getincrementaldecoder(self.encoding)("replace")
+        held = ""
+        while data := stream.read(CHUNK):
+            text = held + decoder.decode(data)
+            kept = text.rstrip(self.quote + "\\")
+            held = text[len(kept) :]
+            yield kept
+        yield held

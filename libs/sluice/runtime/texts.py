@@ -1,0 +1,51 @@
+"""Rows of texts as rows of the declared types; a text that is not taken is its row's reason."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, StringType, StructField
+
+from sluice.quality.sql import as_json, name, text
+from sluice.quality.tally import FILE, RAW, REASON
+from sluice.runtime.conversion import METADATA, SHOWN, Declared, ddl, finished
+from sluice.runtime.retyped import NESTED
+from sluice.runtime.spelled import Texts, is_spelled
+
+REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are not of its encoding
+VALUE = "_sluice_value_"
+
+
+def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> DataFrame:
+    """The declared columns in their types, and conversion.OWN.
+
+    `reason`: SQL for what the reader has to say of a row. A column that the rows lack is null; one
+    of VARIANT, which is no text, is kept.
+    """
+    declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    lacking = [f for f in declared if f.name not in rows.columns]
+    nulls = (f"CAST(NULL AS STRING) AS {name(f.name)}" for f in lacking)
+    known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
+    read = [f for f in declared if is_spelled(f.dataType)]
+    values = (f"{texts.value(name(f.name), f.dataType)} AS {VALUE}{f.name}" for f in read)
+    typed = known.selectExpr("*", *values)
+    types = {c.name: c.type for c in spec.columns}
+    said = (_says(f, types[f.name], texts) for f in read)
+    says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
+    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}")
+    kept = {f.name: f"{VALUE}{f.name}" if f in read else name(f.name) for f in declared}
+    whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
+    raw = f"coalesce({RAW}, {whole})" if RAW in rows.columns else whole
+    return finished(judged, spec, kept, raw)
+
+
+def _says(field: StructField, written: str, texts: Texts) -> str:
+    """The reason of a row whose text is not of the encoding, or is not taken; '' for neither."""
+    column, type_ = name(field.name), field.dataType
+    if isinstance(type_, (StringType, BinaryType)) and not texts.is_json:
+        undecoded = f"NOT is_valid_utf8({column}) OR contains({column}, '{REPLACEMENT}')"
+        why = text(f"column {field.name} has bytes that are not of the encoding")
+        return f"CASE WHEN {undecoded} THEN {why} END"
+    if isinstance(type_, StringType):
+        return ""
+    is_lost = f"{column} IS NOT NULL AND {VALUE}{field.name} IS NULL"
+    shown = texts.restored(f"to_json({column})" if isinstance(type_, NESTED) else column)
+    before, after = text(f"column {field.name}: "), text(f" is no {written}")
+    return f"CASE WHEN {is_lost} THEN concat({before}, left({shown}, {SHOWN}), {after}) END"
