@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from sluice.cli.job import Job
 from sluice.cli.main import main
+from sluice.runtime.batch import Run
 
 PIPELINE = """
 pipeline: shop
@@ -40,12 +42,36 @@ def test_a_run_before_the_pipelines_start_is_refused(config):
     said = refused(
         "run", "shop", "--start", "2023-12-31", "--end", "2024-01-01", "--config", config
     )
-    assert "shop starts at 2024-01-01 00:00" in said
+    assert "shop starts at 2024-01-01, after 2023-12-31" in said
 
 
 def test_bounds_off_the_grid_are_refused_with_the_nearest(config):
     bounds = ("--start", "2024-01-01T06:00", "--end", "2024-01-02")
     assert "2024-01-01" in refused("run", "shop", *bounds, "--config", config)
+
+
+def test_bounds_are_local_and_shown_with_their_offset(config):
+    pipeline = Path(config) / "pipelines" / "shop.yaml"
+    pipeline.write_text(pipeline.read_text() + "timezone: America/New_York\n")
+    bounds = ("--end", "2024-01-02", "--config", config)
+    said = refused("run", "shop", "--start", "2023-12-31", *bounds)
+    assert "shop starts at 2024-01-01T00:00:00-05:00, after 2023-12-31T00:00:00-05:00" in said
+    said = refused("ingest", "sales", "--start", "2024-01-01T00:00Z", *bounds)
+    assert "2023-12-31T19:00:00-05:00 is not a bound of the schedule '@daily'" in said
+    assert "nearest are 2023-12-31T00:00:00-05:00 and 2024-01-01T00:00:00-05:00" in said
+
+
+def test_a_job_over_pipelines_of_several_zones_takes_each_ones_own_days(config):
+    folder = Path(config) / "pipelines"
+    text = (folder / "shop.yaml").read_text()
+    tokyo = f"{text.replace('pipeline: shop', 'pipeline: tokyo', 1)}timezone: Asia/Tokyo\n"
+    (folder / "tokyo.yaml").write_text(tokyo)
+    job = Job(["shop.sales", "tokyo.sales"], Path(config), Run(""), "2024-01-01", "2024-01-02")
+    found = {name: str(job.intervals(name)[0]) for name in ("shop", "tokyo")}
+    assert found == {
+        "shop": "[2024-01-01, 2024-01-02)",
+        "tokyo": "[2023-12-31T15:00:00+00:00, 2024-01-01T15:00:00+00:00)",
+    }
 
 
 def test_a_table_that_no_report_can_tell_of_does_not_hide_why_a_run_failed(config):

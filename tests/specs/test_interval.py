@@ -26,6 +26,13 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert at("2017-01-31T08:30Z").tzinfo is UTC
 
 
+def test_a_time_without_a_zone_is_of_the_zone_that_is_given() -> None:
+    assert parse_time("2024-01-01", "Europe/Berlin") == at("2023-12-31T23:00")
+    assert parse_time("2024-01-01T00:00Z", "Europe/Berlin") == at("2024-01-01")
+    assert parse_time("2024-10-27T02:30", "Europe/Berlin") == at("2024-10-27T02:30+01:00")
+    assert parse_time("2024-03-31T02:30", "Europe/Berlin") == at("2024-03-31T03:30+02:00")
+
+
 def test_what_is_no_time_is_refused_with_an_example() -> None:
     with pytest.raises(IntervalError, match="'yesterday' is not a time\nhint: write 2017-01-31"):
         at("yesterday")

@@ -360,6 +360,36 @@ def test_what_would_have_no_effect(wrong: Mistakes, table: str, message: str) ->
     assert wrong({"pipelines/p.yaml": text}) == [f"pipelines/p.yaml:3: {message}"]
 
 
+def test_bounds_off_the_schedule_are_refused_with_the_nearest_local_ones(wrong: Mistakes) -> None:
+    text = """\
+pipeline: p
+schedule: "@weekly"
+timezone: Asia/Kolkata
+start_date: 2024-01-01
+end_date: 2024-02-04T00:00Z
+"""
+    nearest = "is not a bound of the schedule '@weekly' (Asia/Kolkata); the nearest are"
+    assert wrong({"pipelines/p.yaml": text}) == [
+        (
+            f"pipelines/p.yaml:4: start_date: 2024-01-01T00:00:00+05:30 {nearest} "
+            "2023-12-31T00:00:00+05:30 and 2024-01-07T00:00:00+05:30"
+        ),
+        (
+            f"pipelines/p.yaml:5: end_date: 2024-02-04T05:30:00+05:30 {nearest} "
+            "2024-02-04T00:00:00+05:30 and 2024-02-11T00:00:00+05:30"
+        ),
+    ]
+
+
+def test_dates_at_the_end_of_the_calendar_are_refused_in_a_sentence(wrong: Mistakes) -> None:
+    text = 'pipeline: p\nschedule: "@daily"\nstart_date: 0001-01-01\nend_date: 9999-12-31\n'
+    said = wrong({"pipelines/p.yaml": text})
+    assert [m[: len("pipelines/p.yaml:3: start_date: 0001-01-01 is")] for m in said] == [
+        "pipelines/p.yaml:3: start_date: 0001-01-01 is",
+        "pipelines/p.yaml:4: end_date: 9999-12-31 is a",
+    ]
+
+
 def test_a_topic_has_no_intervals(wrong: Mistakes) -> None:
     text = f"""\
 pipeline: p

@@ -109,8 +109,9 @@ sources:
 """
     (said,) = wrong({"pipelines/p.yaml": declared})
     assert said == (
-        "pipelines/p.yaml:6: sources.clicks.path: [2024-10-27, 2024-10-27T01:00:00+00:00) and "
-        "[2024-10-27T01:00:00+00:00, 2024-10-27T02:00:00+00:00) have the same path, so their rows "
+        "pipelines/p.yaml:6: sources.clicks.path: "
+        "[2024-10-27T02:00:00+02:00, 2024-10-27T02:00:00+01:00) and "
+        "[2024-10-27T02:00:00+01:00, 2024-10-27T03:00:00+01:00) have the same path, so their rows "
         "would count twice; tell them apart, by %H, or by %z where clocks are set back; or give "
         "the source a `key`"
     )

@@ -63,7 +63,8 @@ class Job:
         if not self.start or not self.end:
             return []
         schedule = self.project.pipelines[pipeline].schedule
-        return schedule.intervals(parse_time(self.start), parse_time(self.end))
+        bounds = (parse_time(bound, schedule.timezone) for bound in (self.start, self.end))
+        return schedule.intervals(*bounds)
 
     def reports(self, step: "Step") -> Iterator[Report]:
         """The step of every table, inputs before the views over them.
@@ -162,7 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="+", help="tables")
     parser.add_argument("--config", type=Path, default=Path("config"), help="its folder")
     parser.add_argument("--run-id", default="", help="the run that this step belongs to")
-    parser.add_argument("--start", help="the first instant of the data interval")
+    parser.add_argument(
+        "--start", help="the first instant of the data interval, local without a zone"
+    )
     parser.add_argument("--end", help="the instant after its last")
     parser.add_argument("--pin", action="append", default=[], metavar="DIMENSION=VERSION")
     parser.add_argument("--full-refresh", action="store_true", help="do what is done already, too")

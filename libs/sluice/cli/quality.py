@@ -33,7 +33,8 @@ def replay(source: str, start: str | None, end: str | None, format_: Format, con
     """
     project = load(config)
     table = project.graph.table(source)
-    first, last = (parse_time(t) if t else None for t in (start, end))
+    zone = project.pipelines[table.pipeline].timezone
+    first, last = (parse_time(t, zone) if t else None for t in (start, end))
     intervals = to_replay(project, table, first, last)
     run = Run(f"replay-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
     reports = with_spark(

@@ -28,7 +28,11 @@ from sluice.specs.project import Pipeline, Project
 from sluice.specs.project import load as load_project
 from sluice.specs.table import Table
 
-start_option = click.option("--start", metavar="T", help="The first instant, e.g. 2017-05-08.")
+start_option = click.option(
+    "--start",
+    metavar="T",
+    help="The first instant, e.g. 2017-05-08; without an offset, in the pipeline's timezone.",
+)
 end_option = click.option("--end", metavar="T", help="The instant after the last.")
 pin_option = click.option(
     "--pin",
@@ -53,7 +57,7 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
     """
     project = load_project(config)
     declared = _pipeline(project, pipeline)
-    first, last = (parse_time(t) if t else None for t in (start, end))
+    first, last = (parse_time(t, declared.timezone) if t else None for t in (start, end))
     intervals = intervals_to_run(project, declared, first, last, datetime.now(UTC))
     tables = project.graph.pipeline(pipeline)
     with Steps(_steps(intervals, tables), format_ is Format.TABLE) as steps:
@@ -181,7 +185,7 @@ def _intervals(
             hint="e.g. --start 2017-05-08 --end 2017-05-09; `sluice run` finds what is due",
         )
     schedule = project.pipelines[table.pipeline].schedule
-    return schedule.intervals(parse_time(start), parse_time(end))
+    return schedule.intervals(*(parse_time(t, schedule.timezone) for t in (start, end)))
 
 
 def _run(step: str) -> Run:

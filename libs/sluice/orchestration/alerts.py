@@ -111,7 +111,8 @@ def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):
-        if span := asked(context).interval:
+        declared = project(context["task"].config).pipelines[task.pipeline]
+        if span := asked(context, declared.timezone).interval:
             bounds = f"--start {span.start.isoformat()} --end {span.end.isoformat()}"
             return f"sluice run {task.pipeline} {bounds}"
     return ""

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, TriggerRule
-from airflow.timetables.interval import CronDataIntervalTimetable
 from airflow.timetables.trigger import CronTriggerTimetable
 
 from sluice.orchestration.address import address
@@ -24,6 +23,7 @@ from sluice.orchestration.graph import Task, TaskGraph, TaskKind
 from sluice.orchestration.quality_task import QualityTask
 from sluice.orchestration.request import form
 from sluice.orchestration.tasks import ConnectedJob, ScriptJob, SubmittedJob
+from sluice.orchestration.timetable import Grid
 
 LONGEST_DELAY = timedelta(hours=1)
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -130,8 +130,8 @@ def _schedule(pipeline: Blueprint) -> Any:
 
 
 @cache
-def _timetable(expression: str, timezone: str) -> CronDataIntervalTimetable:
-    return CronDataIntervalTimetable(expression, timezone=timezone)
+def _timetable(expression: str, timezone: str) -> Grid:
+    return Grid(expression, timezone=timezone)
 
 
 def _last_start(pipeline: Blueprint) -> datetime | None:

@@ -83,7 +83,8 @@ def _source(project: Project, table: Table, run: Run) -> Reason:
         path = landing.interval_path(project.resolve(spec.path), interval, pipeline.timezone)
         if delivered.get(interval) != _fingerprint(path, table):
             return None
-    return f"{table.id} holds {run.interval} already, and its files are the same"
+    shown = run.interval.shown(pipeline.timezone)
+    return f"{table.id} holds {shown} already, and its files are the same"
 
 
 def _is_by_interval(table: Table) -> bool:

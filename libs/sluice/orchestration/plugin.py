@@ -1,4 +1,4 @@
-"""Sluice in Airflow: its page in the menu, its tab on every DAG, its deadlines.
+"""Sluice in Airflow: its page in the menu, its tab on every DAG, its deadlines and data intervals.
 
 Airflow finds this by the package's entry point and reads it in every process; only the API server
 asks for the page, so what the page needs is imported there, at the first request.
@@ -10,6 +10,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from sluice.orchestration.address import PREFIX, address
 from sluice.orchestration.deadlines import Due
+from sluice.orchestration.timetable import Grid
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' "
@@ -45,3 +46,4 @@ class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
         },
     ]
     deadline_references = [Due]  # noqa: RUF012
+    timetables = [Grid]  # noqa: RUF012

@@ -45,7 +45,8 @@ def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
 START = {
     "title": "From",
     "description": "First instant to deliver, in place of the run's own data interval. A bound of "
-    "the schedule, given together with the end. Several intervals are delivered one by one.",
+    "the schedule, given together with the end; without an offset, in the pipeline's timezone. "
+    "Several intervals are delivered one by one.",
 }
 END = {"title": "Until", "description": "The instant after the last one to deliver."}
 FULL_REFRESH = {
@@ -55,23 +56,27 @@ FULL_REFRESH = {
 }
 
 
-def asked(context: Context) -> Run:
-    """The run of that context, as it was asked for. Raises UsageError for half a time span."""
+def asked(context: Context, timezone: str) -> Run:
+    """The run of that context, as it was asked for. Raises UsageError for half a time span.
+
+    `timezone` is the pipeline's, which bounds without a zone are in.
+    """
     run, answers = context["dag_run"], context.get("params") or {}
+    start, end = map(answers.get, BOUNDS)
     names = answers.get("only") or ()
     return Run(
         context["run_id"],
-        _interval(run, *map(answers.get, BOUNDS)),
+        _interval(run, start, end, timezone),
         only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),
         full_refresh=bool(answers.get("full_refresh")),
     )
 
 
-def _interval(run: Any, start: str | None, end: str | None) -> "Interval | None":
+def _interval(run: Any, start: str | None, end: str | None, timezone: str) -> "Interval | None":
     from sluice.specs.interval import Interval  # a DAG file does without
 
     if start and end:
-        return Interval.parse(start, end)
+        return Interval.parse(start, end, timezone)
     if start or end:
         raise UsageError("a run takes both start and end, or neither", hint="give the other one")
     first, last = run.data_interval_start, run.data_interval_end

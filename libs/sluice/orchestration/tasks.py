@@ -50,8 +50,9 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         """Skips if there is nothing new; else does it, and hands on the reports."""
         from sluice.orchestration.pending import pending_of  # needs Arrow; a DAG file does not
 
-        run = _asked(context)
-        pending = pending_of(project(self.config), self.work, run)
+        declared = project(self.config)
+        run = _asked(context, declared.pipelines[self.work.pipeline].timezone)
+        pending = pending_of(declared, self.work, run)
         if not pending.tables:
             self.log.info(pending.reason)
             self._hand_on_versions(context)
@@ -172,9 +173,9 @@ class SubmittedJob(JobTask):
             self._submitted.on_kill()
 
 
-def _asked(context: Context) -> Run:
+def _asked(context: Context, timezone: str) -> Run:
     try:
-        return asked(context)
+        return asked(context, timezone)
     except SluiceError as error:
         refused = Outcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
         raise JobRefused(refused) from None

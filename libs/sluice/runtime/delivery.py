@@ -45,6 +45,7 @@ class Delivery:
     stored_as: str
     intervals_uri: str
     noted: tuple[intervals.Delivery, ...] = ()
+    timezone: str = "UTC"
 
     @property
     def is_delivered(self) -> bool:
@@ -63,7 +64,7 @@ class Delivery:
         """What is to be said before anything was read."""
         if self.files or self.spec.format == "kafka" or self.spec.delivery == "stream":
             return ()
-        start = show(self.interval.start)
+        start = show(self.interval.start, self.timezone)
         return (f"{self.table.id}: nothing was delivered for {start}; the interval has no rows",)
 
 
@@ -91,10 +92,12 @@ def plan_delivery(project: Project, table: Table, interval: Interval) -> Deliver
     check_presence(table, spec, path, files)
     uri = layout(project).uri(table.id, INTERVALS)
     noted = intervals.deliveries(uri)
-    known = tuple(intervals.replaced_by(noted, interval, table.id))
+    known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
     target = stored_as(table, spec)
-    return Delivery(table, spec, interval, path, files, print_, known, target, uri, tuple(noted))
+    return Delivery(
+        table, spec, interval, path, files, print_, known, target, uri, tuple(noted), zone
+    )
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:

@@ -71,7 +71,8 @@ def reread(
     with _lake_aside(project, table) as aside, clock.phase("read"):
         for interval in [d.interval for d in delivered]:
             replace_interval(spark, aside, plan_delivery(aside, table, interval), run)
-        _check_rows(aside, table, spec, delivered, as_landed=as_landed)
+        zone = project.pipelines[table.pipeline].timezone
+        _check_rows(aside, table, spec, delivered, zone=zone, as_landed=as_landed)
         return _swapped(spark.tune(small=False), project, aside, table, run, clock)
 
 
@@ -146,7 +147,7 @@ def _check_files(
             changed.append(delivery.interval)
     if changed:
         what = "gone" if as_landed else "not those that were delivered"
-        raise _lost(table, f"the files of {_shown(changed)} are {what}", as_landed=as_landed)
+        raise _lost(table, f"the files of {_shown(changed, zone)} are {what}", as_landed=as_landed)
 
 
 def _check_rows(
@@ -155,6 +156,7 @@ def _check_rows(
     spec: Source,
     delivered: list[intervals.Delivery],
     *,
+    zone: str,
     as_landed: bool,
 ) -> None:
     """As `_check_files` where intervals share their files: as many rows must have been read.
@@ -167,7 +169,7 @@ def _check_rows(
     least = {d.interval: min(d.rows_read, 1) if as_landed else d.rows_read for d in delivered}
     if fewer := [interval for interval, rows in least.items() if read[interval] < rows]:
         what = "had rows, and none" if as_landed else "had more rows than"
-        raise _lost(table, f"{_shown(fewer)} {what} can be read now", as_landed=as_landed)
+        raise _lost(table, f"{_shown(fewer, zone)} {what} can be read now", as_landed=as_landed)
 
 
 def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
@@ -181,8 +183,8 @@ def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
     )
 
 
-def _shown(spans: list[Interval], most: int = 3) -> str:
-    shown = ", ".join(map(str, spans[:most]))
+def _shown(spans: list[Interval], zone: str, most: int = 3) -> str:
+    shown = ", ".join(span.shown(zone) for span in spans[:most])
     return shown if len(spans) <= most else f"{shown} and {len(spans) - most} more"
 
 

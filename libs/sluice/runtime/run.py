@@ -18,7 +18,7 @@ from sluice.runtime.retries import naming_faults
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import ingest_stream, is_stream
 from sluice.runtime.workers import Workers, needed_by
-from sluice.specs.interval import Interval
+from sluice.specs.interval import Interval, show
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries
@@ -177,7 +177,8 @@ def _check_start(pipeline: Pipeline, start: datetime) -> None:
     first = pipeline.start_date
     if first is not None and start < first:
         raise UsageError(
-            f"{pipeline.name} starts at {first:%Y-%m-%d %H:%M}, after {start:%Y-%m-%d %H:%M}",
+            f"{pipeline.name} starts at {show(first, pipeline.timezone)}, "
+            f"after {show(start, pipeline.timezone)}",
             hint="begin there, or declare an earlier start_date",
         )
 
@@ -185,9 +186,8 @@ def _check_start(pipeline: Pipeline, start: datetime) -> None:
 def complete_intervals(pipeline: Pipeline, first: datetime, now: datetime) -> list[Interval]:
     """The grid intervals from `first` on that ended by `now`, and by the pipeline's end_date."""
     schedule = pipeline.schedule
-    start = first if schedule.is_on_grid(first) else schedule.next_after(first)
     end = schedule.last_until(min(now, pipeline.end_date or now))
-    return schedule.intervals(start, end) if start < end else []
+    return schedule.intervals(first, end) if first < end else []
 
 
 def _delivered_by_all(project: Project, pipeline: Pipeline) -> set[Interval]:

@@ -1,12 +1,13 @@
 """Time: instants in UTC, data intervals, and the grid that a schedule lays over time.
 
-Times without a zone are UTC, everywhere. A schedule's intervals are half open, touch each other,
-and are cut in the schedule's own zone: a day on which clocks change has 23 or 25 hours.
+A bound without a zone is local: it is a time of the pipeline's zone. A schedule's intervals are
+half open, touch each other, and are cut in that zone: a day on which clocks change has 23 or 25
+hours.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import ClassVar, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,6 +17,7 @@ from pydantic import model_validator
 from sluice.errors import UsageError
 from sluice.specs.duration import Duration
 from sluice.specs.model import Model
+from sluice.specs.wall_clock import Cron, instant
 
 __all__ = [
     "Duration",
@@ -33,12 +35,13 @@ class IntervalError(UsageError):
     """Bounds that the schedule's grid does not have."""
 
 
-def parse_time(text: str | date | datetime) -> datetime:
-    """An ISO 8601 date or time as an instant; UTC where it names no zone."""
+def parse_time(text: str | date | datetime, timezone: str = "UTC") -> datetime:
+    """An ISO 8601 date or time as an instant; where it names no zone, by the clocks of that one."""
     if isinstance(text, date) and not isinstance(text, datetime):
-        return datetime.combine(text, time(), UTC)
+        text = datetime.combine(text, time())
     try:
-        return in_utc(datetime.fromisoformat(text.strip()) if isinstance(text, str) else text)
+        found = datetime.fromisoformat(text.strip()) if isinstance(text, str) else text
+        return in_utc(found) if found.tzinfo else instant(found, zone(timezone))
     except (ValueError, AttributeError, OverflowError):  # the last: outside the years 1 to 9999
         raise IntervalError(
             f"{text!r} is not a time", hint="write 2017-01-31 or 2017-01-31T08:30:00+01:00"
@@ -75,9 +78,9 @@ class Interval:
             )
 
     @classmethod
-    def parse(cls, start: str, end: str) -> Self:
-        """The interval between two times as text."""
-        return cls(parse_time(start), parse_time(end))
+    def parse(cls, start: str, end: str, timezone: str = "UTC") -> Self:
+        """The interval between two times as text; without a zone they are of that one."""
+        return cls(parse_time(start, timezone), parse_time(end, timezone))
 
     def __contains__(self, moment: datetime) -> bool:
         return self.start <= in_utc(moment) < self.end
@@ -91,13 +94,18 @@ class Interval:
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
-        return f"[{show(self.start)}, {show(self.end)})"
+        return self.shown()
+
+    def shown(self, timezone: str = "UTC") -> str:
+        """Its bounds as people write them, by the clocks of that zone."""
+        return f"[{show(self.start, timezone)}, {show(self.end, timezone)})"
 
 
-def show(moment: datetime) -> str:
-    """A time as people write it: only the date at midnight UTC."""
-    moment = in_utc(moment)
-    return moment.date().isoformat() if moment.time() == time() else moment.isoformat()
+def show(moment: datetime, timezone: str = "UTC") -> str:
+    """A time as people write it: only the date at midnight UTC, with the offset in other zones."""
+    local = in_utc(moment).astimezone(zone(timezone) if timezone != "UTC" else UTC)
+    is_date = timezone == "UTC" and local.time() == time()
+    return local.date().isoformat() if is_date else local.isoformat()
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -141,14 +149,11 @@ class Schedule(Model):
 
     def next_after(self, moment: datetime) -> datetime:
         """The first instant of the grid after that moment."""
-        following: datetime = self._cron(moment).get_next(datetime)
-        return following.astimezone(UTC)
+        return self._cron.after(in_utc(moment))
 
     def last_until(self, moment: datetime) -> datetime:
         """The last instant of the grid that is not after that moment."""
-        second = in_utc(moment).replace(microsecond=0) + timedelta(seconds=1)
-        last: datetime = self._cron(second).get_prev(datetime)
-        return last.astimezone(UTC)
+        return self._cron.until(in_utc(moment))
 
     def is_on_grid(self, moment: datetime) -> bool:
         """Whether an interval starts there."""
@@ -167,9 +172,27 @@ class Schedule(Model):
     def intervals(self, start: datetime, end: datetime) -> list[Interval]:
         """[start, end) cut along the grid; a bound off the grid is refused with the nearest two."""
         for bound in (start, end):
-            self._check_bound(bound)
+            if off := self.off_grid(bound):
+                raise off
         whole = Interval(start, end)
         return list(self._walk(whole))
+
+    def off_grid(self, bound: datetime) -> IntervalError | None:
+        """Why no interval begins or ends there, with the nearest bounds; None if one does."""
+        try:
+            before, after = (show(at, self.timezone) for at in self.nearest(bound))
+        except (OverflowError, CroniterError):
+            return IntervalError(
+                f"{show(bound)} is at the end of the calendar: no interval begins there",
+                hint="give a year from 2 to 9990",
+            )
+        if before == after:
+            return None
+        schedule = f"{self.expression!r} ({self.timezone})"
+        return IntervalError(
+            f"{show(bound, self.timezone)} is not a bound of the schedule {schedule}",
+            hint=f"the nearest are {before} and {after}",
+        )
 
     def _walk(self, whole: Interval) -> Iterator[Interval]:
         start = whole.start
@@ -178,19 +201,11 @@ class Schedule(Model):
             yield Interval(start, following)
             start = following
 
-    def _check_bound(self, bound: datetime) -> None:
-        before, after = self.nearest(bound)
-        if before != after:
-            schedule = f"{self.expression!r} ({self.timezone})"
-            raise IntervalError(
-                f"{show(bound)} is not a bound of the schedule {schedule}",
-                hint=f"the nearest are {show(before)} and {show(after)}",
-            )
-
-    def _cron(self, moment: datetime) -> croniter:
+    @property
+    def _cron(self) -> Cron:
         if not self.has_intervals:
             raise IntervalError(
                 "a pipeline with the schedule 'assets' has no data intervals",
                 hint="give it a cron expression or a preset such as '@daily'",
             )
-        return croniter(self.expression, in_utc(moment).astimezone(zone(self.timezone)))
+        return Cron(self.expression, zone(self.timezone))

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from os import environ as process_environ
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from sluice.specs.building import build
 from sluice.specs.code import check_module
@@ -27,13 +27,6 @@ from sluice.specs.table import ViewSpec
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
 
-def _read_time(text: Any) -> datetime:
-    try:
-        return parse_time(text)
-    except IntervalError as error:
-        raise ValueError(f"{error.message}; {error.hint}") from None
-
-
 def _is_zone(name: Any) -> bool:
     try:
         return isinstance(name, str) and bool(zone(name))
@@ -47,8 +40,8 @@ class Pipeline(Model):
     name: Name = Field(alias="pipeline")
     description: str = ""
     schedule: Schedule
-    start_date: Annotated[datetime, BeforeValidator(_read_time)] | None = None
-    end_date: Annotated[datetime, BeforeValidator(_read_time)] | None = None
+    start_date: datetime | None = None
+    end_date: datetime | None = None
     catchup: bool = False
     timezone: str = "UTC"
     sources: dict[str, Source] = Field(default_factory=dict)
@@ -71,6 +64,16 @@ class Pipeline(Model):
             return data
         zoned = {"timezone": data["timezone"]} if _is_zone(data.get("timezone")) else {}
         return {**data, "schedule": {"expression": schedule, **zoned}}
+
+    @field_validator("start_date", "end_date", mode="before")
+    @classmethod
+    def _local_without_a_zone(cls, text: Any, info: ValidationInfo) -> datetime | None:
+        schedule = info.data.get("schedule")
+        try:
+            zone_name = schedule.timezone if schedule else "UTC"
+            return None if text is None else parse_time(text, zone_name)
+        except IntervalError as error:
+            raise ValueError(f"{error.message}; {error.hint}") from None
 
     @field_validator("timezone")
     @classmethod
@@ -184,6 +187,7 @@ def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) ->
             at = ("start_date",) if "start_date" in reading.header else ()
             missing = "`start_date` is missing: the first interval's start"
             mistakes.add(reading.document, at, missing)
+        _check_bounds(pipeline, reading, mistakes)
         _check_paths(pipeline, reading, mistakes)
         return
     for source in pipeline.sources.values():
@@ -192,13 +196,20 @@ def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) ->
             mistakes.add(reading.document, ("sources", source.name), message)
 
 
+def _check_bounds(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+    for field, bound in (("start_date", pipeline.start_date), ("end_date", pipeline.end_date)):
+        if bound and (off := pipeline.schedule.off_grid(bound)):
+            mistakes.add(reading.document, (field,), f"{off.message}; {off.hint}")
+
+
 def _check_paths(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
     for source in pipeline.sources.values():
         if source.key or not source.has_pattern:
             continue
         if same := same_path(source.path, pipeline.schedule):
+            first, second = (interval.shown(pipeline.timezone) for interval in same)
             message = (
-                f"{same[0]} and {same[1]} have the same path, so their rows would count twice; "
+                f"{first} and {second} have the same path, so their rows would count twice; "
                 "tell them apart, by %H, or by %z where clocks are set back; or give the source a "
                 "`key`"
             )

@@ -92,7 +92,9 @@ def check_kept(source: str, noted: Sequence[Delivery], at: Head | None) -> None:
         )
 
 
-def replaced_by(delivered: list[Delivery], interval: Interval, source: str) -> list[Delivery]:
+def replaced_by(
+    delivered: list[Delivery], interval: Interval, source: str, timezone: str = "UTC"
+) -> list[Delivery]:
     """The deliveries that one of `interval` replaces: those that lie wholly inside it.
 
     Raises UsageError if one overlaps it only in part.
@@ -101,8 +103,8 @@ def replaced_by(delivered: list[Delivery], interval: Interval, source: str) -> l
     for delivery in inside:
         if not interval.covers(delivery.interval):
             raise UsageError(
-                f"{source}: the interval {interval} overlaps only a part of "
-                f"{delivery.interval}, which was delivered before",
+                f"{source}: the interval {interval.shown(timezone)} overlaps only a part of "
+                f"{delivery.interval.shown(timezone)}, which was delivered before",
                 hint="run an interval that contains the earlier one whole; its rows are replaced",
             )
     return inside
