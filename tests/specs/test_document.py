@@ -39,6 +39,22 @@ def test_every_place_has_its_line(tmp_path: Path) -> None:
     assert found.line(("a", "c", 0, "missing", "deeper")) == 5
 
 
+def test_parentheses_in_quotes_and_outside_of_braces_need_no_partner(tmp_path: Path) -> None:
+    text = "a: {b: 'f(x', c: , d: 'g)'}\ne: f(x, y)\nf: [(a), 'b(', c]\ng: {h: i(j), k: }\n"
+    assert document(tmp_path, text).data["a"] == {"b": "f(x", "c": None, "d": "g)"}
+
+
+@pytest.mark.parametrize("mark", [">-", "|"])
+def test_a_mistake_in_a_text_of_several_lines_is_at_the_line_that_it_quotes(
+    tmp_path: Path, mark: str
+) -> None:
+    text = f"a:\n  schema: {mark}\n    id INT,\n\n    name STRNG,\n    b INT\n  c: 1\n"
+    found = document(tmp_path, text)
+    assert found.line_of(("a", "schema"), "unknown type 'STRNG'; types are: INT") == 5
+    assert found.line_of(("a", "schema"), "unknown type 'NT'") == 3
+    assert found.line_of(("a", "c"), "'STRNG'") == 7
+
+
 def test_variables_are_read_from_the_environment(tmp_path: Path) -> None:
     text = "a: ${A:-x}/y\nb: ${B}\nc: '${A:-}'\nd: ${E:-n}\n"
     found = document(tmp_path, text, B="set", E="")
@@ -70,6 +86,14 @@ def test_an_undefined_variable_is_a_mistake_at_its_place(tmp_path: Path) -> None
         ("a: 1\nb: [1\nc: 2\n", 3, "can't read this as YAML: expected ',' or ']', but got ':'"),
         ("a: 1\n\tb: 2\n", 2, "can't read this as YAML: found character '\\t' that cannot start"),
         ("a: 1\nb: 2\na: 3\n", 3, "'a' is given twice in one mapping"),
+        (
+            "a:\n  b: {x: coalesce(c, d), y: 1}\n",
+            2,
+            "'coalesce(c, d)' has no quotes; inside {...} and [...] a comma ends a value: quote",
+        ),
+        ("a: [x, if(a, b, f(c)), d]\n", 1, "'if(a, b, f(c))' has no quotes; inside {...}"),
+        ("a: {x: f(a, b), y: g(a, b)}\n", 1, "'b)' is given twice in one mapping; inside {...}"),
+        ("a: {x: f(a, 'b')}\n", 1, "can't read this as YAML: expected ',' or '}', but got"),
         ("- a\n- b\n", 1, "a mapping of keys to values is wanted"),
         ("a: 1\n---\nb: 2\n", 2, "can't read this as YAML: but found another document"),
         ("? {a: [1]}\n: 2\n", 1, "can't read this as YAML"),

@@ -18,7 +18,9 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import ScalarNode
+from ruamel.yaml.scalarstring import FoldedScalarString, LiteralScalarString
 
+from sluice.specs.flow import split_by_commas, unclosed
 from sluice.specs.names import near
 
 Where = tuple[str | int, ...]
@@ -26,6 +28,7 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 # What the library raises for text that its grammar did not foresee: a mapping as a key, say.
 FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError)
 MOST_NODES = 200_000
+QUOTE = "; inside {...} and [...] a comma ends a value: quote one that has commas"
 TELLING = 4  # characters: what is shorter is no secret, and part of many a word
 
 
@@ -52,13 +55,15 @@ class BrokenDocument(ValueError):
 class Document:
     """The data of one file, the line of each place in it; what is wrong; its variables.
 
-    `variables`: the places that name one, with what the file itself says there, defaults included;
-    `values`: what the environment has for them.
+    `blocks`: the lines of texts that begin by `>` or `|`. `variables`: the places that name one,
+    with what the file itself says there, defaults included; `values`: what the environment has for
+    them.
     """
 
     path: str
     data: dict[str, Any] = field(default_factory=dict)
     lines: dict[Where, int] = field(default_factory=dict)
+    blocks: dict[Where, dict[int, str]] = field(default_factory=dict)
     mistakes: list[tuple[Where, str]] = field(default_factory=list)
     variables: dict[Where, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
@@ -85,13 +90,24 @@ class Document:
             where = where[:-1]
         return self.lines.get(where, 1)
 
+    def line_of(self, where: Where, message: str) -> int:
+        """As `line`; in a text of several lines, the first with what the message quotes."""
+        block = self.blocks.get(where, {})
+        for part in re.findall(r"'([^']+)'", message):
+            word = re.compile(rf"(?<!\w){re.escape(part)}(?!\w)")
+            if found := next((n for n, line in block.items() if word.search(line)), None):
+                return found
+        return min(block, default=self.line(where))
+
 
 def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
     """The document in that file; BrokenDocument if it is not a YAML mapping."""
     yaml = YAML(typ="rt", pure=True)
     yaml.Constructor = _Constructor
+    yaml.preserve_quotes = True
     try:
-        tree = yaml.load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        tree = yaml.load(text)
     except DuplicateKeyError as error:
         raise _named_twice(error) from None
     except MarkedYAMLError as error:
@@ -101,26 +117,36 @@ def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
     if tree is not None and not isinstance(tree, CommentedMap):
         raise BrokenDocument(1, "a mapping of keys to values is wanted")
     document = Document(shown)
-    document.data = _Reader(document, environ).plain(tree or CommentedMap(), (), 1, ())
+    document.data = _Reader(document, environ, text.splitlines()).plain(
+        tree or CommentedMap(), (), 1, ()
+    )
     return document
 
 
 def _named_twice(error: DuplicateKeyError) -> BrokenDocument:
     name = re.search(r'duplicate key "(.*?)" with value', str(error.problem), re.DOTALL)
     line = error.problem_mark.line + 1 if error.problem_mark else 1
-    return BrokenDocument(line, f"{name[1] if name else 'a key'!r} is given twice in one mapping")
+    found = name[1] if name else "a key"
+    hint = QUOTE if unclosed(found) < 0 else ""
+    return BrokenDocument(line, f"{found!r} is given twice in one mapping{hint}")
 
 
 def _broken(error: MarkedYAMLError) -> BrokenDocument:
     mark = error.problem_mark or error.context_mark
     problem = str(error.problem or error.context or "broken").splitlines()[0]
-    return BrokenDocument(mark.line + 1 if mark else 1, f"can't read this as YAML: {problem}")
+    hint = QUOTE if "flow" in str(error.context) else ""
+    return BrokenDocument(mark.line + 1 if mark else 1, f"can't read this as YAML: {problem}{hint}")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 @dataclass
 class _Reader:
     document: Document
     environ: Mapping[str, str]
+    text: list[str]
     nodes: int = 0
 
     def plain(self, node: Any, where: Where, line: int, inside: tuple[int, ...]) -> Any:
@@ -128,6 +154,8 @@ class _Reader:
         if id(node) in inside or self.nodes > MOST_NODES:
             raise BrokenDocument(line, "an alias (*name) repeats the document too often")
         self.document.lines[where] = line
+        if isinstance(node, CommentedMap | CommentedSeq) and (cut := split_by_commas(node)):
+            raise BrokenDocument(line, f"{cut!r} has no quotes{QUOTE}")
         if isinstance(node, CommentedMap):
             return self._mapping(node, where, (*inside, id(node)))
         if isinstance(node, CommentedSeq):
@@ -139,7 +167,19 @@ class _Reader:
         for key, value in node.items():
             line = node.lc.key(key)[0] + 1 if key in node.lc.data else self.document.line(where)
             result[str(key)] = self.plain(value, (*where, str(key)), line, inside)
+            if isinstance(value, FoldedScalarString | LiteralScalarString):
+                self.document.blocks[(*where, str(key))] = self._block(node.lc.value(key)[0] + 1)
         return result
+
+    def _block(self, begin: int) -> dict[int, str]:
+        """The lines of a text by their numbers: those behind line `begin` that are deeper."""
+        deep = _indent(next((line for line in self.text[begin:] if line.strip()), ""))
+        found: dict[int, str] = {}
+        for number, line in enumerate(self.text[begin:], begin + 1):
+            if line.strip() and _indent(line) < deep:
+                break
+            found[number] = line
+        return found
 
     def _sequence(self, node: CommentedSeq, where: Where, inside: tuple[int, ...]) -> list[Any]:
         return [

@@ -36,7 +36,8 @@ class Mistakes:
         """Note one, at that place of that document."""
         place = show(where)
         text = f"{place}: {message}" if place else message
-        self.add_at(document.path, document.line(where), document.without_values(text))
+        line = document.line_of(where, message)
+        self.add_at(document.path, line, document.without_values(text))
 
     def add_at(self, path: str, line: int, text: str) -> None:
         """Note one, at a line."""

@@ -1,0 +1,42 @@
+"""Values in `{...}` and `[...]` that a comma of their own has cut in two.
+
+YAML ends a value there at every comma that no quotes protect: of `{a: coalesce(x, y)}` it makes
+the value `coalesce(x` and a key `y)` without a value.
+"""
+
+from itertools import accumulate
+
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import ScalarString
+
+
+def unclosed(text: str) -> int:
+    """How many parentheses are open at the text's end; below 0 where one was never opened."""
+    return text.count("(") - text.count(")")
+
+
+def split_by_commas(node: CommentedMap | CommentedSeq) -> str:
+    """The first value that commas have cut, put together again; '' if there is none."""
+    if not node.fa.flow_style():
+        return ""
+    parts = _parts(node)
+    for i, (value, _) in enumerate(parts):
+        rest = [part for part, is_bare in parts[i + 1 :] if is_bare]
+        joined = accumulate(rest, "{}, {}".format, initial=value)
+        whole = next((text for text in joined if unclosed(text) <= 0), "")
+        if unclosed(value) > 0 and whole:
+            return whole
+    return ""
+
+
+def _parts(node: CommentedMap | CommentedSeq) -> list[tuple[str, bool]]:
+    """Texts without quotes in their order, each with whether it may go on the one before it."""
+    if isinstance(node, CommentedSeq):
+        return [(_bare(item), bool(_bare(item))) for item in node]
+    pairs = node.items()
+    return [(_bare(k), bool(_bare(k))) if v is None else (_bare(v), False) for k, v in pairs]
+
+
+def _bare(value: object) -> str:
+    is_bare = isinstance(value, str) and not isinstance(value, ScalarString)
+    return str(value) if is_bare else ""
