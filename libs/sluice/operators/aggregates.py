@@ -7,6 +7,7 @@ from sluice.operators.collected import Collected, Distinct, Frequent, Listed
 from sluice.operators.extremes import Bound, End
 from sluice.operators.own import Own
 from sluice.operators.sketches import DistinctSketch, QuantileSketch
+from sluice.operators.statistics import Mode, Percentile, Spread
 from sluice.operators.sums import Count, RoundedSum, Sum, Truth
 from sluice.specs.expression import Aggregate
 
@@ -28,6 +29,9 @@ _KINDS: Mapping[str, type[Accumulator]] = {
     "approx_count_distinct": DistinctSketch,
     "approx_percentile": QuantileSketch,
     "approx_top_k": Frequent,
+    "mode": Mode,
+    **dict.fromkeys(("median", "percentile"), Percentile),
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), Spread),
 }
 
 

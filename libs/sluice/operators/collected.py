@@ -48,16 +48,21 @@ class Listed(Accumulator):
         return F.struct(*fields, *tag, row.getField("v").alias("v"))
 
 
+def counted(value: Column, weight: Column) -> Column:
+    """The values that are not null as structs (v, n), for `bag`."""
+    entry = F.struct(value.alias("v"), weight.cast("bigint").alias("n"))
+    return F.collect_list(F.when(value.isNotNull(), entry))
+
+
 class Counted(Accumulator):
     """Each value that is not null, with how many rows have it, in the values' order."""
 
     def gather(self, weight: Column, value: DataType) -> Column:
-        entry = F.struct(self.value.alias("v"), weight.cast("bigint").alias("n"))
-        return F.collect_list(F.when(self.value.isNotNull(), entry))
+        return counted(self.value, weight)
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
-        counted = bag(delta if was is None else joined(was, delta))
-        settled = F.when(F.size(counted) > 0, counted)
+        values = bag(delta if was is None else joined(was, delta))
+        settled = F.when(F.size(values) > 0, values)
         return settled if was is None else F.when(_is_empty(delta), was).otherwise(settled)
 
 
@@ -90,17 +95,16 @@ class Frequent(Accumulator):
         return int(self.aggregate.parameters[1]) if len(self.aggregate.parameters) > 1 else 10_000
 
     def gather(self, weight: Column, value: DataType) -> Column:
-        entry = F.struct(self.value.alias("v"), weight.cast("bigint").alias("n"))
-        return F.collect_list(F.when(self.value.isNotNull(), entry))
+        return counted(self.value, weight)
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
         every = delta if was is None else joined(was.getField("items"), delta)
         error = F.lit(0) if was is None else F.coalesce(was.getField("error"), F.lit(0))
-        counted = bag(every)
-        surplus = F.sort_array(F.transform(counted, lambda e: e.getField("n")), asc=False)
+        values = bag(every)
+        surplus = F.sort_array(F.transform(values, lambda e: e.getField("n")), asc=False)
         cut = F.coalesce(F.get(surplus, F.lit(self._tracked)), F.lit(0).cast("bigint"))
         lowered = F.transform(
-            counted,
+            values,
             lambda e: F.struct(e.getField("v").alias("v"), (e.getField("n") - cut).alias("n")),
         )
         items = F.filter(lowered, lambda e: e.getField("n") > 0)

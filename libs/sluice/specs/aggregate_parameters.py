@@ -14,6 +14,8 @@ def parameter_problem(function: str, parameters: Sequence[Any]) -> str:
             found = _of_distinct(*parameters)
         case "approx_percentile":
             found = _of_percentile(*parameters)
+        case "percentile":
+            found = _of_percentile(*parameters)
         case "approx_top_k":
             found = _of_top_k(*parameters)
         case _:

@@ -23,20 +23,25 @@ SYNONYMS = {
     "some": "bool_or",
     "every": "bool_and",
     "percentile_approx": "approx_percentile",
+    "stddev": "stddev_samp",
+    "variance": "var_samp",
 }
+BY = {"max_by": "last", "min_by": "first"}  # the value at the end of the rows that have the other
+
 ORDERED = frozenset({"first", "last", "collect_list"})
-KEEPING = ORDERED | {"min", "max", "collect_set", "count_distinct"}  # the values themselves
+KEEPING = ORDERED | {"min", "max", "collect_set", "count_distinct", "mode"}  # the values themselves
 _PLAIN = (
     "count sum min max avg approx_sum approx_avg collect_set count_distinct bool_or bool_and "
-    "first last collect_list"
+    "first last collect_list mode median var_pop var_samp stddev_pop stddev_samp"
 )
 PARAMETERS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_PLAIN.split(), (0, 0)),
     "approx_count_distinct": (0, 1),
     "approx_percentile": (1, 2),
+    "percentile": (1, 1),
     "approx_top_k": (0, 2),
 }
-ACCEPTED = sorted({*PARAMETERS, *SYNONYMS})
+ACCEPTED = sorted({*PARAMETERS, *SYNONYMS, *BY})
 _OWN = "python"  # stands for the class of a user's own aggregator while its call is read
 PYTHON = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
@@ -73,7 +78,8 @@ def _read_call(text: str) -> AggregateParts:
         syntax.check(where)
         tree = tree.this
     name, arguments = _call(tree, text)
-    return replace(_read_arguments(name, arguments), filter=where)
+    parts = _read_arguments(name, arguments)
+    return replace(parts, filter=_both(parts.filter, where))
 
 
 def _call(tree: syntax.Tree, text: str) -> tuple[str, list[syntax.Tree]]:
@@ -89,7 +95,27 @@ def _call(tree: syntax.Tree, text: str) -> tuple[str, list[syntax.Tree]]:
     )
 
 
+def _both(one: syntax.Tree | None, other: syntax.Tree | None) -> syntax.Tree | None:
+    if one is None or other is None:
+        return one or other
+    return syntax.parse_as(f"({syntax.render(one)}) AND ({syntax.render(other)})", None)
+
+
+def _read_by(name: str, arguments: list[syntax.Tree]) -> AggregateParts:
+    """The value of the last, or first, row by the second argument, of those that have one."""
+    if len(arguments) != 2:
+        raise ValueError(f"{name} takes two arguments: a value, and what decides: {name}(a, b)")
+    for argument in arguments:
+        syntax.check(argument)
+    value, by = map(syntax.render, arguments)
+    in_order = syntax.parse_as(f"{BY[name]}({value} ORDER BY {by})", None)
+    has_one = syntax.parse_as(f"({by}) IS NOT NULL", None)
+    return replace(_read_arguments(*_call(in_order, value)), filter=has_one)
+
+
 def _read_arguments(name: str, arguments: list[syntax.Tree]) -> AggregateParts:
+    if name in BY:
+        return _read_by(name, arguments)
     if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
         return AggregateParts(name)
     if not arguments:

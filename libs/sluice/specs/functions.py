@@ -67,7 +67,7 @@ SCALAR = _read(_TABLE)
 _AGGREGATES = """
 any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bool_and bool_or
 collect_list collect_set corr count count_distinct count_if every first first_value last last_value
-listagg max max_by mean median min min_by mode percentile percentile_approx some stddev string_agg
-sum variance
+listagg max max_by mean median min min_by mode percentile percentile_approx some stddev stddev_pop
+stddev_samp string_agg sum var_pop var_samp variance
 """
 AGGREGATES = frozenset(_AGGREGATES.split())

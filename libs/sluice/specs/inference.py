@@ -25,6 +25,7 @@ from sluice.specs.decimals import Decimal
 from sluice.specs.expression import Aggregate, Expression
 from sluice.specs.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, family
 from sluice.specs.functions import SCALAR
+from sluice.specs.operands import STATISTICS
 from sluice.specs.types import INTEGERS, field_of, head
 
 Columns = Mapping[str, str]
@@ -61,14 +62,17 @@ def whole_type(expression: Expression, columns: Columns, joined: Mapping[str, Co
     return Types(tree, columns, joined).of(tree)
 
 
-def aggregate_type(aggregate: Aggregate, argument: str) -> str:
+def aggregate_type(aggregate: Aggregate, argument: str) -> str:  # noqa: PLR0911 - one per kind
     """The type of an aggregate over an argument of that type."""
+    if aggregate.function in STATISTICS:
+        several = any(isinstance(p, tuple) for p in aggregate.parameters)
+        return "ARRAY<DOUBLE>" if several else "DOUBLE"
     match aggregate.function:
         case "count" | "count_distinct" | "approx_count_distinct":
             return "BIGINT"
         case "bool_or" | "bool_and":
             return "BOOLEAN"
-        case "min" | "max" | "first" | "last":
+        case "min" | "max" | "first" | "last" | "mode":
             return argument
         case "collect_list" | "collect_set":
             return f"ARRAY<{argument}>" if argument else UNKNOWN

@@ -88,13 +88,14 @@ CASTS: dict[str, frozenset[str]] = {
     "map": frozenset({"map", "variant"}),
     "struct": frozenset({"struct", "variant"}),
 }
+STATISTICS = ("percentile", "median", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
 # What Sluice's own aggregates take. Their sums aren't Spark's own, which would cast texts.
 AGGREGATES: dict[str, tuple[frozenset[str], str]] = {
-    **dict.fromkeys(("sum", "avg", "approx_sum", "approx_avg"), (NUMERIC, "a number")),
+    **dict.fromkeys(("sum", "avg", "approx_sum", "approx_avg", *STATISTICS), (NUMERIC, "a number")),
     **dict.fromkeys(("bool_or", "bool_and"), KINDS["condition"]),
     "approx_percentile": (NUMERIC | MOMENTS | _STRING, "a number or a time"),
     "approx_top_k": (NUMERIC | MOMENTS | {"string", "boolean"}, "a number, a time or a text"),
 }
 ORDERED_AGGREGATES = frozenset(
-    {"min", "max", "collect_set", "count_distinct", "approx_count_distinct"}
+    {"min", "max", "collect_set", "count_distinct", "approx_count_distinct", "mode"}
 )
