@@ -151,10 +151,9 @@ views:
 
 
 def test_only_the_stream_that_lost_its_bound_is_read_again(
-    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: "SparkSession"
 ) -> None:
-    monkeypatch.setattr("sluice.storage.local.KEPT_BYTES", 0)
-    lake = Lake(tmp_path, TWO, spark)
+    lake = Lake(tmp_path, TWO, spark).limit(kept_bytes=0)
     lake.put("sales", *ROWS)
     lake.put("clicks", *({"id": i, "g": "a", "n": i} for i in (1, 2, 3)))
     lake.advance()

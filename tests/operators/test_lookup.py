@@ -1,6 +1,7 @@
 """Lookups against brute force: which dimension version a fact is joined with, and when again."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,8 +12,6 @@ from hypothesis import strategies as st
 from tests.support.contract import Case, Query, hold
 from tests.support.lake import Lake, Row, State, counted, frozen
 from tests.support.rows import NOON, ids, maybe, numbers, row, times
-
-from sluice.storage import matches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -244,11 +243,8 @@ def test_the_lookup_equals_its_query_after_any_batches(case: Case, spark: "Spark
 
 
 @pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[4]], ids=str)
-def test_so_it_does_where_the_tables_are_large(
-    case: Case, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(matches, "SMALL_BYTES", -1)
-    hold(case, spark)
+def test_so_it_does_where_the_tables_are_large(case: Case, spark: "SparkSession") -> None:
+    hold(replace(case, limits={"read_here_bytes": -1}), spark)
 
 
 def test_of_a_history_a_lookup_of_the_latest_takes_the_row_that_stands(

@@ -18,6 +18,7 @@ from tests.quality.rows import SCHEMA, expect, random_rows
 from tests.reporting import lake
 
 from sluice.cli.main import main
+from sluice.limits import Limits
 from sluice.quality.gate import Gate
 from sluice.quality.history import TABLE
 from sluice.quality.results import Outcome, uniqueness_outcome
@@ -82,7 +83,7 @@ def checks(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> _
     table = replace(project.graph.table("sales"), columns=dict.fromkeys(rows.schema.names, ""))
     at = head(lake.put(project, "sales", rows))
     assert at is not None
-    return _Checks(project, table, Stored("sales", at), NOW)
+    return _Checks(project, table, Stored("sales", at, Limits()), NOW)
 
 
 @pytest.fixture
@@ -196,10 +197,14 @@ def test_the_job_and_the_command_look_at_whole_tables(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every table is one that is too large to be read between sweeps."""
-    monkeypatch.setattr("sluice.reporting.stored.SMALL_BYTES", 0)
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody reads all rows of a table."""
     monkeypatch.setattr(Stored, "rows", None)
+
+
+def large(project: Any) -> Any:
+    """Every table is one that is too large to be read between sweeps."""
+    return project.model_copy(update={"limits": Limits(swept_bytes=0)})
 
 
 def told(project: Any, name: str = "sales", **how: Any) -> dict[str, str]:
@@ -211,7 +216,7 @@ def told(project: Any, name: str = "sales", **how: Any) -> dict[str, str]:
     return {row["says"].partition(",")[0]: row["observed"] for row in newest}
 
 
-@pytest.mark.usefixtures("large")
+@pytest.mark.usefixtures("unread")
 def test_statistics_answer_for_what_is_large(tmp_path: Path) -> None:
     rules = [
         whole(type="expect_column_max_to_be_between", column="at", min_value="now - 36 hours"),
@@ -223,7 +228,7 @@ def test_statistics_answer_for_what_is_large(tmp_path: Path) -> None:
         ),
         whole(type="expect_column_max_to_be_between", column="weight", max_value=9),
     ]
-    project = lake.declare(tmp_path, ", ".join(rules))
+    project = large(lake.declare(tmp_path, ", ".join(rules)))
     exact = NOW.replace(microsecond=123456)
     lake.put(project, "sales", lake.sales(sale(1, "7.25"), sale(2, "-1.50")))
     lake.put(project, "sales", lake.sales(sale(3, at=exact), {"id": 4}))
@@ -235,7 +240,7 @@ def test_statistics_answer_for_what_is_large(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.usefixtures("large")
+@pytest.mark.usefixtures("unread")
 def test_a_sum_and_unique_values_go_on_from_the_last_full_look(tmp_path: Path) -> None:
     """What is expected of a large table is answered from its changes, as a full look would."""
     rules = [
@@ -244,7 +249,7 @@ def test_a_sum_and_unique_values_go_on_from_the_last_full_look(tmp_path: Path) -
         whole(type="expect_column_values_to_be_unique", column="id"),
         whole(type="expect_column_values_to_be_unique", column="item"),
     ]
-    project = lake.declare(tmp_path, ", ".join(rules))
+    project = large(lake.declare(tmp_path, ", ".join(rules)))
     uri = lake.put(project, "sales", lake.sales(sale(1, "1.10"), sale(2, "2.20")))
     DeltaTable(uri).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     assert told(project) == {}

@@ -16,6 +16,7 @@ from tests.runtime.shapes import NODES, Declared
 from tests.support.memory import Rows, Stored, Tables
 
 from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
+from sluice.limits import Limits
 from sluice.runtime.batch import Run, next_position
 from sluice.runtime.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
 from sluice.storage.invariants import position_faults
@@ -166,7 +167,7 @@ class Game(RuleBasedStateMachine):
         pins = {D: self.loaded_before} if is_pinned else {}
         node = self.by.nodes[name]
         try:
-            plan = plan_batch(node, self.lake, self.by.project.graph, pins)
+            plan = plan_batch(node, self.lake, self.by.project.graph, Limits(), pins)
         except ConfigError:
             assert self.is_redefined(name)
             return None
@@ -193,10 +194,10 @@ class Game(RuleBasedStateMachine):
         """Of the state first, and once the inputs agree."""
         view = name.removesuffix("__state")
         for node in (n for n in self.by.nodes.values() if n.table.name == view):
-            plan = plan_rebuild(node, self.lake, self.by.project.graph)
+            plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
             if "same state" in plan.waiting_for:
                 self.bring_up_to_date(NODES[: NODES.index(self.nodes_of(view)[0])])
-                plan = plan_rebuild(node, self.lake, self.by.project.graph)
+                plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
             if plan.waiting_for:
                 return
             batch = self.computed(node.id.removeprefix("shop."), plan, Run("r"), is_whole=True)

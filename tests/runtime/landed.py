@@ -17,7 +17,6 @@ from sluice.runtime.ingest import ingest
 from sluice.runtime.load import load
 from sluice.runtime.rebuild import rebuild
 from sluice.runtime.report import BatchReport
-from sluice.specs import load as load_project
 from sluice.specs.interval import Interval
 from sluice.storage.intervals import Delivery, deliveries
 from sluice.storage.lake import layout
@@ -40,7 +39,7 @@ class Landed(Lake):
     def declare(self, text: str) -> None:
         """Another configuration of the same lake: the pipeline's whole file."""
         (self.folder / "config" / "pipelines" / "shop.yaml").write_text(text)
-        self.project = load_project(self.folder / "config")
+        self.project = self.loaded()
 
     def land(self, folder: str, **files: Content) -> None:
         """These files, and no others, in a folder of the landing zone; `a_csv` is a.csv."""

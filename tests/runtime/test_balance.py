@@ -74,10 +74,10 @@ def test_every_row_of_a_dimension_is_accepted_or_aside(
 
 
 def test_many_bad_rows_are_put_aside_by_spark_and_counted_where_they_lie(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession", tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(aside, "FEW_ROWS", 2)
     lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake.limit(quarantined_rows=2)
     for nth, bad in ((0, 3), (1, 4), (0, 5)):
         lake.land(folder_of(nth), a_json=[GOOD, *[BAD] * bad])
         lake.deliver(nth)
@@ -91,10 +91,10 @@ def test_many_bad_rows_are_put_aside_by_spark_and_counted_where_they_lie(
 
 
 def test_few_rows_that_are_large_as_text_are_put_aside_by_spark(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: "SparkSession", tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(aside, "FEW_BYTES", 5_000)
     lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake.limit(quarantined_bytes=5_000)
     for nth, (width, by) in enumerate([(4_000, "delta-rs"), (6_000, "Apache-Spark")]):
         lake.land(folder_of(nth), a_json_gz=lines([GOOD, {**BAD, "op": "x" * width}]))
         lake.deliver(nth)

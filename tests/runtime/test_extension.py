@@ -30,10 +30,9 @@ def view(*streams: str, more: str = "") -> str:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> Landed:
+def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
     """Two streams, built."""
-    monkeypatch.setattr("sluice.storage.local.KEPT_BYTES", 0)
-    lake = Landed(tmp_path, view(SOLD, CLICKED), spark)
+    lake = Landed(tmp_path, view(SOLD, CLICKED), spark).limit(kept_bytes=0)
     lake.put("sales", *SALES)
     lake.put("clicks", *CLICKS)
     lake.advance()
@@ -75,10 +74,9 @@ def test_an_aggregate_is_added_by_reading_its_input_alone(lake: Landed) -> None:
 
 
 def test_a_stream_is_added_by_reading_its_input_alone(
-    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: "SparkSession"
 ) -> None:
-    monkeypatch.setattr("sluice.storage.local.KEPT_BYTES", 0)
-    lake = Landed(tmp_path, view(SOLD), spark)
+    lake = Landed(tmp_path, view(SOLD), spark).limit(kept_bytes=0)
     lake.put("sales", *SALES)
     lake.put("clicks", *CLICKS)
     lake.advance()

@@ -8,8 +8,9 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake, away, counted, folded
 
+from sluice.limits import Limits
 from sluice.operators import lookup
-from sluice.runtime import broadcast, lookup_few, lookup_many
+from sluice.runtime import lookup_few, lookup_many
 from sluice.runtime import maintain as upkeep
 from sluice.runtime.broadcast import memory_bytes
 from sluice.runtime.computation import Computation
@@ -18,8 +19,7 @@ from sluice.runtime.invariants import faults
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import plan_rebuild
 from sluice.specs.settings import SparkSettings
-from sluice.storage import matches
-from sluice.storage.filing import Slice, slices_of
+from sluice.storage.filing import slices_of
 from sluice.storage.lake import layout
 from sluice.storage.local import handed_over
 from sluice.storage.log import Log
@@ -60,7 +60,7 @@ def filled(lake: Lake) -> Lake:
 
 def query(lake: Lake) -> "DataFrame":
     (node,) = nodes_of(lake.table("invoices"), lake.project.graph)
-    plan = plan_rebuild(node, layout(lake.project), lake.project.graph)
+    plan = plan_rebuild(node, layout(lake.project), lake.project.graph, lake.limits)
     return Computation(lake.session, lake.project, plan, 1).query()
 
 
@@ -75,12 +75,10 @@ def test_no_fact_is_shuffled_for_a_dimension(lake: Lake) -> None:
     assert exchanges(query(lake)) == []
 
 
-def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dimension_beyond_the_threshold_is_shuffled_and_the_plan_says_so(lake: Lake) -> None:
     small = query(lake).toArrow().to_pylist()
     lake.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    monkeypatch.setattr(broadcast, "SHARE", 0.0)
+    lake.limit(broadcast_memory_share=0.0)
     try:
         large = query(lake)
         assert len(exchanges(large)) == 4, "both sides of both joins"
@@ -102,18 +100,18 @@ def test_the_threshold_follows_the_memory_that_spark_has() -> None:
 
 
 @pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch) -> None:
+def many(lake: Lake) -> None:
     """As where the tables are large."""
-    monkeypatch.setattr(matches, "SMALL_BYTES", -1)
+    lake.limit(read_here_bytes=-1)
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("largest", [matches.LARGEST, -1], ids=["here", "by spark"])
+@pytest.mark.parametrize("largest", [Limits().searched_bytes, -1], ids=["here", "by spark"])
 @pytest.mark.parametrize("committer", ["auto", "spark"])
 def test_a_refresh_rewrites_the_files_of_the_facts_concerned_only(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, committer: str, largest: int
 ) -> None:
-    monkeypatch.setattr(matches, "LARGEST", largest)
+    lake.limit(searched_bytes=largest)
     monkeypatch.setattr(lookup, "BUCKETS", {2: 2})
     settings = lake.project.spark.model_copy(update={"commit": committer})
     lake.project = lake.project.model_copy(update={"spark": settings})
@@ -246,8 +244,7 @@ def operation(lake: Lake) -> str:
 def test_buckets_that_many_batches_came_to_are_filed_anew_each_by_itself(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, is_small: bool
 ) -> None:
-    monkeypatch.setattr(upkeep, "MANY_FILES", 1)
-    monkeypatch.setattr(Slice, "is_small", property(lambda _: is_small))
+    lake.limit(loose_files=1, unordered_rows=5_000 if is_small else 0)
     monkeypatch.setattr(lookup, "BUCKETS", {2: 2})
     for nth in range(2):
         lake.advance()

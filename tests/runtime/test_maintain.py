@@ -10,12 +10,13 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row, counted, folded, repeated
 
+from sluice.limits import Limits
 from sluice.runtime.guard import oldest_named
 from sluice.runtime.invariants import digests
 from sluice.runtime.maintain import OPEN_FILES, Upkeep, maintain
 from sluice.serving.lake import Lake as Reads
 from sluice.storage import filing
-from sluice.storage.filing import Slice, slices_of
+from sluice.storage.filing import slices_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,10 +114,8 @@ def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("is_small", [True, False])
-def test_closed_slices_are_sealed_with_and_without_spark(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, is_small: bool
-) -> None:
-    monkeypatch.setattr(Slice, "is_small", property(lambda _: is_small))
+def test_closed_slices_are_sealed_with_and_without_spark(lake: Lake, is_small: bool) -> None:
+    lake.limit(unordered_rows=5_000 if is_small else 0)
     for n in range(6):
         lake.put("traces", trace(n, n % 2, "abc"[n % 3]), trace(n + 10, 2))
         lake.advance("recent")
@@ -135,7 +134,7 @@ def test_a_slice_that_grows_is_compacted_by_its_batches(lake: Lake) -> None:
     for n in range(2 * OPEN_FILES + 1):
         lake.put("traces", trace(n, n / 100))
         lake.advance("recent")
-    assert most_files(lake.uri("recent")) == OPEN_FILES
+    assert most_files(lake.uri("recent")) == Limits().slice_files
     kinds = [json.loads(h["userMetadata"])["sluice"]["kind"] for h in history(lake)]
     assert kinds.count("compact") == 2
     assert lake.advance("recent")[0].outcome == "unchanged"
@@ -143,10 +142,8 @@ def test_a_slice_that_grows_is_compacted_by_its_batches(lake: Lake) -> None:
     assert not check_store
 
 
-def test_a_keyed_table_whose_rows_lie_in_one_lump_is_filed_by_its_key_again(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(filing, "FILE_ROWS", 1_000)
+def test_a_keyed_table_whose_rows_lie_in_one_lump_is_filed_by_its_key_again(lake: Lake) -> None:
+    lake.limit(file_rows=1_000)
     lake.put("traces", *(trace(n, service=f"s{n * 7919 % 6000:04}") for n in range(6_000)))
     lake.advance()
     done = upkeep(lake, "lengths")

@@ -16,6 +16,7 @@ from tests.runtime.shapes import COGROUPS, NODES, Declared
 from tests.support.games import choice, games, in_depth, play
 
 from sluice.errors import InputRewritten, LostRace
+from sluice.limits import Limits
 from sluice.runtime.guard import oldest_named
 from sluice.runtime.plan import plan_batch
 from sluice.storage.maintenance import upkeep
@@ -200,6 +201,6 @@ def test_a_lookup_whose_prices_were_put_back_and_loaded_again_is_refused(
         game.put("d", {"a": 2}, "load")
         game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
         with pytest.raises(InputRewritten):
-            plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph)
+            plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph, Limits())
     finally:
         game.patched.__exit__(None, None, None)

@@ -11,10 +11,8 @@ from tests.support.lake import Lake
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.cogroup_rows import STREAM, packed
 from sluice.operators.operator import union
-from sluice.runtime import computation, spreading
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.spreading import groups_behind
-from sluice.storage import filing
 from sluice.storage.filing import is_in_order, slices_of
 
 if TYPE_CHECKING:
@@ -58,10 +56,9 @@ HOUR = 3_600_000_000
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> Lake:
-    monkeypatch.setattr(computation, "SMALL_BYTES", 0)
-    monkeypatch.setattr(filing, "FILE_ROWS", 100)
-    return Lake(tmp_path, DECLARED, spark, small_changelog=0)
+def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
+    lake = Lake(tmp_path, DECLARED, spark, small_changelog=0)
+    return lake.limit(read_here_bytes=0, file_rows=100)
 
 
 def filled(lake: Lake, groups: int) -> None:
@@ -77,7 +74,7 @@ def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(lake: La
     filled(lake, 1000)
     for view, column in {"found__state": "k", "by_hour__state": "window_start"}.items():
         (whole,) = slices_of(DeltaTable(lake.uri(view)))
-        assert spreading.FEWEST <= len(whole.paths) <= whole.row_count / 50
+        assert lake.limits.least_ranges <= len(whole.paths) <= whole.row_count / 50
         assert is_in_order(lake.uri(view), whole.paths, column)
     assert all(verdict.is_equal for verdict in lake.verdicts())
 

@@ -24,11 +24,9 @@ def files_of(lake: Lake, name: str) -> set[Path]:
     return {Path(uri) for uri in DeltaTable(lake.uri(name)).file_uris()}
 
 
-def in_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_spark(lake: Lake) -> None:
     """Nothing is small enough to be read in this process."""
-    for module in ("storage.table", "runtime.topk", "runtime.local_reads"):
-        monkeypatch.setattr(f"sluice.{module}.SMALL_BYTES", -1)
-    monkeypatch.setattr("sluice.runtime.local_reads.MOST_ROWS", -1)
+    lake.limit(read_here_bytes=-1, topk_handed_rows=-1)
 
 
 def jobs(lake: Lake) -> int:
@@ -69,9 +67,7 @@ def test_only_the_change_and_the_kept_rows_are_read(lakes: Lakes) -> None:
     assert top(lake) == [60, 9]
 
 
-def test_a_group_that_runs_short_is_filled_from_its_files_alone(
-    lakes: Lakes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_that_runs_short_is_filled_from_its_files_alone(lakes: Lakes) -> None:
     lake = lakes.built(groups="abc")
     files = DeltaTable(lake.uri("sales")).get_add_actions(flatten=True)
     rows = dict(zip(*(files.column(c).to_pylist() for c in ("path", "min.g")), strict=True))
@@ -79,8 +75,7 @@ def test_a_group_that_runs_short_is_filled_from_its_files_alone(
     for path, g in rows.items():
         if g != "b":
             (Path(lake.uri("sales")) / path).unlink(missing_ok=True)
-    for module in ("storage.table", "runtime.topk"):
-        monkeypatch.setattr(f"sluice.{module}.SMALL_BYTES", -1)
+    lake.limit(read_here_bytes=-1)
     state, view = advanced(lake)
     assert state.refills == 1
     assert (view.inserted, view.deleted) == (2, 2)
@@ -139,7 +134,7 @@ def test_what_comes_behind_the_kept_rows_is_dropped_before_a_shuffle(
     lakes: Lakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake, passed = lakes.built(), []
-    in_spark(monkeypatch)
+    in_spark(lake)
 
     def summed(rows: "DataFrame", columns: tuple[str, ...]) -> "DataFrame":
         plan: Any = rows._jdf  # type: ignore[attr-defined]

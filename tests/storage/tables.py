@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
 from sluice.changelog.diff import CHANGE
+from sluice.limits import Limits
 from sluice.storage.commit import (
     Committed,
     changelog_counts,
@@ -96,7 +97,8 @@ def by_spark(session: "SparkSession") -> Commit:
     def commit(before: Head, rows: pa.Table, key: Sequence[str], position: Position) -> Committed:
         schema = spark_schema(DeltaTable(before.uri)).add(CHANGE, "string")
         frame = session.createDataFrame(rows, schema)
-        return commit_spark(session, before, frame, changelog_counts(frame), key, position)
+        counts = changelog_counts(frame)
+        return commit_spark(session, before, frame, counts, key, position, Limits())
 
     return commit
 

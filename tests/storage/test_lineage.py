@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 from tests.storage.tables import ID_AND_V, Small, a_position
 
 from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned
+from sluice.limits import Limits
 from sluice.storage.commit import commit_arrow
 from sluice.storage.lineage import as_of, check_input, is_still, position_at
 from sluice.storage.maintenance import Filing
@@ -53,7 +54,7 @@ def test_what_was_read_before_the_backup_stays_read(table: Small) -> None:
 
 
 def test_upkeep_and_settings_have_a_past_of_their_own(table: Small) -> None:
-    filing = Filing(table.head)
+    filing = Filing(table.head, Limits())
     filing.compact(filing.slices, "compact")
     DeltaTable(table.uri).alter.set_table_properties({"delta.checkpointInterval": "100"})
     pins = [as_of(table.head, version).pin for version in range(5)]

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from tests.storage.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spark, in_order, plain
 
 from sluice.errors import HistoryLost
+from sluice.limits import Limits
 from sluice.storage import table as delta
 from sluice.storage.local import has_local_feed, local_feed, local_snapshot
 from sluice.storage.local import plain as one_piece
@@ -93,7 +94,7 @@ def test_a_snapshot_at_every_version_is_sparks(table: Small, session: "SparkSess
     assert (Path(table.uri) / "_delta_log" / "_last_checkpoint").exists()
     for version in sorted(table.versions()):
         spark = session.read.format("delta").option("versionAsOf", version).load(table.uri)
-        same(local_snapshot(session, table.uri, version), spark)
+        same(local_snapshot(session, table.uri, version, Limits()), spark)
 
 
 def test_the_feed_of_every_range_is_sparks(table: Small, session: "SparkSession") -> None:
@@ -107,7 +108,7 @@ def test_an_empty_table_has_no_rows_and_no_feed(session: "SparkSession", tmp_pat
     table = Small.create(tmp_path, COLUMNS, ["id"], by_delta_rs(session))
     table.position_only()
     spark = session.read.format("delta").load(table.uri)
-    same(local_snapshot(session, table.uri, 1), spark)
+    same(local_snapshot(session, table.uri, 1, Limits()), spark)
     same(local_feed(session, table.uri, 0, 1), spark_feed(session, table, 0, 1))
 
 
@@ -119,7 +120,7 @@ def test_a_version_whose_number_came_again_is_read_anew(
     found = []
     for v in "ab":
         table.commit(("insert", {"id": 1, "v": v}))
-        found += [row.v for row in local_snapshot(session, table.uri, 1).collect()]
+        found += [row.v for row in local_snapshot(session, table.uri, 1, Limits()).collect()]
         shutil.rmtree(table.uri)
         shutil.copytree(backup, table.uri)
     assert found == ["a", "b"]
@@ -145,7 +146,7 @@ def test_a_partitioned_table_is_read_the_same(session: "SparkSession", tmp_path:
         table.commit(("delete", rows[0]), ("update", {**rows[2], "day": date(2024, 1, 2)}))
         for version in (1, 2):
             spark = session.read.format("delta").option("versionAsOf", version).load(table.uri)
-            same(local_snapshot(session, table.uri, version), spark)
+            same(local_snapshot(session, table.uri, version, Limits()), spark)
         assert not has_local_feed(table.uri, 2)
         same(delta.feed(session, table.uri, 0, 2), spark_feed(session, table, 0, 2))
 

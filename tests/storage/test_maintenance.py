@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from tests.storage.tables import Small, by_delta_rs
 from tests.support.ageing import age
 
+from sluice.limits import Limits
 from sluice.operators.order import Direction
 from sluice.storage import commit, maintenance
 from sluice.storage.filing import GROUP_ROWS, is_in_order
@@ -49,7 +50,7 @@ def filled(folder: Path, commits: int = 4, each: int = 6, **options: Any) -> Sma
 
 
 def filing(table: Small) -> Filing:
-    return Filing(table.head, ORDER, "part")
+    return Filing(table.head, Limits(), ORDER, "part")
 
 
 def feed(table: Small) -> list[Row]:
@@ -102,13 +103,12 @@ def test_a_refiled_slice_is_sorted_in_row_groups_of_five_thousand(
 
 
 def test_a_table_without_slices_is_filed_by_its_key(
-    tmp_path: Path, session: "SparkSession", monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, session: "SparkSession"
 ) -> None:
-    monkeypatch.setattr("sluice.storage.filing.FILE_ROWS", 8)
     table = Small.create(tmp_path, SCHEMA, ["k"], by_delta_rs(None))
     for n in range(4):
         table.commit(*rows(n * 6, 6))
-    whole = Filing(table.head, (Direction("k"),))
+    whole = Filing(table.head, Limits(file_rows=8), (Direction("k"),))
     assert whole.refile(session, whole.slices, "compact") == 4
     files = [pq.read_table(path)["k"].to_pylist() for path in DeltaTable(table.uri).file_uris()]
     assert 2 <= len(files) <= 4

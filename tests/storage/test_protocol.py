@@ -23,6 +23,7 @@ from tests.storage.tables import ID_AND_V, Small, a_position
 from tests.support.games import games
 
 from sluice.errors import ForeignCommit, HistoryLost, LostRace
+from sluice.limits import Limits
 from sluice.storage.commit import commit_arrow, commit_position
 from sluice.storage.invariants import feed_faults, position_faults
 from sluice.storage.lineage import check_input
@@ -128,7 +129,7 @@ class Protocol(RuleBasedStateMachine):
     @rule(side=sides)
     def files_are_put_together(self, side: str) -> None:
         if not self.is_foreign:
-            filing = Filing(self.table(side).head)
+            filing = Filing(self.table(side).head, Limits())
             filing.compact(filing.slices, "compact")
             self.follow(side)
 

@@ -47,7 +47,8 @@ class Case:
 
     `rows`: source -> a strategy for its rows, key included. `query` makes a brute-force reading of
     the defining query; a fresh one for each run, because a lookup's remembers what it joined.
-    `sketches`: columns that may differ with the order of what came.
+    `sketches`: columns that may differ with the order of what came. `limits`: other than a
+    project's, so that small data takes the ways of large data.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Case:
     depends_on_batches: bool = False
     sketches: frozenset[str] = frozenset()
     spark: Mapping[str, Any] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -90,6 +92,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.case = case
         self.folder = TemporaryDirectory()
         self.lake = Lake(self.path / "lake", case.declared, session, **case.spark)
+        self.lake.limit(**case.limits)
         for source in case.rows:
             self.lake.put(source)
         self.expected = case.query()

@@ -9,21 +9,23 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
 from sluice.changelog.diff import CHANGE
+from sluice.limits import Limits
 from sluice.operators.source import ID, INTERVAL, OP, POSITION
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.verify import Verdict, verify
-from sluice.specs import load
+from sluice.specs import Project, load
 from sluice.specs.table import Table
 from sluice.storage.commit import commit_arrow
 from sluice.storage.lake import layout
@@ -62,9 +64,20 @@ class Lake:
         )
         (config / "pipelines" / "shop.yaml").write_text(HEAD + declared)
         self.folder, self.declared, self.session = folder, declared, session
-        self.project = load(config)
+        self.limits = Limits()
+        self.project = self.loaded()
         self.spark = Spark(self.project.spark)
         self.state: dict[str, dict[Key, Row]] = {}
+
+    def loaded(self) -> Project:
+        """The project as its files are now."""
+        return load(self.folder / "config").model_copy(update={"limits": self.limits})
+
+    def limit(self, **limits: float) -> Self:
+        """This lake, with other limits from here on: small tables take the ways of large ones."""
+        self.limits = replace(self.limits, **limits)  # type: ignore[arg-type]
+        self.project = self.project.model_copy(update={"limits": self.limits})
+        return self
 
     def table(self, name: str) -> Table:
         return self.project.graph.table(name)
@@ -136,7 +149,7 @@ class Lake:
 
     def afresh(self, folder: Path) -> "Lake":
         """Another lake with the same sources, whose views have seen nothing yet."""
-        other = Lake(folder, self.declared, self.session)
+        other = Lake(folder, self.declared, self.session).limit(**asdict(self.limits))
         for name, rows in self.state.items():
             other.put(name, *rows.values())
         return other

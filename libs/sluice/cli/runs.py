@@ -12,6 +12,7 @@ from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, counted
 from sluice.cli.progress import Steps, summary
 from sluice.errors import UsageError
+from sluice.limits import Limits
 from sluice.reporting.publish import publish
 from sluice.runtime.batch import Run
 from sluice.runtime.batch import advance as advance_view
@@ -60,7 +61,7 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
     first, last = (parse_time(t, declared.timezone) if t else None for t in (start, end))
     intervals = intervals_to_run(project, declared, first, last, datetime.now(UTC))
     tables = project.graph.pipeline(pipeline)
-    with Steps(_steps(intervals, tables), format_ is Format.TABLE) as steps:
+    with Steps(_steps(intervals, tables, project.limits), format_ is Format.TABLE) as steps:
 
         def work(spark: Spark) -> None:
             run_pipeline(spark, project, declared, intervals, steps.done)
@@ -135,12 +136,12 @@ def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, confi
     summary(with_spark(project.spark, work), format_)
 
 
-def _steps(intervals: Sequence[Interval], tables: Iterable[Table]) -> int:
+def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits) -> int:
     """How many deliveries and batches of tables that people see a run makes."""
     stored = [t for t in tables if t.is_stored]
     kinds = Counter(t.kind for t in stored)
     views = len(stored) - kinds["source"] - kinds["dimension"]
-    rounds = rounds_of(intervals, stored)
+    rounds = rounds_of(intervals, stored, limits)
     return len(intervals) * kinds["source"] + kinds["dimension"] + len(rounds) * views
 
 

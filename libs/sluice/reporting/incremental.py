@@ -97,7 +97,7 @@ def total(now: Stored, column: str, earlier: Earlier | None) -> Decimal | None:
     is_exact = column in now.kinds and not pa.types.is_floating(now.kinds[column])
     if not earlier or not is_exact or earlier.total is None or earlier.table != now.at.table:
         return None
-    changed = small_feed(now.name, now.at.uri, earlier.version, now.at.version, [column])
+    changed = _changed(now, earlier, column)
     if changed is None:
         return None
     went, came = (Decimal(pc.sum(rows[column]).as_py() or 0) for rows in changed)
@@ -111,7 +111,7 @@ def repeats(rule: Uniqueness, now: Stored, earlier: Earlier | None) -> Repeats |
     column, given = rule.columns[0], given_values(now, rule.columns[0])
     if len(rule.columns) > 1 or given is None or "row_condition" in rule.expectation.kwargs:
         return None
-    changed = small_feed(now.name, now.at.uri, earlier.version, now.at.version, [column])
+    changed = _changed(now, earlier, column)
     if changed is None:
         return None
     counted = _counted(now, column, pc.unique(changed[1][column]).drop_null())
@@ -119,6 +119,12 @@ def repeats(rule: Uniqueness, now: Stored, earlier: Earlier | None) -> Repeats |
     samples = (json.dumps({column: value}, default=str) for value in list(counted)[:SAMPLES])
     distinct = given - repeated + len(counted)
     return Repeats(now.snapshot.count(), given, distinct, repeated, tuple(samples))
+
+
+def _changed(now: Stored, earlier: Earlier, column: str) -> tuple[pa.Table, pa.Table] | None:
+    """The column of the rows that went and of those that came since; None if they are many."""
+    versions = (earlier.version, now.at.version)
+    return small_feed(now.name, now.at.uri, *versions, [column], now.limits)
 
 
 def _counted(now: Stored, column: str, values: pa.Array) -> Counter[Any]:

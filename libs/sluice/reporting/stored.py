@@ -8,12 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.limits import Limits
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import Snapshot
 from sluice.storage.feed_size import table_size
 from sluice.storage.position import Head
-
-SMALL_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -22,6 +21,7 @@ class Stored:
 
     name: str
     at: Head
+    limits: Limits
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -33,7 +33,7 @@ class Stored:
 
     @cached_property
     def is_small(self) -> bool:
-        return table_size(self.at.uri, self.at.version).bytes <= SMALL_BYTES
+        return table_size(self.at.uri, self.at.version).bytes <= self.limits.swept_bytes
 
     def rows(self, columns: Sequence[str]) -> pa.Table:
         """These columns of all rows."""

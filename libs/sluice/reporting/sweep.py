@@ -56,7 +56,12 @@ def sweep(
     if at is None:
         return ()
     checks = _Checks(
-        project, table, Stored(table.name, at), now, _kept(project, table), bool(judge)
+        project,
+        table,
+        Stored(table.name, at, project.limits),
+        now,
+        _kept(project, table),
+        bool(judge),
     )
     outcomes = [checks.by_arrow(e) for e in expected]
     if judge and (left := [e for e, o in zip(expected, outcomes, strict=True) if o is None]):
@@ -174,7 +179,8 @@ class _Checks:
         at = head(layout(self.project).uri(other.id))
         if at is None:
             return None
-        return Stored(other.name, replace(at, version=self._reflected(other.id, at.version)))
+        reflected = replace(at, version=self._reflected(other.id, at.version))
+        return Stored(other.name, reflected, self.project.limits)
 
     def _reflected(self, table_id: str, newest: int) -> int:
         position = self.stored.at.position

@@ -19,7 +19,6 @@ from sluice.storage.table import replace_where
 
 QUARANTINE = "quarantine"
 NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
-FEW_ROWS, FEW_BYTES = 10_000, 64_000_000
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ def set_aside(
         run=delivered.run,
         quarantined_at=datetime.now(UTC),
     )
-    if verdict.rows_quarantined <= FEW_ROWS and verdict.bytes_aside <= FEW_BYTES:
+    limits, size = project.limits, verdict.bytes_aside
+    if verdict.rows_quarantined <= limits.quarantined_rows and size <= limits.quarantined_bytes:
         replace_rows(uri, bad.toArrow(), delivered.within)
     else:
         create_empty(uri, bad.limit(0).toArrow().schema)

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from sluice.errors import LostRace
+from sluice.limits import Limits
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.retention import Horizon
 from sluice.runtime.aside import Delivered
@@ -34,8 +35,6 @@ from sluice.storage.position import Position
 
 Advanced = tuple[BatchReport, Carried | None]
 ATTEMPTS = 3
-LARGE_BYTES = 8_000_000  # of files to read: from here on many tasks cost less than few
-LARGE_MERGE = 4_000_000  # of changes that are brought together with as many rows of a state
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,12 @@ def _attempt(
 ) -> Advanced:
     clock = Clock()
     with clock.phase("plan"):
-        plan = plan_batch(node, layout(project), project.graph, run.pins)
+        plan = plan_batch(node, layout(project), project.graph, project.limits, run.pins)
     if not plan.is_pending:
         return _nothing(plan, clock), None
     passing("pinned", node.id)
     with clock.phase("session"):
-        session = spark.tune(small=plan.size.bytes < _large_bytes(plan))
+        session = spark.tune(small=plan.size.bytes <= _few_tasks_bytes(plan, project.limits))
     with clock.phase("compute"):
         horizon = horizon_of(session, project, plan)
         position = next_position(plan, run, horizon)
@@ -124,7 +123,7 @@ def _attempt(
     with clock.timed("check", checked(session, project, node, computed.changelog, batch)) as passed:
         done = write(
             session,
-            project.spark,
+            project,
             _target(plan, computed),
             passed.changelog,
             position,
@@ -146,9 +145,10 @@ def _target(plan: BatchPlan, computed: Computed) -> Target:
     )
 
 
-def _large_bytes(plan: BatchPlan) -> int:
-    """From how many bytes to read on many tasks are worth their start."""
-    return LARGE_MERGE if isinstance(plan.node.operator, CogroupState) else LARGE_BYTES
+def _few_tasks_bytes(plan: BatchPlan, limits: Limits) -> int:
+    """Up to how many bytes to read many tasks are not worth their start."""
+    is_merge = isinstance(plan.node.operator, CogroupState)
+    return limits.few_tasks_merge_bytes if is_merge else limits.few_tasks_bytes
 
 
 def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:

@@ -18,7 +18,6 @@ from sluice.storage.lake import layout
 from sluice.storage.position import Pin
 
 IN_MEMORY = 8 * 2  # bytes of memory for a byte of files
-SHARE = 0.5  # of the memory
 SPARKS_OWN = "1g"  # where nothing else is set
 UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -44,8 +43,9 @@ def broadcast_of(project: Project, table_id: str, pins: Mapping[str, Pin]) -> Br
     """How a dimension, or a view over dimensions, is joined. Reads logs only."""
     stored = stored_references((table_id,), project.graph)
     lake = layout(project)
+    share = project.limits.broadcast_memory_share
     size = sum(table_size(lake.uri(i), pins[i].version).bytes for i in stored)
-    return Broadcast(size, int(memory_bytes(project.spark) * SHARE / IN_MEMORY))
+    return Broadcast(size, int(memory_bytes(project.spark) * share / IN_MEMORY))
 
 
 def memory_bytes(settings: SparkSettings) -> int:

@@ -21,7 +21,6 @@ from sluice.runtime.computation import Computation
 from sluice.storage.feed_size import table_size
 from sluice.storage.lake import layout
 from sluice.storage.local import (
-    SMALL_BYTES,
     arrow_schema,
     handed_over,
     has_local_feed,
@@ -33,10 +32,6 @@ from sluice.storage.table import snapshot
 
 Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, and what of it has statistics
 
-LARGEST_FEEDS = 16_000_000  # bytes of files
-LARGEST_STATE = 256_000_000
-LARGEST_INPUT = 1_000_000_000
-MOST_ROWS = 50_000  # that are handed to Spark, of the feeds and of the state
 MONTHS_DIFFER = timedelta(days=4)  # of what is a month later and what was a month earlier
 
 
@@ -50,24 +45,26 @@ class GroupReads:
     @classmethod
     def of(cls, base: Computation, state: CogroupState) -> "GroupReads | None":
         """None where there is too much to read."""
-        plan, lake = base.plan, layout(base.project)
+        plan, lake, limits = base.plan, layout(base.project), base.project.limits
         assert plan.before is not None
         size = table_size(plan.uri, plan.before.version).bytes
         ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
         if (
             plan.pins.keys() != plan.recorded.keys()
-            or max(plan.size.bytes / LARGEST_FEEDS, size / LARGEST_STATE) > 1
+            or plan.size.bytes > limits.cogroup_feed_bytes
+            or size > limits.cogroup_state_bytes
             or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
         wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version), base.horizon)
         count = sum(feed.num_rows for feed in feeds.values())
-        if count > MOST_ROWS or (wanted is None and size > SMALL_BYTES):
+        most = limits.cogroup_handed_rows
+        if count > most or (wanted is None and size > limits.read_here_bytes):
             return None
         where, bounds = wanted or (None, None)
         at = plan.before
-        rows = read_few(plan.uri, at.version, MOST_ROWS, where=where, bounds=bounds)
+        rows = read_few(plan.uri, at.version, most, where=where, bounds=bounds)
         if rows is None:
             return None
 
@@ -82,20 +79,21 @@ def few_rows(
     base: Computation, part: CogroupState, groups: pa.Table
 ) -> dict[str, DataFrame] | None:
     """The rows of the inputs that make up those groups; None where it isn't known to be few."""
-    found = {}
+    found, limits = {}, base.project.limits
     for input_id in part.inputs:
         uri, version = layout(base.project).uri(input_id), base.plan.pins[input_id].version
         size, columns = table_size(uri, version).bytes, part.columns(input_id)
-        if size <= SMALL_BYTES:
-            found[input_id] = snapshot(base.session, uri, version).select(*names(columns))
+        if size <= limits.read_here_bytes:
+            rows = snapshot(base.session, uri, version, limits)
+            found[input_id] = rows.select(*names(columns))
             continue
         wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
-        if wanted is None or size > LARGEST_INPUT:
+        if wanted is None or size > limits.cogroup_input_bytes:
             return None
-        rows = read_few(uri, version, MOST_ROWS, columns, *wanted)
-        if rows is None:
+        few = read_few(uri, version, limits.cogroup_handed_rows, columns, *wanted)
+        if few is None:
             return None
-        found[input_id] = handed_over(base.session, uri, version, rows).coalesce(1)
+        found[input_id] = handed_over(base.session, uri, version, few).coalesce(1)
     return found
 
 

@@ -28,7 +28,6 @@ from sluice.specs.project import Project
 from sluice.storage import table as delta
 from sluice.storage.feed_size import table_size
 from sluice.storage.lake import layout
-from sluice.storage.local import SMALL_BYTES
 
 Rows = Mapping[str, DataFrame]
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
@@ -99,9 +98,10 @@ class Computation:
     def _ranges(self, operator: CogroupState, prepared: Rows) -> int:
         lake, pins = layout(self.project), self.plan.pins
         sizes = [table_size(lake.uri(i), pins[i].version) for i in operator.inputs]
-        if sum(size.bytes for size in sizes) <= SMALL_BYTES:
+        if sum(size.bytes for size in sizes) <= self.project.limits.read_here_bytes:
             return 0
-        return ranges_for(operator, prepared, sum(size.rows or 0 for size in sizes))
+        rows = sum(size.rows or 0 for size in sizes)
+        return ranges_for(operator, prepared, rows, self.project.limits)
 
     @property
     def _expires(self) -> bool:
@@ -178,7 +178,9 @@ class Computation:
         lake, operator = layout(self.project), part or self.plan.node.operator
         pins = {i: self.plan.pins[i] for i in operator.inputs}
         sizes = (table_size(lake.uri(i), pin.version).bytes for i, pin in pins.items())
-        return bounds_of(touched, operator.group) if max(sizes) > SMALL_BYTES else None
+        limits = self.project.limits
+        is_large = max(sizes) > limits.read_here_bytes
+        return bounds_of(touched, operator.group, limits) if is_large else None
 
     def living(self, rows: DataFrame) -> DataFrame:
         """Without the rows that a retention has taken, or that upkeep has dropped because of it."""
@@ -191,15 +193,16 @@ class Computation:
     def changes(self) -> dict[str, DataFrame]:
         """The net change of every input that moved; a new input's is its whole table."""
         lake, plan, changes = layout(self.project), self.plan, {}
+        limits = self.project.limits
         for input_id, pin in plan.pins.items():
             columns = plan.node.operator.columns(input_id)
             if input_id in plan.ranges:
-                rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id])
+                rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
                 own = [c for c in rows.columns if c not in FEED_COLUMNS]
                 is_net = plan.strategy is Strategy.ROW_WISE and input_id in plan.growing
                 changes[input_id] = (weighted if is_net else net)(rows, columns or own)
             elif input_id not in plan.recorded:
-                rows = delta.snapshot(self.session, lake.uri(input_id), pin.version)
+                rows = delta.snapshot(self.session, lake.uri(input_id), pin.version, limits)
                 changes[input_id] = as_inserts(rows, columns or rows.columns)
         return changes
 
@@ -210,7 +213,8 @@ class Computation:
     def current(self) -> DataFrame:
         """The table's rows at its head."""
         assert self.plan.before is not None
-        return delta.snapshot(self.session, self.plan.uri, self.plan.before.version)
+        at, limits = self.plan.before, self.project.limits
+        return delta.snapshot(self.session, self.plan.uri, at.version, limits)
 
     def snapshots(self, part: Operator | None = None) -> dict[str, DataFrame]:
         """The inputs as of the pinned versions; those of `part` where that reads only some."""

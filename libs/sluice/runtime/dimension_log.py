@@ -23,10 +23,9 @@ from sluice.runtime.report import Clock
 from sluice.runtime.swap import swap
 from sluice.runtime.writing import Target, write
 from sluice.specs.definition import definition
-from sluice.specs.settings import SparkSettings
+from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.feed_size import FeedSize, table_size
-from sluice.storage.local import SMALL_BYTES
 from sluice.storage.position import Head, Pin, Position, head_as_found
 from sluice.storage.table import snapshot
 
@@ -51,7 +50,7 @@ def position_of(table: Table, before: Head | None, run: str) -> Position:
 
 def merged(
     session: SparkSession,
-    settings: SparkSettings,
+    project: Project,
     found: Found,
     due: Due,
     accepted: DataFrame,
@@ -67,24 +66,25 @@ def merged(
     target = Target(found.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
     if due.state is None:
         touched, rows = None, last(fresh, spec).select(*names(columns))
-        done = swap(session, settings, target, rows, position, clock).done
+        done = swap(session, project, target, rows, position, clock).done
     else:
         touched = fresh.select(*names(spec.key)).distinct()
-        old = rows_of_keys(session, due.state, touched, spec.key)
+        old = rows_of_keys(session, project, due.state, touched, spec.key)
         known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
         rows = last(known, spec).select(*names(columns))
         changelog = diff(old, rows, spec.identity)
-        done = write(session, settings, target, changelog, position, clock)
+        done = write(session, project, target, changelog, position, clock)
     at = head_as_found(found.state_uri)
     made_from = {found.state_id: Pin(at.table, done.version)} if at else {}
     return Loaded(standing(rows, found.table), touched, made_from)
 
 
 def rows_of_keys(
-    session: SparkSession, at: Head, keys: DataFrame, key: tuple[str, ...]
+    session: SparkSession, project: Project, at: Head, keys: DataFrame, key: tuple[str, ...]
 ) -> DataFrame:
     """The rows of a table that have one of these keys."""
-    rows = snapshot(session, at.uri, at.version)
-    is_large = table_size(at.uri, at.version).bytes > SMALL_BYTES
-    bounds = bounds_of(keys, key) if is_large else None
+    limits = project.limits
+    rows = snapshot(session, at.uri, at.version, limits)
+    is_large = table_size(at.uri, at.version).bytes > limits.read_here_bytes
+    bounds = bounds_of(keys, key, limits) if is_large else None
     return within(rows if bounds is None else rows.where(bounds), keys, key)

@@ -87,7 +87,7 @@ def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
             yield Finding(table_id, *_told(error))
     for node in nodes:
         try:
-            plan_batch(node, lake, project.graph)
+            plan_batch(node, lake, project.graph, project.limits)
         except SluiceError as error:
             yield Finding(node.id, *_told(error))
 

@@ -40,7 +40,8 @@ def explain(project: Project, table: Table) -> list[Step]:
     steps = list(_delivery(project, table))
     if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
         return steps
-    plans = (plan_batch(n, layout(project), project.graph) for n in nodes_of(table, project.graph))
+    lake, graph, limits = layout(project), project.graph, project.limits
+    plans = (plan_batch(n, lake, graph, limits) for n in nodes_of(table, graph))
     return [*steps, *(_step(project, plan) for plan in plans)]
 
 

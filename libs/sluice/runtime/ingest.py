@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from sluice.changelog.diff import diff, inserted
 from sluice.operators.source import ID, INTERVAL
 from sluice.runtime.aside import Delivered
-from sluice.runtime.batch import LARGE_BYTES, Run, advance
+from sluice.runtime.batch import Run, advance
 from sluice.runtime.delivery import (
     INTERVALS,
     Arrived,
@@ -119,7 +119,7 @@ def _replace(
 ) -> BatchReport:
     clock = Clock()
     with clock.phase("session"):
-        session = spark.tune(small=delivery.bytes < LARGE_BYTES)
+        session = spark.tune(small=delivery.bytes <= project.limits.few_tasks_bytes)
     span = delivery.interval
     batch = Delivered(position.run, position.batch, span.start, span.end)
     with clock.phase("read"):
@@ -130,12 +130,12 @@ def _replace(
         new = stored_rows(passed.rows, delivery)
         before = before and add_columns(before, new.schema)
         target = _target(project, delivery, before, passed.verdict.rows_read)
-        old = _old_rows(session, target, delivery)
+        old = _old_rows(session, project, target, delivery)
         changelog = inserted(new) if old is None else diff(old, new, target.key)
         is_counted = old is None and not keeps_deliveries(delivery.spec)
         inserts = passed.verdict.rows_accepted if is_counted else None
         intervals.withdraw(delivery.intervals_uri, span)
-        done = write(session, project.spark, target, changelog, position, clock, inserts=inserts)
+        done = write(session, project, target, changelog, position, clock, inserts=inserts)
     _record(delivery, passed, position.batch)
     return replace(
         BatchReport.of(delivery.stored_as, "source", done, clock),
@@ -158,14 +158,16 @@ def _target(project: Project, delivery: Delivery, before: Head | None, rows: int
     return Target(uri, (INTERVAL, ID), before, size)
 
 
-def _old_rows(session: SparkSession, target: Target, delivery: Delivery) -> DataFrame | None:
+def _old_rows(
+    session: SparkSession, project: Project, target: Target, delivery: Delivery
+) -> DataFrame | None:
     """The rows of the interval; None where the table surely has none."""
     before, span = target.before, delivery.interval
     if before is None or not may_hold(target.uri, before.version, INTERVAL, span.start, span.end):
         return None
     at = F.col(INTERVAL)
     inside = (at >= F.lit(span.start)) & (at < F.lit(span.end))
-    return snapshot(session, target.uri, before.version).where(inside)
+    return snapshot(session, target.uri, before.version, project.limits).where(inside)
 
 
 def _position(

@@ -14,7 +14,7 @@ from sluice.changelog.diff import diff, inserted
 from sluice.errors import QualityStop
 from sluice.quality.gate import Gate
 from sluice.runtime.aside import Delivered
-from sluice.runtime.batch import LARGE_BYTES, Run
+from sluice.runtime.batch import Run
 from sluice.runtime.connections import jdbc_options
 from sluice.runtime.dimension_log import Loaded, merged, position_of, rows_of_keys
 from sluice.runtime.dimension_rows import current, judged, table_rows
@@ -28,7 +28,6 @@ from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
 from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
-from sluice.specs.settings import SparkSettings
 from sluice.specs.table import Table
 from sluice.storage import intervals
 from sluice.storage.commit import Committed
@@ -44,7 +43,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 
     Raises UsageError if there are no files.
     """
-    put = partial(_put, table, settings=project.spark)
+    put = partial(_put, project, table)
 
     def work() -> BatchReport:
         with naming_faults(table.id):
@@ -65,7 +64,7 @@ def load_as(
     clock, spec = Clock(), found.spec
     wanted = due(found, before, again=run.full_refresh)
     with clock.phase("session"):
-        session = spark.tune(small=wanted.bytes < LARGE_BYTES)
+        session = spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
     position = position_of(found.table, before, run.id)
     with clock.phase("read"):
         reading = _read(session, project, found, wanted)
@@ -75,7 +74,7 @@ def load_as(
         _check_usable(found, passed)
         intervals.withdraw(found.loads_uri, WHOLE)
         if spec.is_log:
-            args = (session, project.spark, found, wanted, passed.rows)
+            args = (session, project, found, wanted, passed.rows)
             loaded = merged(*args, run.id, clock)
         else:
             loaded = Loaded(current(passed.rows, found.table))
@@ -116,27 +115,29 @@ def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:
 
 
 def _put(
+    project: Project,
     table: Table,
     session: SparkSession,
     loaded: Loaded,
     target: Target,
     position: Position,
     clock: Clock,
-    *,
-    settings: SparkSettings,
 ) -> Committed:
     """Commit what differs."""
-    old = _old(session, table, loaded, target.before) if target.before else None
+    assert isinstance(table.spec, Dimension)
+    before, key = target.before, table.spec.key
+    old = _old(session, project, loaded, before, key) if before else None
     rows = table_rows(session, table, loaded.rows, old)
     changelog = inserted(rows) if old is None else diff(old, rows, table.key)
-    return write(session, settings, target, changelog, position, clock)
+    return write(session, project, target, changelog, position, clock)
 
 
-def _old(session: SparkSession, table: Table, loaded: Loaded, before: Head) -> DataFrame:
-    assert isinstance(table.spec, Dimension)
+def _old(
+    session: SparkSession, project: Project, loaded: Loaded, before: Head, key: tuple[str, ...]
+) -> DataFrame:
     if loaded.touched is None:
-        return snapshot(session, before.uri, before.version)
-    return rows_of_keys(session, before, loaded.touched, table.spec.key)
+        return snapshot(session, before.uri, before.version, project.limits)
+    return rows_of_keys(session, project, before, loaded.touched, key)
 
 
 def _resolved(project: Project, found: Found) -> Dimension:

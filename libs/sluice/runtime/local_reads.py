@@ -14,16 +14,11 @@ from sluice.specs.project import Project
 from sluice.storage.feed_size import table_size
 from sluice.storage.lake import layout
 from sluice.storage.local import (
-    SMALL_BYTES,
     handed_over,
     has_local_feed,
     read_feed,
     read_rows,
 )
-
-LARGEST_FEED = 64_000_000  # bytes of files that are looked through for the rows that matter
-LARGEST_STATE = 128_000_000
-MOST_ROWS = 50_000  # that are handed to Spark
 
 
 @dataclass(frozen=True)
@@ -42,9 +37,12 @@ class LocalReads:
         ((input_id, (after, upto)),) = plan.ranges.items()
         uri = layout(project).uri(input_id)
         kept = table_size(plan.uri, plan.before.version).bytes
-        if plan.size.bytes > LARGEST_FEED or kept > LARGEST_STATE or not has_local_feed(uri, upto):
+        limits, size = project.limits, plan.size.bytes
+        if size > limits.topk_feed_bytes or kept > limits.topk_state_bytes:
             return None
-        is_small = max(plan.size.bytes, kept) <= SMALL_BYTES
+        if not has_local_feed(uri, upto):
+            return None
+        is_small = max(size, kept) <= limits.read_here_bytes
         feed = read_feed(uri, after, upto)
         short = Shortlist.of(state.ranking, feed.schema)
         where = None
@@ -53,7 +51,7 @@ class LocalReads:
             kept_rows = read_rows(plan.uri, plan.before.version, short.of_state, touched)
             feed = short.competing(feed, kept_rows)
             where = short.groups(feed)
-        if not is_small and (short is None or feed.num_rows > MOST_ROWS):
+        if not is_small and (short is None or feed.num_rows > limits.topk_handed_rows):
             return None
         rows = read_rows(plan.uri, plan.before.version, where=where)
         return cls(

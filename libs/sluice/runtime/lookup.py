@@ -29,12 +29,8 @@ from sluice.specs.project import Project
 from sluice.storage.feed_size import feed_size, table_size
 from sluice.storage.lake import layout
 from sluice.storage.local import has_local_feed, plain, read_feed, to_arrow
-from sluice.storage.matches import MOST, Place
+from sluice.storage.matches import Place
 from sluice.storage.table import feed, snapshot
-
-FEW_BYTES = 4_000_000  # of a feed that does not tell how many rows it has
-MOST_KEYS = 10_000  # of a dimension that changed, whose facts are looked for here
-MOST_SHARE = 0.25  # of a dimension's rows: where more have changed, all facts are joined again
 
 
 @dataclass(frozen=True)
@@ -80,10 +76,12 @@ class LookupBatch:
             return False
         uri = layout(self.project).uri(dimension)
         whole = table_size(uri, self.plan.pins[dimension].version)
+        limits = self.project.limits
         if keys is not None and whole.rows is not None:
-            return int(keys.num_rows) > MOST_SHARE * whole.rows
+            return int(keys.num_rows) > limits.lookup_changed_share * whole.rows
         changed = feed_size(uri, *self.plan.ranges[dimension]).bytes
-        return changed > max(MOST_SHARE * whole.bytes, FEW_BYTES)
+        few = max(limits.lookup_changed_share * whole.bytes, limits.lookup_uncounted_bytes)
+        return changed > few
 
     def _compared_whole(self) -> DataFrame:
         """All facts joined again, and compared with all rows of the view."""
@@ -93,7 +91,8 @@ class LookupBatch:
         assert before is not None
         self.work.rows = size.rows
         new = self.numbered(self.operator.query(facts, references))
-        return diff(snapshot(self.session, before.uri, before.version), new, self.operator.key)
+        old = snapshot(self.session, before.uri, before.version, self.project.limits)
+        return diff(old, new, self.operator.key)
 
     def _here(self, few: list[FewFacts]) -> Changelog | None:
         """As it is told in this process; None where it can't be."""
@@ -103,19 +102,20 @@ class LookupBatch:
         most = self.project.spark.small_changelog
         if dimensions is None or together.came.num_rows > most:
             return None
-        view = Place(self.plan.uri, before.version)
+        view = Place(self.plan.uri, before.version, self.project.limits)
         joined = FewJoined(self.session, self.operator, self._facts, view, dimensions)
         return joined.changelog(together, self.numbered)
 
     def _dimensions(self) -> Mapping[Join, tuple[Place, Mapping[str, str]]] | None:
         """Where each join looks, by plain columns of the facts alone; None where more is needed."""
         lake, pins, found = layout(self.project), {**self.plan.pins, **self.plan.references}, {}
+        limits = self.project.limits
         for join in self.operator.spec.join:
             table, columns = self.operator.dimension(join), self._columns(join)
             if columns is None or isinstance(table.spec, DimensionView):
                 return None
             used = self.operator.columns(table.id)
-            place = Place(lake.uri(table.id), pins[table.id].version, used)
+            place = Place(lake.uri(table.id), pins[table.id].version, limits, used)
             found[join] = place, dict(zip((c for _, c in join.on), columns, strict=True))
         return None if self.operator.spec.as_of == "event_time" else found
 
@@ -127,7 +127,7 @@ class LookupBatch:
     def _facts(self) -> Place:
         """The facts' table as it is now."""
         uri, version = layout(self.project).uri(self._id), self.plan.pins[self._id].version
-        return Place(uri, version, self.operator.columns(self._id))
+        return Place(uri, version, self.project.limits, self.operator.columns(self._id))
 
     def _own(self) -> Facts | FewFacts | None:
         """The facts that came, and those that went."""
@@ -151,12 +151,15 @@ class LookupBatch:
 
     def _are_few(self, table_id: str) -> bool:
         size = feed_size(layout(self.project).uri(table_id), *self.plan.ranges[table_id])
-        return size.bytes <= FEW_BYTES if size.rows is None else size.rows <= MOST
+        limits = self.project.limits
+        if size.rows is None:
+            return size.bytes <= limits.lookup_uncounted_bytes
+        return size.rows <= limits.matched_rows
 
     def _change(self, table_id: str) -> DataFrame:
         """The net change of a table; one that has only grown is as it came."""
         uri, columns = layout(self.project).uri(table_id), self.operator.columns(table_id)
-        rows = feed(self.session, uri, *self.plan.ranges[table_id])
+        rows = feed(self.session, uri, *self.plan.ranges[table_id], self.project.limits)
         return (weighted if table_id in self.plan.growing else net)(rows, columns)
 
     def _concerned(self, here: Mapping[Join, pa.Table] | None) -> Facts | FewFacts | None:
@@ -169,7 +172,8 @@ class LookupBatch:
         if not keys:
             return None
         if here is None and self._facts.is_large:
-            held = {join: to_arrow(rows.limit(MOST_KEYS + 1)) for join, rows in keys.items()}
+            most = self.project.limits.lookup_keys + 1
+            held = {join: to_arrow(rows.limit(most)) for join, rows in keys.items()}
             if found := self._found(held):
                 return found
         return self._scanned(keys)
@@ -198,7 +202,7 @@ class LookupBatch:
     def _found(self, keys: Mapping[Join, pa.Table]) -> FewFacts | None:
         """Looked for here: by plain columns of the facts, if they are few."""
         columns = {join: self._columns(join) for join in keys}
-        if any(rows.num_rows > MOST_KEYS for rows in keys.values()):
+        if any(rows.num_rows > self.project.limits.lookup_keys for rows in keys.values()):
             return None
         wanted = [
             dict(zip(names, keys[join].columns, strict=True))
@@ -224,8 +228,12 @@ class LookupBatch:
 
     def _bounds(self, keys: Mapping[Join, DataFrame]) -> dict[Join, Column]:
         """What facts must meet to be joined on these keys, where those are few."""
-        found = {j: few_of(rows, {n: F.col(n) for n in rows.columns}) for j, rows in keys.items()}
-        return {join: bounds for join, bounds in found.items() if bounds is not None}
+        most, found = self.project.limits.named_values, {}
+        for join, rows in keys.items():
+            bounds = few_of(rows, {n: F.col(n) for n in rows.columns}, most)
+            if bounds is not None:
+                found[join] = bounds
+        return found
 
     def _count(self, facts: Facts) -> int:
         return facts.held.num_rows if facts.held is not None else self.work.count(facts.came)

@@ -68,7 +68,12 @@ class ManyJoined:
     def _large_dimensions(self) -> dict[Join, Place]:
         lake, pins = layout(self.project), {**self.plan.pins, **self.plan.references}
         stored = {
-            join: Place(lake.uri(table.id), pins[table.id].version, self.operator.columns(table.id))
+            join: Place(
+                lake.uri(table.id),
+                pins[table.id].version,
+                self.project.limits,
+                self.operator.columns(table.id),
+            )
             for join in self.operator.spec.join
             if not isinstance((table := self.operator.dimension(join)).spec, DimensionView)
         }
@@ -91,7 +96,7 @@ class ManyJoined:
         """The view's rows of those groups."""
         before, group = self.plan.before, self.operator.group
         assert before is not None
-        place = Place(self.plan.uri, before.version)
+        place = Place(self.plan.uri, before.version, self.project.limits)
         if are_few and place.is_large:
             held = plain(to_arrow(touched))
             touched = self.session.createDataFrame(held, touched.schema)
@@ -99,15 +104,17 @@ class ManyJoined:
             if found is not None:
                 rows = handed_over(self.session, place.uri, place.version, found)
                 return within(rows, touched, group)
-        rows = snapshot(self.session, place.uri, place.version)
+        rows = snapshot(self.session, place.uri, place.version, self.project.limits)
         if place.is_large:
             rows = rows.where(self._lies_in(touched))
         return within(rows, touched, group)
 
     def _lies_in(self, touched: DataFrame) -> Column:
         """What the view's rows of those groups meet."""
-        bounds = [bounds_of(touched, tuple(c for c in self.operator.group if c != BUCKET))]
+        limits = self.project.limits
+        group = tuple(c for c in self.operator.group if c != BUCKET)
+        bounds = [bounds_of(touched, group, limits)]
         if BUCKET in self.operator.group:
-            bounds.append(few_of(touched, {BUCKET: F.col(BUCKET)}))
+            bounds.append(few_of(touched, {BUCKET: F.col(BUCKET)}, limits.named_values))
         known = [condition for condition in bounds if condition is not None]
         return reduce(Column.__and__, known, F.expr("true"))

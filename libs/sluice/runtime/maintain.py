@@ -7,9 +7,10 @@ matter.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from sluice.limits import Limits
 from sluice.operators.order import Direction
 from sluice.operators.retention import first_visible
 from sluice.operators.window_store import WindowStoreRows
@@ -28,9 +29,6 @@ from sluice.storage.lake import layout
 from sluice.storage.maintenance import Filing
 from sluice.storage.position import head_as_found
 from sluice.storage.vacuum import vacuum
-
-OPEN_FILES = 12  # of a slice, before it is filed anew
-MANY_FILES = 32  # of a table without slices, beside those that its rows fill
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,7 @@ class Kept:
 
     table: str
     uri: str
+    limits: Limits
     order: tuple[Direction, ...] = ()
     partition: str | None = None
     store: WindowStoreRows | None = None
@@ -77,17 +76,17 @@ class Kept:
         before = head_as_found(self.uri)
         if before is None or before.position is None:
             return None
-        return Filing(before, self.order, self.partition)
+        return Filing(before, self.limits, self.order, self.partition)
 
     def crowded(self, filing: Filing) -> list[Slice]:
         """The slices that have too many files, or whose rows a batch has put together unordered."""
         if self.store:
-            return [s for s in filing.slices if len(s.paths) >= OPEN_FILES]
+            return [s for s in filing.slices if len(s.paths) >= self.limits.slice_files]
         return [s for s in filing.slices if self._is_crowded(s)]
 
     def _is_crowded(self, slice_: Slice) -> bool:
-        most = files_for(slice_.row_count) + MANY_FILES
-        return len(slice_.paths) >= most or (bool(self.order) and slice_.is_lumped)
+        most = files_for(slice_.row_count, self.limits) + self.limits.loose_files
+        return len(slice_.paths) >= most or (bool(self.order) and slice_.is_lumped(self.limits))
 
     def unsealed(self, filing: Filing) -> list[Slice]:
         """The slices before the newest that are not one sorted file, or few: rows came late."""
@@ -95,9 +94,11 @@ class Kept:
         return [s for s in closed if self._is_unsealed(s)]
 
     def _is_unsealed(self, slice_: Slice) -> bool:
-        if len(slice_.paths) > slice_.sealed_files:
+        if len(slice_.paths) > slice_.sealed_files(self.limits):
             return True
-        return not (slice_.is_small or is_in_order(self.uri, slice_.paths, self.order[0].column))
+        if slice_.is_small(self.limits):
+            return False
+        return not is_in_order(self.uri, slice_.paths, self.order[0].column)
 
 
 def kept_in(table: Table, project: Project) -> Iterator[Kept]:
@@ -120,7 +121,8 @@ def _kept(
     store = node.operator if node and isinstance(node.operator, WindowStoreRows) else None
     shown = tuple(d for d in order if not d.column.startswith("_sluice_i"))
     partition = node.partition_by[0] if node and node.partition_by else None
-    return Kept(table_id, layout(project).uri(table_id), shown and order, partition, store)
+    uri = layout(project).uri(table_id)
+    return Kept(table_id, uri, project.limits, shown and order, partition, store)
 
 
 def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
@@ -128,7 +130,7 @@ def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
     if table.kind not in ("source", "dimension"):
         return
     for suffix in (facts.SUFFIX, INTERVALS, QUARANTINE):
-        if files := clean_rows(layout(project).uri(table.id, suffix), MANY_FILES):
+        if files := clean_rows(layout(project).uri(table.id, suffix), project.limits.loose_files):
             yield Upkeep(internal(table.id, suffix), "vacuum", files)
 
 
@@ -147,11 +149,11 @@ def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
 
 def _refile(filing: Filing, spark: Spark, slices: Sequence[Slice], kind: str) -> int:
     """By Spark where there are enough rows for their order to matter."""
-    large = [s for s in slices if filing.order and not s.is_small]
+    large = [s for s in slices if filing.order and not s.is_small(filing.limits)]
     small = [s for s in slices if s not in large]
     done = filing.compact(small, kind) if small else 0
     if large and done and (after := head_as_found(filing.before.uri)):
-        filing = Filing(after, filing.order, filing.partition)
+        filing = replace(filing, before=after)
     return done + (filing.refile(spark.tune(small=False), large, kind) if large else 0)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from sluice.limits import Limits
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import LookupJoin
 from sluice.operators.topk import TopKState
@@ -74,7 +75,11 @@ class BatchPlan:
 
 
 def plan_batch(
-    node: Node, lake: LakeLayout, graph: Graph, pins: Mapping[str, int] | None = None
+    node: Node,
+    lake: LakeLayout,
+    graph: Graph,
+    limits: Limits,
+    pins: Mapping[str, int] | None = None,
 ) -> BatchPlan:
     """The next batch of `node`. `pins`: at least these versions of dimensions are to be used.
 
@@ -84,20 +89,21 @@ def plan_batch(
     before = head(lake.uri(node.id))
     check_definition(node.table, before, node.definition)
     recorded = before.position if before else None
-    return _planned(node, lake, graph, before, recorded or NOTHING, pins or {})
+    return _planned(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
 
 
-def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph) -> BatchPlan:
+def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> BatchPlan:
     """A plan that reads everything as it is now, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
     check_fit(node.table.id, before)
-    return _planned(node, lake, graph, before, NOTHING, {})
+    return _planned(node, lake, graph, limits, before, NOTHING, {})
 
 
 def _planned(
     node: Node,
     lake: LakeLayout,
     graph: Graph,
+    limits: Limits,
     before: Head | None,
     last: Position,
     pins: Mapping[str, int],
@@ -117,7 +123,12 @@ def _planned(
     if chosen is None:
         return _waiting(node, uri, before, "inputs that reflect the same state of their sources")
     looked_up = {i: _at_most(h, pins.get(i), used.get(i)).pin for i, h in references.items() if h}
-    return _plan(node, lake, before, found, chosen, recorded, looked_up)
+    plan = _plan(node, lake, before, chosen, looked_up)
+    if recorded:
+        ranges = _ranges(found, plan.pins, recorded)
+        return _following(replace(plan, ranges=ranges), lake, limits)
+    size = sum((table_size(lake.uri(i), p.version) for i, p in plan.pins.items()), FeedSize())
+    return replace(plan, size=size)
 
 
 def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
@@ -145,38 +156,37 @@ def _plan(
     node: Node,
     lake: LakeLayout,
     before: Head | None,
-    heads: Mapping[str, Head],
     chosen: Mapping[str, tuple[Pin, Frontier]],
-    recorded: Mapping[str, Pin],
     references: Mapping[str, Pin],
 ) -> BatchPlan:
     pins = {i: pin for i, (pin, _) in chosen.items()}
     frontier: dict[str, int] = {}
     for _, part in chosen.values():
         merge(frontier, part)
-    ranges = {
-        i: (recorded[i].version, pin.version)
-        for i, pin in pins.items()
-        if i in recorded and recorded[i].version < min(pin.version, heads[i].data_version)
-    }
-    plan = BatchPlan(
+    return BatchPlan(
         node,
         lake.uri(node.id),
         before,
         Strategy.BUILD,
         "the whole query: there are no earlier versions",
         pins=pins,
-        ranges=ranges,
         references=references,
         frontier=frontier,
     )
-    if recorded:
-        return _following(plan, lake)
-    size = sum((table_size(lake.uri(i), p.version) for i, p in pins.items()), FeedSize())
-    return replace(plan, size=size)
 
 
-def _following(plan: BatchPlan, lake: LakeLayout) -> BatchPlan:
+def _ranges(
+    heads: Mapping[str, Head], pins: Mapping[str, Pin], recorded: Mapping[str, Pin]
+) -> Mapping[str, tuple[int, int]]:
+    """Of each input with new data, the versions to read."""
+    return {
+        i: (recorded[i].version, pin.version)
+        for i, pin in pins.items()
+        if i in recorded and recorded[i].version < min(pin.version, heads[i].data_version)
+    }
+
+
+def _following(plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
     """How the table is brought from where it is to what the inputs' feeds tell."""
     node, ranges = plan.node, plan.ranges
     strategy, reason = _strategy(node, ranges)
@@ -186,7 +196,7 @@ def _following(plan: BatchPlan, lake: LakeLayout) -> BatchPlan:
     growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
     if isinstance(node.operator, TopKState):
         grows = growing == ranges.keys()
-        strategy, reason = _ranking(node.operator, lake, ranges, size, grows=grows)
+        strategy, reason = _ranking(node.operator, lake, ranges, size, limits, grows=grows)
     return replace(plan, strategy=strategy, reason=reason, size=size, growing=growing)
 
 
@@ -229,9 +239,10 @@ def _ranking(
     lake: LakeLayout,
     ranges: Mapping[str, tuple[int, int]],
     size: FeedSize,
+    limits: Limits,
     *,
     grows: bool,
 ) -> tuple[Strategy, str]:
     whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges.items()), FeedSize())
-    name, reason = chosen_for_topk(operator, size, whole, only_inserts=grows)
+    name, reason = chosen_for_topk(operator, size, whole, limits, only_inserts=grows)
     return Strategy(name), reason

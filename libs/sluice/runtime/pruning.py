@@ -12,17 +12,22 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType
 
-FEW = 64  # groups that are named one by one, so that each prunes files by itself
+from sluice.limits import Limits
+
 _ORDERED = (IntegralType, DecimalType, DateType, StringType)
 
 
-def bounds_of(touched: DataFrame, group: tuple[str, ...]) -> Column | None:
-    """A condition on the group columns that every touched group meets; None if none is known."""
+def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Column | None:
+    """A condition on the group columns that every touched group meets; None if none is known.
+
+    Few groups are named one by one, so that each leaves out files by itself.
+    """
     columns = [c for c in group if is_bounded(touched.schema[c].dataType)]
     if not columns:
         return None
-    few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(FEW + 1).collect()
-    if len(few) <= FEW:
+    most = limits.named_groups
+    few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(most + 1).collect()
+    if len(few) <= most:
         return reduce(Column.__or__, map(_exactly, few), F.lit(False))
     extremes = [
         F.struct(
@@ -55,7 +60,7 @@ def _within(name: str, bounds: Row) -> Column:
     return inside | column.isNull() if bounds.has_null else inside
 
 
-def few_of(rows: DataFrame, columns: Mapping[str, Column], most: int = 1_000) -> Column | None:
+def few_of(rows: DataFrame, columns: Mapping[str, Column], most: int) -> Column | None:
     """A condition that the values of `rows` meet, if they are few: each column one of a list.
 
     `columns`: name in `rows` -> what is to be compared. One small Spark job.

@@ -95,7 +95,7 @@ def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> Rebuilt:
     found = computation.living(extension.rows(computation)) if extension else computation.query()
     rows = computation.numbered(found)
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
-    done = swap(session, project.spark, target, rows, position, clock, ignore=node.ignored)
+    done = swap(session, project, target, rows, position, clock, ignore=node.ignored)
     return _report(plan, position.batch, done, clock), done.ends_feed
 
 
@@ -110,7 +110,7 @@ def _way(
         horizon = horizon_of(spark.tune(small=False), project, extension.plan)
         if horizon is None or not horizon.has_fallen:
             return extension.plan, horizon, extension
-    plan = plan_rebuild(node, layout(project), project.graph)
+    plan = plan_rebuild(node, layout(project), project.graph, project.limits)
     if plan.waiting_for:
         raise UsageError(f"{node.id} waits for {plan.waiting_for}")
     return plan, horizon_of(spark.tune(small=False), project, plan), None
@@ -141,7 +141,7 @@ def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) ->
 def _has_lost_history(project: Project, node: Node) -> bool:
     """Whether what is next can't be read: an earlier rebuild ended before it came to this view."""
     try:
-        plan_batch(node, layout(project), project.graph)
+        plan_batch(node, layout(project), project.graph, project.limits)
     except ForeignCommit:
         return False  # in a table beside, or in the view: for somebody to look at
     except HistoryLost:
@@ -151,10 +151,13 @@ def _has_lost_history(project: Project, node: Node) -> bool:
 
 def _has_same_types(spark: Spark, project: Project, node: Node) -> bool:
     """Whether the table has the columns that its query gives now."""
-    plan, session = plan_rebuild(node, layout(project), project.graph), spark.session
+    plan, session = (
+        plan_rebuild(node, layout(project), project.graph, project.limits),
+        spark.session,
+    )
     assert plan.before is not None
     computation = Computation(session, project, plan, 0)
-    old = snapshot(session, plan.uri, plan.before.version).schema
+    old = snapshot(session, plan.uri, plan.before.version, project.limits).schema
     return _types(old) == _types(computation.numbered(computation.query()).schema)
 
 

@@ -44,9 +44,9 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
         position: Position,
         clock: Clock,
     ) -> Committed:
-        rows = table_rows(session, table, loaded.rows, _history(session, table, target))
+        rows = table_rows(session, table, loaded.rows, _history(session, project, table, target))
         mine, whole = replace(position, kind=REBUILD), replace(target, keeps_position=True)
-        swapped.append(swap(session, project.spark, whole, rows, mine, clock))
+        swapped.append(swap(session, project, whole, rows, mine, clock))
         return swapped[-1].done
 
     def work() -> BatchReport:
@@ -57,11 +57,14 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
     return tried(work), swapped[-1].ends_feed
 
 
-def _history(session: SparkSession, table: Table, target: Target) -> DataFrame | None:
+def _history(
+    session: SparkSession, project: Project, table: Table, target: Target
+) -> DataFrame | None:
     """The versions that the table keeps, in the types of today."""
     if target.before is None:
         return None
-    old, spec = snapshot(session, target.uri, target.before.version), table.spec
+    before, spec = target.before, table.spec
+    old = snapshot(session, target.uri, before.version, project.limits)
     assert isinstance(spec, Dimension)
     if CURRENT not in old.columns:
         return None

@@ -93,8 +93,8 @@ def _swapped(
     )
     target = Target(uri, (INTERVAL, ID), before, table_size(new.uri, new.version))
     take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, aside)))
-    rows = snapshot(session, new.uri, new.version)
-    done = swap(session, project.spark, target, rows, position, clock)
+    rows = snapshot(session, new.uri, new.version, project.limits)
+    done = swap(session, project, target, rows, position, clock)
     read = _note(project, aside, table, position.batch)
     if name == table.id:
         remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is not declared any more
@@ -113,7 +113,8 @@ def _delivered(
     lake, schedule = layout(project), project.pipelines[table.pipeline].schedule
     known = intervals.deliveries(lake.uri(table.id, INTERVALS))
     starts = {d.interval.start for d in known}
-    tables = (snapshot(session, at.uri, at.version) for at in _heads(project, table))
+    limits, heads = project.limits, _heads(project, table)
+    tables = (snapshot(session, at.uri, at.version, limits) for at in heads)
     for rows in [t for t in tables if INTERVAL in t.columns][:1]:
         micros = rows.selectExpr(f"unix_micros({INTERVAL}) AS at").distinct().dropna().collect()
         for start in {EPOCH + timedelta(microseconds=r.at) for r in micros} - starts:

@@ -23,7 +23,7 @@ def snapshots_at(
     lake = layout(project)
     found = {}
     for input_id in operator.inputs:
-        rows = snapshot(session, lake.uri(input_id), pins[input_id].version)
+        rows = snapshot(session, lake.uri(input_id), pins[input_id].version, project.limits)
         columns = operator.columns(input_id)
         found[input_id] = rows.select(*names(columns)) if columns else rows
     return found
@@ -53,7 +53,8 @@ def dimension_at(
     """A dimension, or a view over dimensions, at pinned versions."""
     table = project.graph.tables[table_id]
     if not isinstance(table.spec, DimensionView):
-        return snapshot(session, layout(project).uri(table_id), pins[table_id].version)
+        uri, version = layout(project).uri(table_id), pins[table_id].version
+        return snapshot(session, uri, version, project.limits)
     joined = {
         join.dimension: _current_at(session, project, input_id, pins)
         for join, input_id in zip(table.spec.join, table.inputs, strict=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sluice.errors import Retryable, SluiceError, UsageError
+from sluice.limits import Limits
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.dimension_source import find
 from sluice.runtime.ingest import INTERVALS, deliver, follow
@@ -26,7 +27,6 @@ from sluice.storage.lake import exists, layout
 from sluice.storage.position import head
 
 Step = Callable[[BatchReport], None]
-ROUND = 16  # intervals: views read their changes together
 UPKEEP_EVERY = 2  # rounds: each interval leaves a file or more in its sources' tables
 
 
@@ -54,7 +54,7 @@ def run(
                 find(project, table)
     pins = _of_other_pipelines(project, pipeline)
     with Workers(spark) as workers:
-        for nth, these in enumerate(rounds_of(tuple(intervals), tables)):
+        for nth, these in enumerate(rounds_of(tuple(intervals), tables, project.limits)):
             name = _run_name(pipeline, these)
             steps = _Steps(project, these, name, on_step, is_first=nth == 0, pins=pins)
             for _ in workers.in_order(tables, project.graph, steps.take):
@@ -65,9 +65,12 @@ def run(
                 maintain(spark, project, tables)
 
 
-def rounds_of(intervals: Sequence[Interval], tables: Sequence[Table]) -> list[tuple[Interval, ...]]:
+def rounds_of(
+    intervals: Sequence[Interval], tables: Sequence[Table], limits: Limits
+) -> list[tuple[Interval, ...]]:
     """The intervals in groups that views advance by; one without any where streams wait."""
-    found = [tuple(intervals[i : i + ROUND]) for i in range(0, len(intervals), ROUND)]
+    most = limits.round_intervals
+    found = [tuple(intervals[i : i + most]) for i in range(0, len(intervals), most)]
     no_intervals = any(is_stream(t) for t in tables) or not any(t.kind == "source" for t in tables)
     return found or [()] * no_intervals
 

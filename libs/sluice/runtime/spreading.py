@@ -8,15 +8,13 @@ shuffle then files the table as well. Which it is, a sample tells.
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
 
+from sluice.limits import Limits
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.operator import Rows, names, union
 from sluice.storage.filing import files_for
 
-SAMPLE = 50_000  # rows
-FEWEST = 4  # ranges: each is the work of one task
 
-
-def ranges_for(state: CogroupState, prepared: Rows, rows: int) -> int:
+def ranges_for(state: CogroupState, prepared: Rows, rows: int, limits: Limits) -> int:
     """How many ranges to spread about so many prepared rows in; 0 if they are added up first.
 
     One Spark job over the columns of the groups. Sessions need none: their windows, which are
@@ -27,11 +25,11 @@ def ranges_for(state: CogroupState, prepared: Rows, rows: int) -> int:
     keys = union([one.select(*names(state.by)) for one in prepared.values()])
     if not all(_is_exact(f.dataType) for f in keys.schema.fields):
         return 0
-    share = min(1.0, SAMPLE / max(rows, 1))
+    share = min(1.0, limits.spread_sample_rows / max(rows, 1))
     hashed = F.count_distinct(F.xxhash64(*names(state.by)))
     sampled, distinct = keys.sample(share, seed=1).agg(F.count(F.lit(1)), hashed).collect()[0]
-    ranges = files_for(groups_behind(sampled, distinct, most=int(sampled / share)))
-    return ranges if ranges >= FEWEST and distinct > sampled / 2 else 0
+    ranges = files_for(groups_behind(sampled, distinct, most=int(sampled / share)), limits)
+    return ranges if ranges >= limits.least_ranges and distinct > sampled / 2 else 0
 
 
 def groups_behind(sampled: int, distinct: int, most: int) -> int:

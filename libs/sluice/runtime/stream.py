@@ -93,7 +93,9 @@ def _deliver(
         return
     check_feed(stream.uri, name, stream.table.id, after, now.version)
     session = spark.tune(small=True)
-    rows = feed(session, stream.uri, after, now.version).where("_change_type = 'insert'")
+    rows = feed(session, stream.uri, after, now.version, project.limits).where(
+        "_change_type = 'insert'"
+    )
     for arrival in _arrivals(stream, rows):
         delivery = _delivery(project, stream, target, arrival)
         pin = {name: as_of(now, arrival.version).pin}
@@ -113,7 +115,8 @@ def replay_stream(
     if now is None or before is None or before.position is None:
         return ()
     session, inputs = spark.tune(small=True), before.position.inputs
-    rows = snapshot(session, stream.uri, now.version).where(F.col(ARRIVED).isin(list(moments)))
+    rows = snapshot(session, stream.uri, now.version, project.limits)
+    rows = rows.where(F.col(ARRIVED).isin(list(moments)))
     rows = rows.withColumn("_commit_version", F.lit(now.version))
     arrivals = _as_now(stream, list(_arrivals(stream, rows)))
     deliveries = [_delivery(project, stream, target, arrival) for arrival in arrivals]

@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from sluice.changelog.diff import CHANGE, diff
+from sluice.limits import Limits
 from sluice.operators.operator import names
 from sluice.runtime.report import Clock
 from sluice.runtime.writing import Target, write
-from sluice.specs.settings import SparkSettings
+from sluice.specs.project import Project
 from sluice.storage.commit import Committed, changelog_counts, commit_spark, overwrite_spark
 from sluice.storage.local import nullable
 from sluice.storage.position import Head, Position
@@ -33,7 +34,7 @@ class Swapped:
 
 def swap(
     session: SparkSession,
-    settings: SparkSettings,
+    project: Project,
     target: Target,
     rows: DataFrame,
     position: Position,
@@ -45,8 +46,8 @@ def swap(
     before = target.before
     if before is None:
         changelog = rows.withColumn(CHANGE, F.lit("insert"))
-        return Swapped(write(session, settings, target, changelog, position, clock))
-    old = snapshot(session, target.uri, before.version)
+        return Swapped(write(session, project, target, changelog, position, clock))
+    old = snapshot(session, target.uri, before.version, project.limits)
     had, has = _types(old), _types(rows)
     is_wider = all(has.get(name) == type_ for name, type_ in had.items())
     if not is_wider or not set(target.key) <= had.keys():
@@ -61,9 +62,9 @@ def swap(
     changelog = diff(wide, rows, key, ignore=ignore)
     if not added:
         fitting = Target(target.uri, key, before, target.size, target.partition_by)
-        return Swapped(write(session, settings, fitting, changelog, position, clock))
+        return Swapped(write(session, project, fitting, changelog, position, clock))
     with clock.phase("commit"):
-        return Swapped(_widened(session, before, changelog, key, position))
+        return Swapped(_widened(session, before, changelog, key, position, project.limits))
 
 
 def _widened(
@@ -72,12 +73,15 @@ def _widened(
     changelog: DataFrame,
     key: Sequence[str],
     position: Position,
+    limits: Limits,
 ) -> Committed:
     """Commit a changelog with columns that the table has not."""
     cached = changelog.persist()
     try:
         counts = changelog_counts(cached)
-        return commit_spark(session, before, cached, counts, key, position, has_new_columns=True)
+        return commit_spark(
+            session, before, cached, counts, key, position, limits, has_new_columns=True
+        )
     finally:
         cached.unpersist()
 

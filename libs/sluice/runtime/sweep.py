@@ -30,7 +30,7 @@ def sweep(spark: Spark, project: Project, table: Table, run: str = "") -> Swept:
     """
 
     def judge(uri: str, version: int, expected: Sequence[Expectation]) -> Sequence[Outcome]:
-        rows = snapshot(spark.tune(small=False), uri, version)
+        rows = snapshot(spark.tune(small=False), uri, version, project.limits)
         gate = Gate(table.id, tuple(expected))
         return gate.check(gate.split(rows.select(*table.columns))).outcomes
 

@@ -20,7 +20,7 @@ from sluice.operators.retention import Horizon
 from sluice.operators.topk import TopKState, TopKView
 from sluice.operators.topk_change import competing, foremost, moved, refilled
 from sluice.runtime.computed import Computed
-from sluice.runtime.local_reads import LARGEST_STATE, LocalReads
+from sluice.runtime.local_reads import LocalReads
 from sluice.runtime.moves import LocalMoves, Moves, SparkMoves
 from sluice.runtime.plan import BatchPlan, Strategy
 from sluice.runtime.pruning import bounds_of
@@ -29,7 +29,6 @@ from sluice.specs.project import Project
 from sluice.storage import table as delta
 from sluice.storage.feed_size import table_size
 from sluice.storage.lake import layout
-from sluice.storage.local import SMALL_BYTES
 
 GROUPS_NAMED = 5
 
@@ -117,7 +116,7 @@ class TopKBatch:
     def _changes(self, came: DataFrame) -> DataFrame:
         """The prepared net change, with WEIGHT, of rows that can matter."""
         changes = self._living(came)
-        if self.plan.size.bytes > SMALL_BYTES:
+        if self.plan.size.bytes > self.project.limits.read_here_bytes:
             changes = competing(self.state, changes, self._last_rows())
         if self.plan.strategy is Strategy.APPEND:
             return foremost(self.state, changes)
@@ -128,7 +127,8 @@ class TopKBatch:
         assert self.plan.before is not None
         last = self.state.last_rows(self._current())
         size = table_size(self.plan.uri, self.plan.before.version)
-        return F.broadcast(last) if size.bytes <= LARGEST_STATE else last
+        is_small = size.bytes <= self.project.limits.topk_state_bytes
+        return F.broadcast(last) if is_small else last
 
     def _rows(self, changes: DataFrame) -> DataFrame:
         """The kept rows of at least the touched groups."""
@@ -139,7 +139,8 @@ class TopKBatch:
 
     def _feed(self) -> DataFrame:
         ((input_id, range_),) = self.plan.ranges.items()
-        return delta.feed(self.session, layout(self.project).uri(input_id), *range_)
+        uri = layout(self.project).uri(input_id)
+        return delta.feed(self.session, uri, *range_, self.project.limits)
 
     def _moves(self, found: DataFrame, cached: ExitStack, *, is_small: bool) -> Moves:
         if is_small:
@@ -151,9 +152,10 @@ class TopKBatch:
 
     def _refilled(self, groups: DataFrame) -> DataFrame:
         """The moves of groups that are filled from the input as it is now."""
-        operator, lake = self.state, layout(self.project)
+        operator, lake, limits = self.state, layout(self.project), self.project.limits
         sizes = (table_size(lake.uri(i), p.version).bytes for i, p in self.plan.pins.items())
-        bounds = bounds_of(groups, operator.group) if max(sizes) > SMALL_BYTES else None
+        is_large = max(sizes) > limits.read_here_bytes
+        bounds = bounds_of(groups, operator.group, limits) if is_large else None
         fresh = self._living(operator.recompute(self._inputs(), {}, groups, bounds))
         return refilled(operator, within(self._current(), groups, operator.group), fresh)
 
@@ -186,7 +188,8 @@ class TopKBatch:
 
     def _current(self) -> DataFrame:
         assert self.plan.before is not None
-        return delta.snapshot(self.session, self.plan.uri, self.plan.before.version)
+        at, limits = self.plan.before, self.project.limits
+        return delta.snapshot(self.session, self.plan.uri, at.version, limits)
 
 
 def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:

@@ -4,22 +4,23 @@ Whether rows fall is known only once they are netted, so `retract` may turn out 
 work is the same up to there.
 """
 
+from sluice.limits import Limits
 from sluice.operators.topk import TopKState
 from sluice.storage.feed_size import FeedSize
-
-FULL_BYTES = 8_000_000
-FULL_SHARE = 0.5
 
 Chosen = tuple[str, str]
 
 
-def chosen(state: TopKState, feed: FeedSize, table: FeedSize, *, only_inserts: bool) -> Chosen:
+def chosen(
+    state: TopKState, feed: FeedSize, table: FeedSize, limits: Limits, *, only_inserts: bool
+) -> Chosen:
     """The strategy and its reason. `feed` is what changed of the input, `table` all of it."""
     declared = state.ranking.spec.strategy
     if declared == "full":
         return "full", "declared"
     share = feed.bytes / max(table.bytes, 1)
-    if not declared and feed.bytes > FULL_BYTES and share > FULL_SHARE:
+    is_most = feed.bytes > limits.topk_full_bytes and share > limits.topk_full_share
+    if not declared and is_most:
         return "full", f"the feed is {share:.0%} of the input: reading all of it is cheaper"
     if only_inserts and declared in (None, "append"):
         return "append", "rows were only added: the best of them meet the kept ones"

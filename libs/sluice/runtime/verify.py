@@ -97,7 +97,7 @@ def _compared(spark: Spark, project: Project, node: Node) -> Verdict:
             f"{node.id} has not been built yet", hint=f"run `sluice advance {node.table.name}`"
         )
     session = spark.tune(small=False)
-    rows = snapshot(session, uri, at.version)
+    rows = snapshot(session, uri, at.version, project.limits)
     recomputed = _expected(session, project, node, at, rows)
     expected = _leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
     key, visible = node.operator.key, rows.select(*_columns(expected.columns))

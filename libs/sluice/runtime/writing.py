@@ -13,18 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.changelog.diff import CHANGE
 from sluice.runtime.computed import Changelog
 from sluice.runtime.report import Clock
-from sluice.specs.settings import SparkSettings
+from sluice.specs.project import Project
 from sluice.storage import commit
 from sluice.storage.commit import Committed
 from sluice.storage.feed_size import FeedSize, table_size
 from sluice.storage.local import to_arrow
 from sluice.storage.position import Head, Position
 from sluice.storage.table import create
-
-SMALL_BYTES = 8_000_000  # of files, of which the number of rows is not known
-SMALL_FEED = 64_000_000  # of files, of which it is
-MOST_BYTES = 256_000_000  # of rows that are brought to this process
-SAMPLED = 10_000  # rows; fewer are small, however wide
 
 
 @dataclass(frozen=True)
@@ -43,17 +38,17 @@ class Target:
     keeps_position: bool = True
     is_filed: bool = False
 
-    def is_small(self, settings: SparkSettings) -> bool:
+    def is_small(self, project: Project) -> bool:
         """Whether the changelog surely fits this process: as many rows as were read, or so."""
         if self.size.rows is not None:
-            is_narrow = self.size.bytes <= SMALL_FEED
-            return is_narrow and self.size.rows <= settings.small_changelog
-        return self.size.bytes <= SMALL_BYTES
+            is_narrow = self.size.bytes <= project.limits.counted_changelog_bytes
+            return is_narrow and self.size.rows <= project.spark.small_changelog
+        return self.size.bytes <= project.limits.uncounted_changelog_bytes
 
 
 def write(
     session: SparkSession,
-    settings: SparkSettings,
+    project: Project,
     target: Target,
     changelog: Changelog,
     position: Position,
@@ -69,31 +64,31 @@ def write(
     """
     if isinstance(changelog, pa.Table):
         with clock.phase("commit"):
-            return _local(session, settings, target, changelog, position)
+            return _local(session, project, target, changelog, position)
     before = target.before or _create(target, changelog, position)
     target = replace(target, before=before)
-    if target.is_small(settings):
+    if target.is_small(project):
         with clock.phase("compute"):
             rows = to_arrow(changelog)
         with clock.phase("commit"):
-            return _local(session, settings, target, rows, position)
+            return _local(session, project, target, rows, position)
     if target.is_filed:
         with clock.phase("commit"):
             return commit.append_filed(session, before, changelog, position)
     if is_projection or inserts is not None:
         with clock.phase("commit"):
-            return _counted(session, settings, target, changelog, position, inserts)
+            return _counted(session, project, target, changelog, position, inserts)
     cached = changelog.persist()
     try:
         with clock.phase("commit"):
-            return _counted(session, settings, target, cached, position)
+            return _counted(session, project, target, cached, position)
     finally:
         cached.unpersist()
 
 
 def _local(
     session: SparkSession,
-    settings: SparkSettings,
+    project: Project,
     target: Target,
     rows: pa.Table,
     position: Position,
@@ -102,14 +97,16 @@ def _local(
     assert target.before is not None
     if rows.num_rows == 0:
         return _unchanged(target, target.before, position)
-    if settings.commit != "spark":
+    if project.spark.commit != "spark":
         return commit.commit_arrow(target.before, rows, target.key, position)
-    return commit.commit_arrow_by_spark(session, target.before, rows, target.key, position)
+    return commit.commit_arrow_by_spark(
+        session, target.before, rows, target.key, position, project.limits
+    )
 
 
 def _counted(
     session: SparkSession,
-    settings: SparkSettings,
+    project: Project,
     target: Target,
     rows: DataFrame,
     position: Position,
@@ -121,25 +118,28 @@ def _counted(
     total = sum(counts.values())
     if total == 0:
         return _unchanged(target, before, position)
-    if settings.commit != "spark" and _is_small(settings, rows, total):
+    if project.spark.commit != "spark" and _is_small(project, rows, total):
         return commit.commit_arrow(before, to_arrow(rows), target.key, position)
-    if _leaves_nothing(settings, before, counts):
-        return commit.replace_spark(session, before, rows, counts, target.key, position)
-    return commit.commit_spark(session, before, rows, counts, target.key, position)
+    if _leaves_nothing(project, before, counts):
+        committing = commit.replace_spark
+    else:
+        committing = commit.commit_spark
+    return committing(session, before, rows, counts, target.key, position, project.limits)
 
 
-def _is_small(settings: SparkSettings, rows: DataFrame, total: int) -> bool:
+def _is_small(project: Project, rows: DataFrame, total: int) -> bool:
     """Whether so many rows fit this process, by how wide the first ones are."""
-    if not SAMPLED < total <= settings.small_changelog:
-        return total <= settings.small_changelog
-    some = to_arrow(rows.limit(SAMPLED))
-    return bool(total * some.nbytes <= MOST_BYTES * some.num_rows)
+    limits, most = project.limits, project.spark.small_changelog
+    if not limits.sampled_changelog_rows < total <= most:
+        return total <= most
+    some = to_arrow(rows.limit(limits.sampled_changelog_rows))
+    return bool(total * some.nbytes <= limits.held_changelog_bytes * some.num_rows)
 
 
-def _leaves_nothing(settings: SparkSettings, before: Head, counts: Mapping[str, int]) -> bool:
+def _leaves_nothing(project: Project, before: Head, counts: Mapping[str, int]) -> bool:
     """Whether no row of a large table stays as it is."""
     altered = counts.get("update", 0) + counts.get("delete", 0)
-    is_large = altered > settings.small_changelog
+    is_large = altered > project.spark.small_changelog
     return is_large and altered == table_size(before.uri, before.version).rows
 
 

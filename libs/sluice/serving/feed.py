@@ -6,15 +6,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from sluice.limits import Limits
 from sluice.serving.snapshot import open_delta
 from sluice.storage.feed_size import feed_size
 
 CHANGE = "_change_type"
-SMALL_BYTES = 64_000_000
 
 
 def small_feed(
-    name: str, uri: str, after: int, upto: int, columns: Sequence[str]
+    name: str, uri: str, after: int, upto: int, columns: Sequence[str], limits: Limits
 ) -> tuple[pa.Table, pa.Table] | None:
     """These columns of the rows that went and of those that came in versions (after, upto].
 
@@ -24,7 +24,7 @@ def small_feed(
     if after == upto:
         return pa.schema(fields).empty_table(), pa.schema(fields).empty_table()
     try:
-        if feed_size(uri, after, upto).bytes > SMALL_BYTES:
+        if feed_size(uri, after, upto).bytes > limits.swept_feed_bytes:
             return None
         delta = open_delta(name, uri, upto)
         found = delta.load_cdf(after + 1, upto, columns=[CHANGE, *columns], allow_out_of_range=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from sluice.limits import Limits
 from sluice.specs.building import build
 from sluice.specs.code import check_module
 from sluice.specs.dimension import Dimension, DimensionView
@@ -84,7 +85,7 @@ class Pipeline(Model):
 class Project(Model):
     """Everything that is declared, checked; `root` is where relative paths start."""
 
-    LOADED: ClassVar[frozenset[str]] = frozenset({"pipelines", "root", "graph"})
+    LOADED: ClassVar[frozenset[str]] = frozenset({"pipelines", "root", "graph", "limits"})
 
     lake: str = "lake"
     spark: SparkSettings = SparkSettings()
@@ -94,6 +95,7 @@ class Project(Model):
     pipelines: dict[str, Pipeline] = Field(default_factory=dict)
     root: Path = Path()
     graph: Graph = Graph()
+    limits: Limits = Limits()
 
     @field_validator("modules")
     @classmethod

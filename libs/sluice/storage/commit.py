@@ -18,10 +18,11 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.diff import CHANGE
 from sluice.errors import HistoryLost
+from sluice.limits import Limits
 from sluice.storage.conflicts import lost, lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.feed_size import table_size
-from sluice.storage.filing import PARTITION_FILE_ROWS, by_key, in_order
+from sluice.storage.filing import by_key, in_order
 from sluice.storage.lake import table_at
 from sluice.storage.local import plain
 from sluice.storage.merge import Applied, merge_arrow, merge_spark
@@ -93,14 +94,21 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
 
 
 def commit_arrow_by_spark(
-    session: SparkSession, before: Head, rows: pa.Table, key: Sequence[str], position: Position
+    session: SparkSession,
+    before: Head,
+    rows: pa.Table,
+    key: Sequence[str],
+    position: Position,
+    limits: Limits,
 ) -> Committed:
     """As `commit_arrow`, by Spark: what there is to know of the rows takes it no job."""
     counts = Counter(rows[CHANGE].to_pylist())
     bounds = arrow_bounds(DeltaTable(before.uri, version=before.version), rows, key, "`")
     handed = session.createDataFrame(plain(rows))
     with _set(session, _SOURCE_STAYS):
-        return commit_spark(session, before, handed, counts, key, position, bounds=bounds)
+        if counts.keys() <= {"insert"}:
+            return commit_spark(session, before, handed, counts, key, position, limits)
+        return _merged(session, before, handed, _done(before, counts), key, position, bounds)
 
 
 def commit_spark(
@@ -110,19 +118,38 @@ def commit_spark(
     counts: Mapping[str, int],
     key: Sequence[str],
     position: Position,
+    limits: Limits,
     *,
     has_new_columns: bool = False,
-    bounds: Sequence[str] | None = None,
 ) -> Committed:
     """Commit a changelog of any size by Spark: an append if it only inserts, else a MERGE.
 
     `has_new_columns`: the table gets those of the changelog that it lacks, in the same commit.
-    `bounds`: of its keys, as conditions of a MERGE; found by a job where they aren't given.
     """
     done = _done(before, counts)
     if done.changed == done.inserted:
-        rows = in_order(rows, before.uri, key, done.inserted)
+        rows = in_order(rows, before.uri, key, done.inserted, limits)
         return append_spark(session, before, rows, done, position, has_new_columns=has_new_columns)
+    return _merged(
+        session, before, rows, done, key, position, None, has_new_columns=has_new_columns
+    )
+
+
+def _merged(
+    session: SparkSession,
+    before: Head,
+    rows: DataFrame,
+    done: Committed,
+    key: Sequence[str],
+    position: Position,
+    bounds: Sequence[str] | None,
+    *,
+    has_new_columns: bool = False,
+) -> Committed:
+    """Commit a changelog by MERGE.
+
+    `bounds`: of its keys, as conditions; found by a job where they aren't given.
+    """
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         bounds = spark_bounds(before, rows, key) if bounds is None else bounds
         if applied := merge_spark(session, before.uri, rows, key, bounds, has_new_columns):
@@ -165,6 +192,7 @@ def replace_spark(
     counts: Mapping[str, int],
     key: Sequence[str],
     position: Position,
+    limits: Limits,
 ) -> Committed:
     """Commit a changelog that leaves no row as it is: its new rows take the place of all.
 
@@ -173,7 +201,7 @@ def replace_spark(
     """
     done = _done(before, counts)
     new = rows.where(F.col(CHANGE) != "delete").drop(CHANGE)
-    new = in_order(new, before.uri, key, done.inserted + done.updated)
+    new = in_order(new, before.uri, key, done.inserted + done.updated, limits)
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         new.write.format("delta").mode("overwrite").save(before.uri)
     return _won(before, position, done)
@@ -191,7 +219,12 @@ def overwrite_spark(
 
 
 def rewrite_spark(
-    session: SparkSession, before: Head, where: str | None, filed: Filed, position: Position
+    session: SparkSession,
+    before: Head,
+    where: str | None,
+    filed: Filed,
+    position: Position,
+    limits: Limits,
 ) -> None:
     """Put the table's rows, or those of the partitions that `where` selects, into other files.
 
@@ -207,7 +240,7 @@ def rewrite_spark(
         writer = writer.mode("overwrite").option("dataChange", "false")
         if where:
             writer = writer.option("replaceWhere", where)
-            writer = writer.option("maxRecordsPerFile", PARTITION_FILE_ROWS)
+            writer = writer.option("maxRecordsPerFile", limits.slice_file_rows)
         passing("committing", before.uri)
         writer.save(before.uri)
         passing("committed", before.uri)

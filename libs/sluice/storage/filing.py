@@ -18,6 +18,7 @@ from pyarrow.fs import PyFileSystem
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from sluice.limits import Limits
 from sluice.operators.order import Direction
 from sluice.storage.local import plain
 from sluice.storage.statistics import GROUP_ROWS
@@ -25,8 +26,6 @@ from sluice.storage.statistics import GROUP_ROWS
 Span = tuple[Any, Any]
 HIDDEN = "_sluice"
 CARRIED = "_sluice_key_"  # a column of an input's key, which has an order of its own
-PARTITION_FILE_ROWS = 5_000_000  # of a file of a partition that is written anew
-FILE_ROWS = 100_000  # of a file of a table without partitions: what a change of one key rewrites
 
 
 @dataclass(frozen=True)
@@ -42,21 +41,18 @@ class Slice:
         """Rows in all of its files."""
         return sum(self.rows)
 
-    @property
-    def is_small(self) -> bool:
-        """Whether its rows fit one row group, where no order makes a difference."""
-        return self.row_count <= GROUP_ROWS
+    def is_small(self, limits: Limits) -> bool:
+        """Whether its rows are so few that no order makes a difference."""
+        return self.row_count <= limits.unordered_rows
 
-    @property
-    def is_lumped(self) -> bool:
+    def is_lumped(self, limits: Limits) -> bool:
         """Whether a file has the rows of two: a MERGE puts what it rewrites together, unordered."""
-        is_whole = self.number is None and not self.is_small
-        return is_whole and max(self.rows) > 2 * FILE_ROWS
+        is_whole = self.number is None and not self.is_small(limits)
+        return is_whole and max(self.rows) > 2 * limits.file_rows
 
-    @property
-    def sealed_files(self) -> int:
+    def sealed_files(self, limits: Limits) -> int:
         """How many files it has when it was just filed."""
-        return max(1, -(-self.row_count // PARTITION_FILE_ROWS))
+        return max(1, -(-self.row_count // limits.slice_file_rows))
 
 
 def slices_of(table: DeltaTable) -> list[Slice]:
@@ -105,16 +101,18 @@ def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
 
 
-def in_order(rows: DataFrame, uri: str, key: Sequence[str], count: int) -> DataFrame:
+def in_order(
+    rows: DataFrame, uri: str, key: Sequence[str], count: int, limits: Limits
+) -> DataFrame:
     """So many new rows of a table by the columns of their key that have a meaning."""
     shown = [Direction(name) for name in _shown(key)]
     partitions = DeltaTable(uri).metadata().partition_columns
-    return filed(rows, shown, partitions, files_for(count)) if shown or partitions else rows
+    return filed(rows, shown, partitions, files_for(count, limits)) if shown or partitions else rows
 
 
-def files_for(count: int) -> int:
+def files_for(count: int, limits: Limits) -> int:
     """How many files so many rows of a table without partitions are to fill."""
-    return -(-count // FILE_ROWS)
+    return -(-count // limits.file_rows)
 
 
 def filed(

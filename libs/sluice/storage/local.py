@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-SMALL_BYTES = 500_000
+from sluice.limits import Limits
+
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
-KEPT_BYTES = 24_000_000  # of Arrow; as rows in the heap of Spark they are seven times that
+KEPT_BYTES = 24_000_000  # of Arrow in all; as rows in the heap of Spark they are seven times that
 
 _kept: LRUCache[tuple[Hashable, ...], tuple[DataFrame, int]] = LRUCache(
     KEPT_BYTES, getsizeof=lambda kept: kept[1]
@@ -27,7 +28,7 @@ _kept: LRUCache[tuple[Hashable, ...], tuple[DataFrame, int]] = LRUCache(
 _keeping = Lock()
 
 
-def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
+def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
     """The rows of the table as of `version`. Several views of a run share one reading.
 
     It is known by its files: a table that was put back gives its numbers to other versions.
@@ -40,7 +41,7 @@ def local_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
     arrow = table.to_pyarrow_table()
     rows = _rows(session, arrow, spark_schema(table))
     with _keeping:
-        if arrow.nbytes <= KEPT_BYTES:
+        if arrow.nbytes <= min(limits.kept_bytes, KEPT_BYTES):
             _kept[at] = rows, arrow.nbytes
     return rows
 

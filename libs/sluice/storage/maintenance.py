@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.errors import LostRace
+from sluice.limits import Limits
 from sluice.operators.order import Direction
 from sluice.storage.commit import drop_arrow, rewrite_spark
 from sluice.storage.failpoint import passing
@@ -33,6 +34,7 @@ class Filing:
     """A table at its head, the order in which its rows are to lie, and the column of its slices."""
 
     before: Head
+    limits: Limits
     order: Sequence[Direction] = ()
     partition: str | None = None
 
@@ -45,14 +47,15 @@ class Filing:
         """Write these slices anew in order, by Spark; how many files they had."""
         numbers = ", ".join(str(s.number) for s in slices)
         where = f"`{self.partition}` IN ({numbers})" if self.partition else None
-        files = files_for(sum(s.row_count for s in slices))
+        files = files_for(sum(s.row_count for s in slices), self.limits)
         partitions = [self.partition] if self.partition else []
 
         def in_order(rows: DataFrame) -> DataFrame:
             return filed(rows, self.order, partitions, files)
 
         try:
-            rewrite_spark(session, self.before, where, in_order, upkeep(self.before, kind))
+            position = upkeep(self.before, kind)
+            rewrite_spark(session, self.before, where, in_order, position, self.limits)
         except LostRace:
             return 0
         return sum(len(s.paths) for s in slices)

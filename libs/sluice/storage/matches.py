@@ -18,11 +18,10 @@ from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
 
+from sluice.limits import Limits
 from sluice.storage.feed_size import size_of
-from sluice.storage.local import SMALL_BYTES, plain, spark_schema
+from sluice.storage.local import plain, spark_schema
 
-LARGEST = 512_000_000  # bytes of files that are looked through here
-MOST = 200_000  # rows that are held here, and handed to Spark
 EXACT = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
     *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
@@ -36,12 +35,13 @@ class Place:
 
     uri: str
     version: int
+    limits: Limits
     columns: Sequence[str] = ()
 
     @property
     def is_large(self) -> bool:
         """Whether Spark would scan it; smaller tables are read here in any case."""
-        return self._bytes > SMALL_BYTES
+        return self._bytes > self.limits.read_here_bytes
 
     @property
     def types(self) -> StructType:
@@ -61,7 +61,7 @@ class Place:
 
         None where they can't be told, or are too many.
         """
-        if self._bytes > LARGEST:
+        if self._bytes > self.limits.searched_bytes:
             return None
         wanted = list(wanted)
         dataset = _dataset(self._table, self.uri, wanted)
@@ -78,7 +78,7 @@ class Place:
                 page = plain(pa.Table.from_batches([batch]))
                 pages.append(page if is_near else page.filter(where))
                 count += pages[-1].num_rows
-            if count > MOST:
+            if count > self.limits.matched_rows:
                 return None
         return plain(pa.concat_tables(pages))
 

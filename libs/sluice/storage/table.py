@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered
+from sluice.limits import Limits
 from sluice.storage.conflicts import lost_race_of
 from sluice.storage.failpoint import passing
 from sluice.storage.feed_size import feed_size, table_size
-from sluice.storage.local import SMALL_BYTES, has_local_feed, local_feed, local_snapshot, nullable
+from sluice.storage.local import has_local_feed, local_feed, local_snapshot, nullable
 from sluice.storage.log import Log
 from sluice.storage.position import Head, Position, head_of
 
@@ -51,18 +52,19 @@ def create(
     return head_of(table, uri)
 
 
-def snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
+def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
     """The rows of the table as of `version`."""
-    if table_size(uri, version).bytes <= SMALL_BYTES:
-        return local_snapshot(session, uri, version)
+    if table_size(uri, version).bytes <= limits.read_here_bytes:
+        return local_snapshot(session, uri, version, limits)
     return session.read.format("delta").option("versionAsOf", version).load(uri)
 
 
-def feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
+def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits) -> DataFrame:
     """The change feed of versions (after, upto], with Delta's `_change_type` columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
-    if feed_size(uri, after, upto).bytes <= SMALL_BYTES and has_local_feed(uri, upto):
+    is_small = feed_size(uri, after, upto).bytes <= limits.read_here_bytes
+    if is_small and has_local_feed(uri, upto):
         return local_feed(session, uri, after, upto)
     reader = session.read.format("delta").option("readChangeFeed", "true")
     return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
