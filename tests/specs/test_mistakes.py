@@ -62,6 +62,21 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
             ("5: sources.x: `sequence` orders the rows of one key; this source has no `key`"),
         ),
         (
+            '{path: x/, delivery: stream, schema: "id INT", on_conflict: fail}',
+            ("5: sources.x: `on_conflict` is about rows of one key; this source has no `key`"),
+        ),
+        (
+            (
+                '{path: x/, delivery: stream, schema: "id INT, op STRING", key: [id], '
+                "change: {column: op, insert: [c]}, on_conflict: fail}"
+            ),
+            ("5: sources.x: `on_conflict` has no effect: rows that are changes follow each other"),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT", key: [id], on_conflict: first}',
+            ("5: sources.x.on_conflict: unknown value 'first'; values are: last, quarantine, fail"),
+        ),
+        (
             '{path: x/, delivery: stream, schema: "id INTT"}',
             (
                 "5: sources.x.schema: unknown type "

@@ -70,12 +70,12 @@ class Multiset(Operator):
 
 def identity(rows: DataFrame, columns: tuple[str, ...], ordinal: Column) -> Column:
     """The hidden identity of a row without a key: a hash of its columns, and its ordinal."""
-    return F.concat_ws("-", F.hex(F.xxhash64(*_ordered(rows, columns))), ordinal.cast("string"))
+    return F.concat_ws("-", F.hex(F.xxhash64(*comparable(rows, columns))), ordinal.cast("string"))
 
 
 def identified(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
     """`rows` of one interval with ID, the same for equal rows in whatever order they are read."""
-    values = _ordered(rows, columns)
+    values = comparable(rows, columns)
     marks = rows.withColumn("_hash", F.xxhash64(*values))
     in_order = Window.partitionBy("_hash").orderBy(*values)
     numbered = marks.withColumn("_ordinal", F.row_number().over(in_order))
@@ -83,7 +83,7 @@ def identified(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
     return numbered.withColumn(ID, known).drop("_hash", "_ordinal")
 
 
-def _ordered(rows: DataFrame, columns: tuple[str, ...]) -> list[Column]:
+def comparable(rows: DataFrame, columns: tuple[str, ...]) -> list[Column]:
     """The columns, as JSON where Spark neither hashes nor orders their type."""
     types = dict(rows.dtypes)
     plain = {c: "map<" not in types[c] and "variant" not in types[c] for c in columns}

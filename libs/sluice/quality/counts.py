@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sluice.quality.conflicts import Conflicts
 from sluice.quality.facts import Facts
 
 SAMPLES = 20
@@ -28,3 +29,4 @@ class Tally:
     observed: tuple[Any, ...]
     facts: Facts | None = None
     bytes_aside: int = 0
+    conflicts: Conflicts | None = None

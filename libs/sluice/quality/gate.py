@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.quality import engine
+from sluice.quality.conflicts import CONFLICT
 from sluice.quality.counts import Tally
 from sluice.quality.grouping import find_repeats
 from sluice.quality.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
@@ -29,7 +30,7 @@ from sluice.quality.tally import ACCEPTED, FILE, RAW, REASON, REASONS, tally, vi
 from sluice.quality.verdict import Verdict
 from sluice.specs.quality import Expectation
 
-OWN = (REASON, REASONS, RAW, FILE)
+OWN = (REASON, REASONS, RAW, FILE, CONFLICT)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
 
 
@@ -82,6 +83,7 @@ class Gate:
             outcomes,
             counts.facts,
             bytes_aside=counts.bytes_aside,
+            conflicts=counts.conflicts,
         )
 
     def _others(self, split: DataFrame) -> tuple[Outcome, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType
 
+from sluice.quality import conflicts
 from sluice.quality.counts import SAMPLES, RowCounts, Tally
 from sluice.quality.facts import Facts
 from sluice.quality.row_rules import EVERY_ROW, RowRule
@@ -45,6 +46,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
             for i, m in enumerate(suite.measures)
         ),
         *(() if key is None else _fact_counts(visible(split), key)),
+        *(conflicts.counts(key) if key and conflicts.CONFLICT in split.columns else ()),
     ]
     found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
     return Tally(
@@ -54,6 +56,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
         None if key is None else _facts(found, visible(split)),
         found["bytes_aside"] or 0,
+        conflicts.found_in(found),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sluice.errors import QualityStop
+from sluice.quality.conflicts import Conflicts
 from sluice.quality.facts import Facts
 from sluice.quality.results import Outcome
 
@@ -19,6 +20,7 @@ class Verdict:
     facts: Facts | None = None
     unusual: tuple[str, ...] = ()
     bytes_aside: int = 0  # of text, if it is quarantined
+    conflicts: Conflicts | None = None
 
     @property
     def rows_quarantined(self) -> int:

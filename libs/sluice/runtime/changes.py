@@ -8,10 +8,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from sluice.operators.operator import names
-from sluice.operators.source import OP, POSITION
-from sluice.quality.tally import FILE, REASON
+from sluice.operators.source import OP, POSITION, comparable
+from sluice.quality.conflicts import CONFLICT
+from sluice.quality.tally import FILE, REASON, visible
 from sluice.runtime.conversion import BLOCK, ROW
-from sluice.specs.source import Change
+from sluice.specs.source import Change, Source
 
 
 def unknown_word(change: Change) -> Column:
@@ -41,6 +42,24 @@ def placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     by = Window.partitionBy(*names(key), F.isnull(REASON)).orderBy(FILE, BLOCK, ROW)
     place = F.row_number().over(by) if key else F.lit(1)
     return rows.withColumn(POSITION, place.cast("bigint")).drop(BLOCK, ROW)
+
+
+def with_conflicts(rows: DataFrame, spec: Source, fits: str) -> DataFrame:
+    """Placed rows of a source with a key, with CONFLICT: which of them are of one key and differ.
+
+    Those that a `sequence` tells apart don't. `fits`: SQL of the rows that nothing is held against.
+    """
+    counts = F.isnull(REASON) & F.expr(fits)
+    same = [*names(spec.key), F.isnull(REASON), *names(spec.sequence), F.expr(fits)]
+    by = Window.partitionBy(*same)
+    row = F.struct(*comparable(rows, tuple(visible(rows))))
+    differ = counts & ~F.min(row).over(by).eqNullSafe(F.max(row).over(by))
+    is_last = F.col(POSITION) == F.max(POSITION).over(by)
+    marked = rows.withColumn(CONFLICT, F.when(differ, F.when(is_last, 2).otherwise(1)).otherwise(0))
+    if spec.on_conflict != "quarantine":
+        return marked
+    reason = f"other rows of its key ({', '.join(spec.key)}) differ"
+    return marked.withColumn(REASON, F.coalesce(REASON, F.when(F.col(CONFLICT) > 0, reason)))
 
 
 def without_repeats(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 from sluice.errors import UsageError
 from sluice.operators.operator import names
 from sluice.operators.source import ID, INTERVAL, OP, POSITION, identified
+from sluice.quality.gate import Gate
 from sluice.quality.tally import REASON
-from sluice.runtime.changes import operations, placed, unknown_word, without_repeats
+from sluice.runtime.changes import operations, placed, unknown_word, with_conflicts, without_repeats
 from sluice.runtime.conversion import BLOCK, ROW
 from sluice.runtime.evolution import taken, widened
 from sluice.runtime.nodes import DELIVERIES, internal
@@ -142,7 +143,12 @@ def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
     if spec.change:
         reasons.append(unknown_word(spec.change))
     known = rows.withColumn(REASON, F.coalesce(*reasons))
-    return placed(known, spec.key) if keeps_deliveries(spec) else known.drop(BLOCK, ROW)
+    if not keeps_deliveries(spec):
+        return known.drop(BLOCK, ROW)
+    rows = placed(known, spec.key)
+    if not spec.key or spec.change:
+        return rows
+    return with_conflicts(rows, spec, Gate(delivery.table.id, spec.expect).fits)
 
 
 def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:

@@ -22,6 +22,7 @@ from sluice.runtime.aside import Delivered, set_aside
 from sluice.runtime.computed import Changelog
 from sluice.runtime.nodes import Node
 from sluice.specs.project import Project
+from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage.arrow import append_rows
 from sluice.storage.lake import layout
@@ -49,8 +50,8 @@ def gated(
 ) -> Iterator[Passed]:
     """The rows that pass, for as long as the context is open.
 
-    Raises QualityStop if an expectation marked `stop` fails; nothing is set aside or committed
-    then, only the results are kept.
+    Raises QualityStop if an expectation marked `stop` fails, or if rows are in conflict and the
+    source takes none; nothing is set aside or committed then, only the results are kept.
     """
     gate = Gate(table.id, table.spec.expect, table.spec.key)  # type: ignore[union-attr]
     split = gate.split(parsed).persist()
@@ -59,9 +60,10 @@ def gated(
         _keep_results(project, verdict, delivered)
         verdict.enforce()
         check_misfits(split, verdict)
+        conflicting = _conflicting(table, verdict)
         set_aside(project, table, split, verdict, delivered)
         unusual = _unusual(project, table, verdict, delivered)
-        yield Passed(accepted(split), replace(verdict, unusual=unusual))
+        yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
     finally:
         split.unpersist()
 
@@ -103,6 +105,15 @@ def _keep_results(project: Project, verdict: Verdict, delivered: Delivered) -> N
         interval_start=delivered.start,
     )
     append_rows(f"{layout(project).root}/{history.TABLE}", rows)
+
+
+def _conflicting(table: Table, verdict: Verdict) -> tuple[str, ...]:
+    """A warning of rows of one key that differ. Raises QualityStop where that is a failure."""
+    if verdict.conflicts is None or not isinstance(table.spec, Source):
+        return ()
+    if table.spec.on_conflict == "fail":
+        raise verdict.conflicts.stop(table.id)
+    return (verdict.conflicts.warning(table.id, table.spec.on_conflict),)
 
 
 def _unusual(

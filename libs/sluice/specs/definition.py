@@ -20,7 +20,7 @@ SILENT = frozenset(
     {
         *("name", "pipeline", "kind", "description", "expect", "sql"),
         *("path", "format", "options", "connection", "missing", "evolve", "max_ahead"),
-        *("strategy", "headroom", "backward_iteration"),
+        *("on_conflict", "strategy", "headroom", "backward_iteration"),
     }
 )
 AS_WRITTEN = frozenset({"text"})

@@ -101,6 +101,7 @@ class Source(Declared):
     time: str | None = None
     max_ahead: Duration = Duration("1 day")
     missing: Literal["warn", "fail"] = "warn"
+    on_conflict: Literal["last", "quarantine", "fail"] = "last"
     evolve: bool = False
 
     @field_validator("path")
@@ -139,6 +140,14 @@ class Source(Declared):
                 "without a `key` an update must bring the row as it was: "
                 "give change.update_before its words, or the source a `key`"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _only_states_conflict(self) -> Self:
+        if self.on_conflict != "last" and not self.key:
+            raise ValueError("`on_conflict` is about rows of one key; this source has no `key`")
+        if self.on_conflict != "last" and self.change:
+            raise ValueError("`on_conflict` has no effect: rows that are changes follow each other")
         return self
 
     @property
