@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice.limits import Limits
 from sluice.runtime.session import Spark
 from sluice.specs.project import Project, load
 from sluice.storage.lake import layout
@@ -43,4 +44,4 @@ class BenchLake:
 
     def now(self, name: str) -> DataFrame:
         """What a table holds now."""
-        return snapshot(self.session, self.uri(name), self.head(name).version)
+        return snapshot(self.session, self.uri(name), self.head(name).version, Limits())

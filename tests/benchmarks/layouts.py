@@ -32,10 +32,10 @@ from rich.table import Table as Printed
 from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_uri, position
 
 from sluice.changelog.diff import CHANGE
+from sluice.limits import Limits
 from sluice.runtime.session import Spark
 from sluice.specs.settings import SparkSettings
 from sluice.storage.commit import commit_arrow, commit_spark
-from sluice.storage.filing import FILE_ROWS
 
 LAYOUTS = ("by key", "unordered", "buckets", "one file", "vectors")
 BUCKETS, REPEATS = 64, 3
@@ -75,7 +75,7 @@ class Bench:
         if layout == "buckets":
             append(uri, rows, ["_bucket"])
             return uri
-        step = self.keys if layout == "one file" else FILE_ROWS
+        step = self.keys if layout == "one file" else Limits().file_rows
         for start in range(0, self.keys, step):
             append(uri, rows.slice(start, step))
         return uri

@@ -17,6 +17,7 @@ from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changelog.diff import CHANGE, diff
+from sluice.limits import Limits
 from sluice.runtime.batch import Run, advance
 from sluice.specs.project import Project
 from sluice.storage.commit import changelog_counts, commit_arrow, commit_spark
@@ -111,7 +112,7 @@ class Bench(BenchLake):
     def merge(self) -> int:
         """Rank everything, MERGE the difference."""
         before = self.head("merge")
-        old = snapshot(self.session, self.uri("merge"), before.version)
+        old = snapshot(self.session, self.uri("merge"), before.version, Limits())
         changelog = diff(old, self.ranked(), ("g", "id")).persist()
         counts = changelog_counts(changelog)
         now = position(before.next_batch)

@@ -13,7 +13,7 @@ from tests.support.lake import Lake, Row, counted, folded, repeated
 from sluice.limits import Limits
 from sluice.runtime.guard import oldest_named
 from sluice.runtime.invariants import digests
-from sluice.runtime.maintain import OPEN_FILES, Upkeep, maintain
+from sluice.runtime.maintain import Upkeep, maintain
 from sluice.serving.lake import Lake as Reads
 from sluice.storage import filing
 from sluice.storage.filing import slices_of
@@ -131,7 +131,7 @@ def test_closed_slices_are_sealed_with_and_without_spark(lake: Lake, is_small: b
 
 
 def test_a_slice_that_grows_is_compacted_by_its_batches(lake: Lake) -> None:
-    for n in range(2 * OPEN_FILES + 1):
+    for n in range(2 * Limits().slice_files + 1):
         lake.put("traces", trace(n, n / 100))
         lake.advance("recent")
     assert most_files(lake.uri("recent")) == Limits().slice_files

@@ -1,9 +1,9 @@
 """Upkeep of a pipeline's tables, the internal ones behind them included, with nothing to tune.
 
 Window stores: expired slices are dropped, closed ones sealed, and a slice that grows is filed anew
-by the dozen files. Tables with a key are filed by it when many files have come. Files that nobody
-needs any more are deleted. Spark is started only where there are enough rows for their order to
-matter.
+by the dozen files. Where none expires, past slices with few rows become longer ones. Tables with a
+key are filed by it when many files have come. Files that nobody needs any more are deleted. Spark
+is started only where there are enough rows for their order to matter, or slices to be made longer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,12 +28,16 @@ from sluice.storage.filing import Slice, files_for, is_in_order
 from sluice.storage.lake import layout
 from sluice.storage.maintenance import Filing
 from sluice.storage.position import head_as_found
+from sluice.storage.regrouping import due
 from sluice.storage.vacuum import vacuum
 
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What was done to one table, and to how many of its files: compact, seal, expiry, vacuum."""
+    """What was done to one table, and to how many of its files.
+
+    `done`: expiry, gather, seal, compact or vacuum.
+    """
 
     table: str
     done: str
@@ -52,6 +56,8 @@ def tidy(spark: Spark, project: Project, node: Node) -> None:
     """After a batch: file the slices of a window store anew that have gathered a dozen files."""
     if isinstance(node.operator, WindowStoreRows):
         kept = _kept(project, node.id, node)
+        if filing := kept.filing:
+            _regroup(filing, spark, kept)
         if filing := kept.filing:
             _refile(filing, spark, kept.crowded(filing), "compact")
 
@@ -138,6 +144,7 @@ def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
     """Each step goes on the head that the one before it has made."""
     steps: Mapping[str, Callable[[Filing], int]] = {
         "expiry": lambda filing: _expire(filing, kept),
+        "gather": lambda filing: _regroup(filing, spark, kept),
         "seal": lambda filing: _refile(filing, spark, kept.unsealed(filing), "seal"),
         "compact": lambda filing: _refile(filing, spark, kept.crowded(filing), "compact"),
         "vacuum": lambda filing: _vacuum(filing, project, kept),
@@ -155,6 +162,17 @@ def _refile(filing: Filing, spark: Spark, slices: Sequence[Slice], kind: str) ->
     if large and done and (after := head_as_found(filing.before.uri)):
         filing = replace(filing, before=after)
     return done + (filing.refile(spark.tune(small=False), large, kind) if large else 0)
+
+
+def _regroup(filing: Filing, spark: Spark, kept: Kept) -> int:
+    """By Spark: rows get another slice."""
+    if not kept.store or not kept.store.is_gathered or not (slices := filing.slices):
+        return 0
+    found = due(slices, kept.store.grain.digits, kept.limits)
+    if not found.slices:
+        return 0
+    number = kept.store.filed_in(found.longer).slice_number()
+    return filing.regroup(spark.tune(small=False), found, number)
 
 
 def _expire(filing: Filing, kept: Kept) -> int:

@@ -5,7 +5,7 @@ and its latest rows. Each is a Delta table with a position of its own, advanced 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.cogroup_view import CogroupView
@@ -23,6 +23,8 @@ from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.specs.topk import TopK
 from sluice.specs.window_store import WindowStore
+from sluice.storage.filing import slice_numbers
+from sluice.storage.position import Head
 
 STATE, DELIVERIES = "state", "deliveries"
 
@@ -62,13 +64,24 @@ def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
             return (_lookup(table, spec, graph, made),)
         case WindowStore():
             rows = WindowStoreRows(table, tables[table.inputs[0]])
-            return (Node(table.id, table, rows, made, partition_by=(PART,)),)
+            moved = (PART,) if rows.is_gathered else ()
+            return (Node(table.id, table, rows, made, partition_by=(PART,), ignored=moved),)
         case Source() as spec if spec.key or spec.change:
             deliveries = internal(table.id, DELIVERIES)
             latest = LatestOfKey(table, deliveries) if spec.key else Multiset(table, deliveries)
             return (Node(table.id, table, latest, made),)
         case _:
             return ()
+
+
+def as_filed(node: Node, at: Head | None) -> Node:
+    """The node, whose new rows go to the slices that its table has at that head."""
+    store = node.operator
+    if at is None or not isinstance(store, WindowStoreRows) or not store.is_gathered:
+        return node
+    numbers = slice_numbers(at.uri, at.version)
+    longer = (n for n in numbers if len(str(n)) < store.grain.digits)
+    return replace(node, operator=store.filed_in(longer))
 
 
 def internal(table_id: str, suffix: str) -> str:

@@ -13,7 +13,7 @@ from sluice.operators.cogroup import CogroupState
 from sluice.operators.lookup import LookupJoin
 from sluice.operators.topk import TopKState
 from sluice.runtime.frontier import Frontier, consistent, merge
-from sluice.runtime.nodes import Node
+from sluice.runtime.nodes import Node, as_filed
 from sluice.runtime.redefinition import check_definition
 from sluice.runtime.topk_strategy import chosen as chosen_for_topk
 from sluice.specs.dimension import DimensionView
@@ -108,7 +108,7 @@ def _planned(
     last: Position,
     pins: Mapping[str, int],
 ) -> BatchPlan:
-    uri = lake.uri(node.id)
+    uri, node = lake.uri(node.id), as_filed(node, before)
     heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
     references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
     every = {**heads, **references}

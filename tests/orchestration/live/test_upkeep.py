@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.ageing import age
 
 from airflow_client import AirflowClient
-from sluice.runtime.maintain import MANY_FILES
+from sluice.limits import Limits
 from sluice.serving.lake import Lake
 from sluice.storage.filing import slices_of
 from sluice.storage.lake import exists, layout
@@ -26,7 +26,7 @@ from .shelf import Shelf, day
 
 UPKEEP, PROOF = "sluice_maintenance", "sluice_verify"
 NOTES, RECENT, COUNTS = "shelf.notes", "shelf.recent", "digest.counts"
-MONTH = MANY_FILES + 1
+MONTH = Limits().loose_files + 1
 DAYS_KEPT = 8  # the first of them in part
 Done = Mapping[tuple[str, str], int]
 pytestmark = pytest.mark.slow
