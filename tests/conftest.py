@@ -1,7 +1,7 @@
 """What tests of several packages start: one small Spark for the whole run, a browser for a file.
 
 Spark has two cores, the two jars, and nothing that tests don't need. Tests that share an Airflow
-go to one process.
+go to one process. With `--engine sail` a session of Sail takes Spark's place.
 """
 
 import os
@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+from sluice.runtime import sail
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
 from sluice.runtime.session import CODE_CACHE
@@ -50,8 +51,30 @@ CONF = {
 DRIVERS: tuple[Driver, ...] = ("postgresql",)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--engine`: what computes."""
+    parser.addoption("--engine", choices=["spark", "sail"], default="spark")
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["SparkSession"]:
+    """The session of the whole run, on the engine that was asked for."""
+    is_sail = request.config.getoption("engine") == "sail"
+    yield from _on_sail() if is_sail else _on_spark(tmp_path_factory)
+
+
+def _on_sail() -> Iterator["SparkSession"]:
+    """A session of Sail; functions of columns are made for it rather than for a JVM."""
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    session = sail.open_session()
+    yield session
+    session.stop()
+    sail.stop()
+
+
+def _on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A Spark with Delta, its warehouse in a folder of its own."""
     from pyspark.sql import SparkSession
 

@@ -86,7 +86,7 @@ class Spark:
         )
         for name, value in RUNTIME_CONF.items():
             session.conf.set(name, value)
-        is_remote = _remote(self.settings) is not None
+        is_remote = has_no_jvm(session)
         if is_remote:
             session.registerProgressHandler(Progress())
         if first is None:
@@ -165,6 +165,11 @@ def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkS
 
         return SparkSession.Builder().remote(remote).create()
     return session.newSession()
+
+
+def has_no_jvm(session: "SparkSession") -> bool:
+    """Whether it is a client's: of a Spark Connect server, or of Sail in this process."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _remote(settings: SparkSettings) -> str | None:

@@ -1,0 +1,63 @@
+"""Sail's server: on loopback alone, of the proven version, set up by nothing of the environment."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sluice.errors import MissingDependency
+from sluice.runtime import sail
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator["SparkSession"]:
+    session = sail.open_session()
+    yield session
+    session.stop()
+    sail.stop()
+
+
+def test_another_version_than_the_proven_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sail, "version", lambda name: "0.8.0")
+    with pytest.raises(MissingDependency, match=r"proven equal to Spark; installed is 0\.8\.0"):
+        sail.check_version()
+
+
+def test_the_installed_version_is_the_proven_one() -> None:
+    sail.check_version()
+
+
+def test_a_process_has_one_server_and_it_listens_on_loopback(session: "SparkSession") -> None:
+    host, port = sail._address()
+    assert host == "127.0.0.1"
+    assert port > 0
+    assert sail._address() == (host, port)
+
+
+def test_a_session_has_sparks_settings(session: "SparkSession") -> None:
+    assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert session.conf.get("spark.sql.ansi.enabled") == "true"
+    (row,) = session.sql("SELECT current_timezone() AS zone, 1 / 2 AS half").collect()
+    assert (row.zone, row.half) == ("UTC", 0.5)
+
+
+def test_a_proxy_is_not_asked(session: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    other = sail.open_session()
+    assert other.range(3).count() == 3
+
+
+def test_variables_of_the_environment_do_not_set_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAIL_TELEMETRY__EXPORTER__OTLP__ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("SAIL_MODE", "kubernetes-cluster")
+    with sail._environment():
+        assert os.environ["SAIL_MODE"] == "local"
+        assert os.environ["SAIL_TELEMETRY__EXPORTER__OTLP__ENDPOINT"] == ""
+    assert os.environ["SAIL_MODE"] == "kubernetes-cluster"
+    assert os.environ["SAIL_TELEMETRY__EXPORTER__OTLP__ENDPOINT"] == "http://127.0.0.1:9"
+    assert "RUST_LOG" not in os.environ
