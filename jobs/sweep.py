@@ -14,4 +14,4 @@ def step(job: Job, spark: Spark, table: Table) -> list[Swept]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(step))
+    sys.exit(run_job(step, keeps_failures=False))

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import sluice.errors
-from sluice.errors import ExitCode
+from sluice.errors import ConfigError, ExitCode, QualityStop, Retryable, SeveralFailed
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,6 +21,22 @@ def test_the_docstring_draws_every_error_of_the_package() -> None:
         tree |= grown
     assert {name for name in tree if name not in (sluice.errors.__doc__ or "")} == set()
     assert {"LostRace", "IntervalError", "UnknownTable"} < tree
+
+
+def test_of_several_failures_the_worst_comes_first_and_gives_the_exit_code() -> None:
+    errors = {
+        "shop.a": Retryable("no route to the store"),
+        "shop.b": QualityStop("shop.b: a text", hint="mend it"),
+        "shop.c": Retryable("no route to the store"),
+        "shop.d": ConfigError(["shop.d: another definition"], hint="rebuild it"),
+    }
+    failed = SeveralFailed(errors)
+    assert failed.exit_code is ExitCode.CONFIGURATION
+    assert str(failed).splitlines() == [
+        *("shop.d: another definition", "hint: rebuild it"),
+        *("error: shop.b: a text", "hint: mend it"),
+        "error: shop.a, shop.c: no route to the store",
+    ]
 
 
 def test_every_exit_code_stands_in_the_table_of_the_commands_page() -> None:

@@ -11,10 +11,12 @@ scheduler whether a retry can help.
     │   ├── UnknownTable     2  a name that no table of the project has
     │   └── NotBuilt         2  a table that no run has made yet
     ├── MissingDependency    2  Java, jars or a driver that this machine lacks
+    ├── SeveralFailed        *  several tables of a run failed; the exit code is that of the worst
     ├── Retryable            3  a transient fault: the same call may succeed later
     │   ├── LostRace         3  another writer was first; nothing of this attempt was kept
+    │   ├── Unforeseen       3  a batch failed in a way that Sluice has no name for
     │   └── SnapshotExpired  3  a file of the version being read was vacuumed meanwhile
-    ├── QualityStop          4  an expectation marked `stop` failed; nothing was committed
+    ├── QualityStop          4  what was delivered can't be taken; nothing was committed
     └── HistoryLost          5  an input's past can't be read any more, an operator has to decide
         ├── LogCleaned       5  commits that were still to be read are gone from a log
         ├── FeedVacuumed     5  files of a change feed that were still to be read are gone
@@ -28,7 +30,8 @@ scheduler whether a retry can help.
         └── DeliveriesLost   5  a source was put back, but not the notes of its deliveries
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 
@@ -41,6 +44,16 @@ class ExitCode(IntEnum):
     RETRY = 3
     QUALITY = 4
     HISTORY = 5
+
+
+# Of several failures: what needs a person most comes first, what a retry may mend comes last.
+WORST_FIRST = (
+    ExitCode.HISTORY,
+    ExitCode.CONFIGURATION,
+    ExitCode.QUALITY,
+    ExitCode.DIFFERENCES,
+    ExitCode.RETRY,
+)
 
 
 class SluiceError(Exception):
@@ -83,6 +96,31 @@ class LostRace(Retryable):
     """Another writer committed first; this attempt's work was thrown away."""
 
 
+class Unforeseen(Retryable):
+    """A batch's failure that nobody foresaw."""
+
+
+class SeveralFailed(SluiceError):
+    """Failures of several tables of a run, the worst first, each with its hint.
+
+    Tables that failed for the same reason share a message.
+    """
+
+    def __init__(self, errors: Mapping[str, SluiceError]) -> None:
+        self.errors = dict(errors)
+        super().__init__("\nerror: ".join(_by_reason(errors)))
+        codes = {error.exit_code for error in errors.values()}
+        self.exit_code = next(code for code in WORST_FIRST if code in codes)
+
+
+def _by_reason(errors: Mapping[str, SluiceError]) -> Iterator[str]:
+    tables: dict[str, list[str]] = defaultdict(list)
+    for table, error in sorted(errors.items(), key=lambda e: WORST_FIRST.index(e[1].exit_code)):
+        tables[str(error)].append(table)
+    for reason, failed in tables.items():
+        yield reason if failed[0] in reason else f"{', '.join(failed)}: {reason}"
+
+
 class Differs(SluiceError):
     """A table that is not equal to its recompute."""
 
@@ -90,7 +128,7 @@ class Differs(SluiceError):
 
 
 class QualityStop(SluiceError):
-    """The batch breaks an expectation marked `stop`."""
+    """The batch breaks an expectation marked `stop`, or would empty what it replaces."""
 
     exit_code = ExitCode.QUALITY
 

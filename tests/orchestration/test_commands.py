@@ -30,6 +30,13 @@ def test_an_advance_is_told_the_dimensions_that_its_run_loaded_and_no_interval()
     assert made.arguments[5:7] == ("--pin", "shop.items=4")
 
 
+def test_what_a_form_allows_reaches_the_job_as_flags() -> None:
+    made = command(
+        TaskKind.INGEST, "shop.sales", run=Run("r1", full_refresh=True, allow_empty=True)
+    )
+    assert made.arguments[5:7] == ("--full-refresh", "--allow-empty")
+
+
 def test_what_a_user_writes_stays_one_argument() -> None:
     run = Run("manual; rm -rf / {{ ds }}", None)
     assert "manual; rm -rf / {{ ds }}" in command(TaskKind.LOAD, "shop.items", run=run).arguments

@@ -66,6 +66,17 @@ def test_a_log_line_says_what_was_read_what_changed_and_where_time_went() -> Non
     )
 
 
+def test_a_log_line_names_what_failed_what_was_skipped_and_what_was_not_delivered() -> None:
+    days = [[f"2024-01-0{n}T00:00:00+00:00", f"2024-01-0{n + 1}T00:00:00+00:00"] for n in (2, 3)]
+    failed = {"table": "shop.sales", "outcome": "failed", "error": "a text", "exit_code": 4}
+    assert sentence({**failed, "undelivered": days}) == (
+        "shop.sales: failed with exit code 4: a text; "
+        "not delivered: [2024-01-02, 2024-01-04) (2 intervals)"
+    )
+    skipped = {"table": "shop.sums", "outcome": "skipped", "because": ["shop.sales"]}
+    assert sentence(skipped) == "shop.sums: skipped, because shop.sales failed"
+
+
 def test_a_batch_that_read_nothing_says_so() -> None:
     waiting: dict[str, Any] = {"table": "shop.best", "outcome": "waiting", "version": None}
     assert sentence({**waiting, "rows_in": None}) == "shop.best: waiting"

@@ -5,9 +5,11 @@ import re
 
 import pytest
 
-from sluice.orchestration.page.facts import table
+from sluice.orchestration.page.facts import pipeline, table
 from sluice.orchestration.page.rendering import ago, render
 from sluice.specs import load
+from sluice.storage.failures import Failure, keep
+from sluice.storage.lake import layout
 
 from .conftest import Configured
 
@@ -21,6 +23,22 @@ AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": True}
 )
 def test_freshness_is_told_in_the_largest_unit(seconds: int, told: str) -> None:
     assert ago(NOW - dt.timedelta(seconds=seconds), NOW) == told
+
+
+def test_the_last_failure_of_a_table_is_shown_with_its_time_reason_and_hint(
+    configured: Configured,
+) -> None:
+    project = load(configured())
+    keep(layout(project), Failure("shop.sales", NOW, "a column is <a> text", "mend it", 4, "r1"))
+    declared = project.pipelines["shop"]
+    overview = render("overview", pipelines=[pipeline(project, declared)], mistakes="", **AROUND)
+    assert "failed" in overview
+    assert "a column is &lt;a&gt; text" in overview
+    assert "blocked: shop.sales failed" in overview
+    page = render("table", table=table(project, project.graph.table("sales")), **AROUND)
+    for part in ("2017-03-09 12:00:00", "exit code 4", "in r1", "&lt;a&gt; text", "mend it"):
+        assert part in page
+    assert ">stopped<" in page
 
 
 def test_a_table_links_to_what_it_is_made_from_where_that_has_a_page(

@@ -14,6 +14,7 @@ from sluice.quality.charts import LEAST_SEEN, bars, curve, strip
 from sluice.quality.checks import Check, State
 from sluice.quality.digest import Interval, TableFacts, digest
 from sluice.quality.facts import Facts, Kept
+from sluice.storage.failures import Failure
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 EVIL = '"><script>alert("x")</script>&'
@@ -137,6 +138,18 @@ def test_the_overview_tells_the_newest_batch_of_each_table(pages: dict[str, str]
     ):
         assert part in text
     assert "nothing expected" in text
+
+
+def test_a_failure_that_nobody_has_mended_stands_on_both_pages() -> None:
+    failure = Failure("retail.sales", NOW, f"a text {EVIL}", "mend it", 4)
+    pages = report.render("lake", [TableFacts("retail", "sales", failure=failure)], NOW)
+    for html in pages.values():
+        text = " ".join(Page(html).text.split())
+        for part in ("Failed, and not mended since", f"a text {EVIL}", "exit code 4", "mend it"):
+            assert part in text
+    assert "1 tables stopped at their newest batch" in " ".join(
+        Page(pages["index.html"]).text.split()
+    )
 
 
 def test_a_page_that_is_kept_says_nothing_that_time_makes_false(pages: dict[str, str]) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Content = bytes | str | pa.Table | list[Row]
 START = datetime(2024, 1, 1, tzinfo=UTC)
 RUN = Run("test")
+ALLOWED = Run("test", allow_empty=True)
 
 
 class Landed(Lake):
@@ -51,12 +52,12 @@ class Landed(Lake):
         for name, content in files.items():
             write(target / name.replace("_", "."), content)
 
-    def deliver(self, nth: int = 0, name: str = "events") -> list[BatchReport]:
+    def deliver(self, nth: int = 0, name: str = "events", run: Run = RUN) -> list[BatchReport]:
         """Ingest the nth day."""
-        return self.ingest(day(nth), name)
+        return self.ingest(day(nth), name, run)
 
-    def ingest(self, interval: Interval, name: str = "events") -> list[BatchReport]:
-        return list(ingest(self.spark, self.project, self.table(name), interval, RUN))
+    def ingest(self, interval: Interval, name: str = "events", run: Run = RUN) -> list[BatchReport]:
+        return list(ingest(self.spark, self.project, self.table(name), interval, run))
 
     def load(self, name: str = "things") -> BatchReport:
         (report,) = load(self.spark, self.project, self.table(name), RUN)

@@ -16,6 +16,8 @@ from sluice.runtime.explain import explain
 from sluice.runtime.load import load
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.storage.failures import kept
+from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile, list_files
 
 if TYPE_CHECKING:
@@ -119,4 +121,5 @@ def test_a_missing_folder_is_told_by_the_plan_and_before_spark_starts(lake: Land
     with pytest.raises(UsageError, match="there are no files at"):
         running.run(spark, lake.project, pipeline, [day(0)])
     assert not spark.is_started
-    assert not (lake.folder / "lake").exists()
+    assert [folder.name for folder in (lake.folder / "lake").iterdir()] == ["__quality"]
+    assert list(kept(layout(lake.project))) == ["shop.items"]

@@ -12,6 +12,10 @@ from tests.serving.test_ranking import ranked
 
 from sluice.serving.status import pending, status
 from sluice.specs.definition import definition
+from sluice.specs.interval import Interval
+from sluice.storage.failures import Failure, clear, keep
+from sluice.storage.intervals import Delivery, record
+from sluice.storage.lake import layout
 from sluice.storage.position import Pin
 
 TOTALS = ranked([("DELI", 1, "9.00", 1)], rank=False)
@@ -127,10 +131,55 @@ def test_a_changed_definition_is_a_problem_and_everything_is_pending(project):
 
 def test_quarantined_rows_are_counted_over_all_deliveries(project):
     write_table(project, "sales", pa.table({"x": [1]}), position(1))
-    deliveries = pa.table({"interval_start": [day(1), day(2)], "rows_quarantined": [2, 5]})
-    write_table(project, "sales__intervals", deliveries)
+    deliver(project, {1: 2, 2: 5})
     (sales,) = status(project, [project.graph.table("sales")])
     assert sales.quarantined == 7
+
+
+def deliver(project, quarantined):
+    """Note deliveries of sales: a day of January, and how many rows of it were set aside."""
+    for first, aside in quarantined.items():
+        interval = Interval(day(first), day(first + 1))
+        record(layout(project).uri("shop.sales", "intervals"), Delivery(interval, "", 9, 9, aside))
+
+
+def test_intervals_that_are_missing_between_delivered_ones_are_named(project):
+    write_table(project, "sales", pa.table({"x": [1]}), position(1))
+    deliver(project, dict.fromkeys((1, 2, 5, 7), 0))
+    (sales,) = status(project, [project.graph.table("sales")])
+    found = [str(span) for span in sales.missing]
+    assert found == [
+        "[2017-01-03, 2017-01-05) (2 intervals)",
+        "[2017-01-06, 2017-01-07) (1 interval)",
+    ]
+
+
+def test_a_failure_stands_with_what_it_blocks_until_it_is_cleared(project):
+    write_table(project, "sales", pa.table({"x": [1]}), position(1))
+    lake = layout(project)
+    failure = Failure("shop.sales", day(1), "a column is a text", "mend it", 4, "r1")
+    keep(lake, failure)
+    stands = {one.table: one for one in status(project)}
+    assert stands["shop.sales"].failure == failure
+    blocked = {name for name, one in stands.items() if one.blocked_by == ("shop.sales",)}
+    assert blocked == {f"shop.{view}" for view in ("totals", "leaders", "unranked", "tied")}
+    clear(lake, "shop.sales")
+    assert not any(one.failure or one.blocked_by for one in status(project))
+
+
+def test_a_view_names_the_inputs_that_it_waits_for(project):
+    stands = {one.table: one for one in status(project)}
+    assert stands["shop.totals"].waits_for == ("shop.sales",)
+    assert stands["shop.sales"].waits_for == ()
+
+
+def test_a_table_that_no_batch_has_filled_is_not_built_and_has_everything_to_read(project):
+    write_table(project, "sales", pa.table({"x": [1]}), position(1))
+    write_table(project, "totals", TOTALS.slice(0, 0), position(0, kind="create"))
+    totals = project.graph.table("totals")
+    assert pending(project, totals) == {"shop.sales": (None, 0)}
+    (stands,) = status(project, [totals])
+    assert stands.version is None
 
 
 def test_a_foreign_change_is_a_problem_not_a_crash(project):

@@ -1,8 +1,8 @@
 """A job: one step of a run as a process of its own, for spark-submit and for schedulers.
 
 It prints its report as one line of JSON, the last of its output, and writes the same to the file
-named by `--report`: the batches' reports, and, if it failed, why, with a hint. Its exit code says
-whether a retry can help.
+named by `--report`: the batches' reports, one for each table that failed or was skipped, and, if it
+failed, why, with a hint. Its exit code says whether a retry can help.
 """
 
 import argparse
@@ -11,13 +11,14 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sluice.errors import ExitCode, SluiceError, UsageError
 from sluice.runtime.batch import Run
+from sluice.runtime.failures import Failures
 from sluice.runtime.maintain import Upkeep
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
@@ -25,7 +26,7 @@ from sluice.runtime.starting import lasting
 from sluice.runtime.stream import is_stream
 from sluice.runtime.sweep import Swept
 from sluice.runtime.verify import Verdict
-from sluice.runtime.workers import Workers, needed_by
+from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval, parse_time
 from sluice.specs.project import Project
 from sluice.specs.sound import load_sound
@@ -44,7 +45,7 @@ class Job:
     run: Run
     start: str | None
     end: str | None
-    failures: dict[str, SluiceError] = field(default_factory=dict)
+    keeps_failures: bool = True
 
     @cached_property
     def project(self) -> Project:
@@ -58,6 +59,10 @@ class Job:
     def spark(self) -> Spark:
         return Spark(self.project.spark)
 
+    @cached_property
+    def failures(self) -> Failures:
+        return Failures(self.project, self.run.id, are_kept=self.keeps_failures)
+
     def intervals(self, pipeline: str) -> list[Interval]:
         """The asked time, cut along the pipeline's schedule; none if no time was asked for."""
         if not self.start or not self.end:
@@ -69,38 +74,38 @@ class Job:
     def reports(self, step: "Step") -> Iterator[Report]:
         """The step of every table, inputs before the views over them.
 
-        A failure stops what depends on its table, and is raised when the rest is done. A time that
-        is off the schedule of a source is refused before anything is.
+        A failure has a report, too, and so has what is skipped because of it; it is raised when the
+        rest is done. A time that is off the schedule of a source is refused before anything is.
         """
         graph = self.project.graph
         tables = [graph.table(name) for name in self.names]
-        for pipeline in {t.pipeline for t in tables if t.kind == "source" and not is_stream(t)}:
-            self.intervals(pipeline)
+        asked = {t.id: self.intervals(t.pipeline) for t in tables if _is_by_interval(t)}
 
         def take(spark: Spark, table: Table) -> Sequence[Report]:
-            if needed_by(table, graph) & self.failures.keys():
-                return ()
-            try:
-                return tuple(step(self, spark, table))
-            except SluiceError as error:
-                self.failures[table.id] = error
-                return ()
+            intervals = asked.get(table.id, ())
+            return tuple(self.failures.attempt(table, lambda: step(self, spark, table), intervals))
 
         with Workers(self.spark) as workers:
             for done in workers.in_order(tables, graph, take):
                 yield from done
-        for error in self.failures.values():
-            raise error
+        self.failures.raise_all()
+
+
+def _is_by_interval(table: Table) -> bool:
+    return table.kind == "source" and not is_stream(table)
 
 
 Step = Callable[[Job, Spark, Table], Iterable[Report]]
 
 
-def run_job(step: Step, argv: Sequence[str] | None = None) -> int:
-    """Does the step of each table asked for, reports, and returns the exit code."""
+def run_job(step: Step, argv: Sequence[str] | None = None, *, keeps_failures: bool = True) -> int:
+    """Does the step of each table asked for, reports, and returns the exit code.
+
+    `keeps_failures`: the step is a batch, whose failure stands until one of the table succeeds.
+    """
     arguments = _parser().parse_args(argv)
     _hear()
-    told = _done(step, arguments)
+    told = _done(step, arguments, keeps_failures=keeps_failures)
     for name in arguments.names:
         passing("reporting", name)
     line = json.dumps(told, default=str)
@@ -118,19 +123,18 @@ def _hear() -> None:
         log.setLevel(logging.INFO)
 
 
-def _done(step: Step, arguments: argparse.Namespace) -> dict[str, Any]:
+def _done(step: Step, arguments: argparse.Namespace, *, keeps_failures: bool) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
-    failed: dict[str, SluiceError] = {}
     # A Spark Connect client that is stopped complains of handles that the server closed with it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
-        job = _job(arguments, failed)
+        job = _job(arguments, keeps_failures=keeps_failures)
         with lasting():
             reports.extend(asdict(report) for report in job.reports(step))
             job.spark.stop()
     except SluiceError as error:
         told = _failure(reports, error.message, error.hint, error.exit_code)
-        return told | {"failed": list(failed)}
+        return told | {"failed": [r["table"] for r in reports if r.get("outcome") == "failed"]}
     except Exception as error:  # noqa: BLE001 a job's last word: whatever it was, it is reported
         traceback.print_exc()
         first = str(error).strip().partition("\n")[0]
@@ -146,9 +150,10 @@ def _failure(
     return {"reports": reports, "error": error, "hint": hint, "exit_code": int(exit_code)}
 
 
-def _job(arguments: argparse.Namespace, failed: dict[str, SluiceError]) -> Job:
-    run = Run(arguments.run_id, _pins(arguments.pin), arguments.full_refresh)
-    return Job(arguments.names, arguments.config, run, arguments.start, arguments.end, failed)
+def _job(arguments: argparse.Namespace, *, keeps_failures: bool) -> Job:
+    run = Run(arguments.run_id, _pins(arguments.pin), arguments.full_refresh, arguments.allow_empty)
+    asked = arguments.start, arguments.end
+    return Job(arguments.names, arguments.config, run, *asked, keeps_failures)
 
 
 def _pins(pins: Iterable[str]) -> Mapping[str, int]:
@@ -169,5 +174,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--end", help="the instant after its last")
     parser.add_argument("--pin", action="append", default=[], metavar="DIMENSION=VERSION")
     parser.add_argument("--full-refresh", action="store_true", help="do what is done already, too")
+    parser.add_argument(
+        "--allow-empty", action="store_true", help="let a delivery empty its interval"
+    )
     parser.add_argument("--report", metavar="FILE", help="where to write the report, too")
     return parser

@@ -162,6 +162,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: st
     """A table of a report: None is left blank, and each row has all columns."""
     named = [dict(zip(columns, row, strict=True)) for row in rows]
     table = _table(named, columns, missing="")
+    if table.columns:
+        table.columns[0].no_wrap = True  # a name that is folded can't be read, nor copied
     table.title = title or None
     _print(table)
 

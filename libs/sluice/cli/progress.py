@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sluice.cli.output import Format, print_table, write_json, write_rows
 from sluice.runtime.report import BatchReport
+from sluice.specs.interval import Interval
+from sluice.specs.spans import spans
 
 COLUMNS = (
     *("table", "batches", "in", "inserted", "updated", "deleted"),
@@ -19,6 +21,7 @@ LONG = 200  # steps from which a run without a terminal tells of every tenth
 CSV_COLUMNS = (
     *("table", "outcome", "batch", "version", "strategy", "rows_in"),
     *("inserted", "updated", "deleted", "quarantined", "expired"),
+    *("exit_code", "error"),
 )
 
 
@@ -92,12 +95,24 @@ def _tell(done: Sequence[BatchReport]) -> None:
             by_table[report.table.split("__", maxsplit=1)[0]].append(report)
     if by_table:
         print_table(COLUMNS, [_row(table, batches) for table, batches in by_table.items()])
-    elif done:
+    elif done and not any(report.outcome == "failed" for report in done):
         print("nothing was new")
-    for warning in dict.fromkeys(w for report in done for w in report.warnings):
-        Console(stderr=True).print(
-            f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True
-        )
+    warnings = (f"warning: {w}" for report in done for w in report.warnings)
+    for line in dict.fromkeys((*warnings, *map(not_done, done))):
+        if line:
+            Console(stderr=True).print(
+                line, style="yellow", markup=False, highlight=False, soft_wrap=True
+            )
+
+
+def not_done(report: BatchReport) -> str:
+    """What a run left undone of a table, in one line; nothing of one that is as it should be."""
+    if report.outcome == "skipped":
+        return f"skipped: {report.table}, because {', '.join(report.because)} failed"
+    if report.undelivered:
+        left = spans(Interval.parse(*bounds) for bounds in report.undelivered)
+        return f"not delivered: {report.table} {', '.join(map(str, left))}"
+    return ""
 
 
 def _row(table: str, reports: Sequence[BatchReport]) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """The commands about data quality."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -8,25 +9,35 @@ import click
 
 from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, counted, write_rows
-from sluice.cli.progress import summary
+from sluice.cli.runs import do, empty_option
 from sluice.reporting.sweep import whole_table
 from sluice.runtime.batch import Run
 from sluice.runtime.replay import replay as replay_intervals
 from sluice.runtime.replay import to_replay
+from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark, with_spark
 from sluice.runtime.sweep import Swept
 from sluice.runtime.sweep import sweep as sweep_table
 from sluice.specs.interval import parse_time
 from sluice.specs.project import load
+from sluice.specs.table import Table
 
 
 @click.command()
 @click.argument("source")
 @click.option("--start", metavar="T", help="Only intervals from here on.")
 @click.option("--end", metavar="T", help="Only intervals that end by then.")
+@empty_option
 @format_option
 @config_option
-def replay(source: str, start: str | None, end: str | None, format_: Format, config: str) -> None:
+def replay(
+    source: str,
+    start: str | None,
+    end: str | None,
+    allow_empty: bool,
+    format_: Format,
+    config: str,
+) -> None:
     """Read the intervals of SOURCE again that have rows in quarantine, after a fix.
 
     SOURCE may be a dimension. Views follow at their next advance.
@@ -36,11 +47,14 @@ def replay(source: str, start: str | None, end: str | None, format_: Format, con
     zone = project.pipelines[table.pipeline].timezone
     first, last = (parse_time(t, zone) if t else None for t in (start, end))
     intervals = to_replay(project, table, first, last)
-    run = Run(f"replay-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
-    reports = with_spark(
-        project.spark, lambda spark: list(replay_intervals(spark, project, table, intervals, run))
+    run = Run(
+        f"replay-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}", allow_empty=allow_empty
     )
-    summary(reports, format_)
+
+    def step(spark: Spark, table: Table) -> Iterable[BatchReport]:
+        return replay_intervals(spark, project, table, intervals, run)
+
+    do(project, [table], run, step, format_)
     if format_ is Format.TABLE and not intervals:
         click.echo(f"{table.id} has no rows in quarantine there")
 

@@ -1,9 +1,11 @@
 """The commands that bring tables up to date: what DAG tasks do, with Spark in this process."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import uuid4
 
 import click
@@ -16,6 +18,7 @@ from sluice.limits import Limits
 from sluice.reporting.publish import publish
 from sluice.runtime.batch import Run
 from sluice.runtime.batch import advance as advance_view
+from sluice.runtime.failures import Failures
 from sluice.runtime.ingest import ingest as ingest_interval
 from sluice.runtime.load import load as load_dimension
 from sluice.runtime.report import BatchReport
@@ -35,6 +38,11 @@ start_option = click.option(
     help="The first instant, e.g. 2017-05-08; without an offset, in the pipeline's timezone.",
 )
 end_option = click.option("--end", metavar="T", help="The instant after the last.")
+empty_option = click.option(
+    "--allow-empty",
+    is_flag=True,
+    help="Let an interval that had rows become empty: no files, or no row of use.",
+)
 pin_option = click.option(
     "--pin",
     multiple=True,
@@ -47,9 +55,17 @@ pin_option = click.option(
 @click.argument("pipeline")
 @start_option
 @end_option
+@empty_option
 @format_option
 @config_option
-def run(pipeline: str, start: str | None, end: str | None, format_: Format, config: str) -> None:
+def run(
+    pipeline: str,
+    start: str | None,
+    end: str | None,
+    allow_empty: bool,
+    format_: Format,
+    config: str,
+) -> None:
     """Run PIPELINE: its sources interval by interval, then dimensions and every view.
 
     Over many intervals the views follow every sixteen.
@@ -64,7 +80,7 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
     with Steps(_steps(intervals, tables, project.limits), format_ is Format.TABLE) as steps:
 
         def work(spark: Spark) -> None:
-            run_pipeline(spark, project, declared, intervals, steps.done)
+            run_pipeline(spark, project, declared, intervals, steps.done, allow_empty=allow_empty)
 
         try:
             with_spark(project.spark, work)
@@ -84,9 +100,17 @@ def run(pipeline: str, start: str | None, end: str | None, format_: Format, conf
 @click.argument("source")
 @start_option
 @end_option
+@empty_option
 @format_option
 @config_option
-def ingest(source: str, start: str | None, end: str | None, format_: Format, config: str) -> None:
+def ingest(
+    source: str,
+    start: str | None,
+    end: str | None,
+    allow_empty: bool,
+    format_: Format,
+    config: str,
+) -> None:
     """Deliver the intervals of [START, END) of SOURCE; each replaces what it delivered before.
 
     Of a stream, whatever has arrived: it takes no bounds.
@@ -95,13 +119,15 @@ def ingest(source: str, start: str | None, end: str | None, format_: Format, con
     table = _table(project, source, "source")
     intervals = _intervals(project, table, start, end)
 
-    def work(spark: Spark) -> Iterable[BatchReport]:
-        if is_stream(table):
-            return ingest_stream(spark, project, table, _run("ingest"))
-        done = (ingest_interval(spark, project, table, i, _run("ingest")) for i in intervals)
-        return [report for reports in done for report in reports]
+    this = replace(_run("ingest"), allow_empty=allow_empty)
 
-    summary(with_spark(project.spark, work), format_)
+    def step(spark: Spark, _: Table) -> Iterable[BatchReport]:
+        if is_stream(table):
+            yield from ingest_stream(spark, project, table, this)
+        for interval in intervals:
+            yield from ingest_interval(spark, project, table, interval, this)
+
+    do(project, [table], this, step, format_, intervals)
 
 
 @click.command()
@@ -111,12 +137,8 @@ def ingest(source: str, start: str | None, end: str | None, format_: Format, con
 def load(dimension: str, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
-    table = _table(project, dimension, "dimension")
-
-    def work(spark: Spark) -> Iterable[BatchReport]:
-        return load_dimension(spark, project, table, _run("load"))
-
-    summary(with_spark(project.spark, work), format_)
+    tables, this = [_table(project, dimension, "dimension")], _run("load")
+    do(project, tables, this, lambda s, t: load_dimension(s, project, t, this), format_)
 
 
 @click.command()
@@ -125,15 +147,36 @@ def load(dimension: str, format_: Format, config: str) -> None:
 @format_option
 @config_option
 def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, config: str) -> None:
-    """Bring VIEWS up to their inputs, inputs before the views over them."""
+    """Bring VIEWS up to their inputs, inputs before the views over them.
+
+    One that fails stops only those that are made from it.
+    """
     project = load_project(config)
     this = Run(_run("advance").id, _pins(project, pin))
     tables = [_view(project, name) for name in views]
+    do(project, tables, this, lambda s, t: advance_view(s, project, t, this), format_)
 
-    def work(spark: Spark) -> list[BatchReport]:
-        return [r for t in tables for r in advance_view(spark, project, t, this)]
 
-    summary(with_spark(project.spark, work), format_)
+def do(
+    project: Project,
+    tables: Sequence[Table],
+    run: Run,
+    step: Callable[[Spark, Table], Iterable[BatchReport]],
+    format_: Format,
+    intervals: Sequence[Interval] = (),
+) -> None:
+    """Take the step of each table, sum up, and raise what failed; a failure is kept."""
+    failures, reports = Failures(project, run.id), list[BatchReport]()
+
+    def work(spark: Spark) -> None:
+        for table in tables:
+            reports.extend(failures.attempt(table, partial(step, spark, table), intervals))
+
+    try:
+        with_spark(project.spark, work)
+    finally:
+        summary(reports, format_)
+    failures.raise_all()
 
 
 def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits) -> int:

@@ -1,5 +1,6 @@
 """The command `status`: where every table stands, told from the logs alone."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -24,7 +25,10 @@ COLUMNS = (
 @format_option
 @config_option
 def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
-    """Show where every table stands, and how far behind its inputs it is."""
+    """Show where every table stands, and how far behind its inputs it is.
+
+    Below: what failed and no batch has mended since, what that blocks, intervals that are missing.
+    """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
     found = statuses(project, chosen)
@@ -33,7 +37,28 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
         rows = [asdict(one) | {"quality": asdict(quality[one.table])} for one in found]
         write_rows(rows, [*TableStatus.__dataclass_fields__, "quality"], format_)
         return
-    print_table(COLUMNS, [_status_row(one, quality[one.table]) for one in found])
+    lines = [_status_row(one, quality[one.table]) for one in found]
+    filled = [n for n in range(len(COLUMNS)) if any(line[n] not in (None, "") for line in lines)]
+    print_table([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])
+    for line in (line for one in found for line in troubles(one)):
+        click.echo(line)
+
+
+def troubles(one: TableStatus) -> Iterator[str]:
+    """What stands in a table's way, in lines."""
+    pipeline = one.table.partition(".")[0]
+    if failure := one.failure:
+        when = f"{_second(failure.at)} (exit code {failure.exit_code})"
+        yield f"failed: {one.table} at {when}: {failure.reason}"
+        yield from [f"hint: {failure.hint}"] if failure.hint else []
+    if one.blocked_by and not one.failure:
+        yield f"blocked: {one.table}, because {', '.join(one.blocked_by)} failed"
+    if one.waits_for and not one.blocked_by:
+        yield f"waits: {one.table} for {', '.join(one.waits_for)} to be filled"
+    for span in one.missing:
+        start, end = (moment.isoformat() for moment in (span.interval.start, span.interval.end))
+        yield f"missing: {one.table} {span}"
+        yield f"hint: run `sluice run {pipeline} --start {start} --end {end}`"
 
 
 def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
@@ -41,8 +66,7 @@ def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
     last = one.last
     behind = "not built" if one.version is None and not behind else behind
     batch = (last.number, _second(last.at), last.run) if last else (None, None, None)
-    quarantined = one.quarantined if one.kind in ("source", "dimension") else None
-    counts = quarantined, one.refills if one.kind == "topk" else None
+    counts = one.quarantined or None, one.refills or None
     return one.table, one.kind, one.version, one.rows, behind, *batch, *counts, str(quality)
 
 

@@ -8,13 +8,14 @@ import click
 
 from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, print_table, write_rows
-from sluice.cli.progress import summary
+from sluice.cli.runs import do, empty_option
 from sluice.errors import ExitCode, UsageError
 from sluice.runtime.batch import Run
 from sluice.runtime.explain import Step, explain
 from sluice.runtime.maintain import Upkeep
 from sluice.runtime.maintain import maintain as maintain_tables
 from sluice.runtime.nodes import nodes_of
+from sluice.runtime.rebuild import check_asked
 from sluice.runtime.rebuild import rebuild as rebuild_table
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark, with_spark
@@ -66,18 +67,20 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 @click.command()
 @click.argument("table")
 @click.option("--as-landed", is_flag=True, help="Take a source's files that were corrected since.")
+@empty_option
 @format_option
 @config_option
-def rebuild(table: str, as_landed: bool, format_: Format, config: str) -> None:
+def rebuild(table: str, as_landed: bool, allow_empty: bool, format_: Format, config: str) -> None:
     """Make TABLE anew by its definition of today, in one commit of what differs."""
     project = load_project(config)
     chosen = project.graph.table(table)
-    run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    check_asked(chosen, as_landed=as_landed)
+    run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}", allow_empty=allow_empty)
 
-    def work(spark: Spark) -> Iterable[BatchReport]:
-        return rebuild_table(spark, project, chosen, run, as_landed=as_landed)
+    def step(spark: Spark, table: Table) -> Iterable[BatchReport]:
+        return rebuild_table(spark, project, table, run, as_landed=as_landed)
 
-    summary(with_spark(project.spark, work), format_)
+    do(project, [chosen], run, step, format_)
 
 
 @click.command()

@@ -27,6 +27,7 @@ class Run:
     pins: Mapping[str, int] = field(default_factory=dict)
     only: tuple[str, ...] = ()
     full_refresh: bool = False
+    allow_empty: bool = False
 
     def is_about(self, table: str) -> bool:
         """Whether the table was chosen."""
@@ -45,7 +46,7 @@ def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path)
     """The job that does a task's work on these tables of it in that run."""
     script = config.parent / "jobs" / f"{task.kind.value}.py"
     arguments = (*tables, "--config", str(config), "--run-id", run.id)
-    asked = (*_bounds(task, run), *_pins(run), *(["--full-refresh"] if run.full_refresh else []))
+    asked = (*_bounds(task, run), *_pins(run), *_flags(run))
     return Command(script, (*arguments, *asked, "--report", str(report)))
 
 
@@ -53,6 +54,13 @@ def _bounds(task: Task, run: Run) -> Iterator[str]:
     if run.interval and task.kind is TaskKind.INGEST:
         yield from ("--start", run.interval.start.isoformat())
         yield from ("--end", run.interval.end.isoformat())
+
+
+def _flags(run: Run) -> Iterator[str]:
+    if run.full_refresh:
+        yield "--full-refresh"
+    if run.allow_empty:
+        yield "--allow-empty"
 
 
 def _pins(run: Run) -> Iterator[str]:

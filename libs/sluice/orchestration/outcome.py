@@ -74,6 +74,10 @@ def sentence(report: Mapping[str, Any]) -> str:
     if "outcome" not in report:
         return ", ".join(f"{name} {value}" for name, value in report.items())
     parts = [f"{report['table']}: {report['outcome']}"]
+    if report["outcome"] == "failed":
+        return f"{parts[0]} with exit code {report['exit_code']}: {report['error']}" + _left(report)
+    if report["outcome"] == "skipped":
+        return f"{parts[0]}, because {', '.join(report['because'])} failed"
     if report["outcome"] in ("committed", "position"):
         counts = " ".join(f"{sign}{report.get(name, 0)}" for sign, name in SIGNS)
         parts[0] += f" version {report['version']}"
@@ -85,6 +89,15 @@ def sentence(report: Mapping[str, Any]) -> str:
         parts.append(f"{report['quarantined']} quarantined")
     phases = ", ".join(f"{name} {spent:.1f}" for name, spent in report.get("seconds", {}).items())
     return ", ".join(parts) + (f"; seconds: {phases}" if phases else "")
+
+
+def _left(report: Mapping[str, Any]) -> str:
+    """The intervals that were not delivered."""
+    from sluice.specs.interval import Interval  # a DAG file does without
+    from sluice.specs.spans import spans
+
+    left = spans(Interval.parse(*bounds) for bounds in report["undelivered"])
+    return f"; not delivered: {', '.join(map(str, left))}" if left else ""
 
 
 SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))

@@ -38,6 +38,7 @@ def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
             **{name: Param(None, **TIME, **words) for name, words in bounds.items()},
             "only": Param(None, **only),
             "full_refresh": Param(False, type="boolean", **FULL_REFRESH),
+            **({"allow_empty": Param(False, type="boolean", **ALLOW_EMPTY)} if bounds else {}),
         }
     )
 
@@ -56,6 +57,13 @@ FULL_REFRESH = {
 }
 
 
+ALLOW_EMPTY = {
+    "title": "Allow empty",
+    "description": "Let an interval that had rows become empty: where it has no files any more, or "
+    "none of their rows can be used. Such a delivery stops otherwise.",
+}
+
+
 def asked(context: Context, timezone: str) -> Run:
     """The run of that context, as it was asked for. Raises UsageError for half a time span.
 
@@ -69,6 +77,7 @@ def asked(context: Context, timezone: str) -> Run:
         _interval(run, start, end, timezone),
         only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),
         full_refresh=bool(answers.get("full_refresh")),
+        allow_empty=bool(answers.get("allow_empty")),
     )
 
 

@@ -6,6 +6,7 @@ to a Spark Connect server, which is warm.
 """
 
 import json
+import logging
 import os
 import runpy
 import shlex
@@ -59,10 +60,6 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             raise AirflowSkipException(pending.reason)
         run = replace(run, pins=self._pins(context))
         outcome = self._do(pending.tables, run, context)
-        for report in outcome.reports:
-            self.log.info(sentence(report))
-            for warning in report.get("warnings", ()):
-                self.log.warning(warning)
         self._record(outcome, context)
         self._hand_on_versions(context, outcome.reports)
         passing("succeeding", self.work.id)
@@ -81,7 +78,17 @@ class JobTask(BaseOperator):  # type: ignore[misc]
                 self.launch(job(self.work, tables, run, self.config, file), context)
             except AirflowException as error:
                 failure = error
-            return check(Outcome.read(file), failure)
+            outcome = Outcome.read(file)
+        self._tell(outcome.reports if outcome else ())
+        return check(outcome, failure)
+
+    def _tell(self, reports: Iterable[Report]) -> None:
+        """A line for each table, also for those that failed or were skipped."""
+        for report in reports:
+            is_undone = report.get("outcome") in ("failed", "skipped")
+            self.log.log(logging.WARNING if is_undone else logging.INFO, sentence(report))
+            for warning in report.get("warnings", ()):
+                self.log.warning(warning)
 
     def _hand_on_versions(self, context: Context, reports: Iterable[Report] = ()) -> None:
         from sluice.orchestration.pins import VERSIONS, left_by

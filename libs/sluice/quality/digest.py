@@ -28,6 +28,7 @@ from sluice.quality.checks import (
 from sluice.quality.facts import Kept
 from sluice.quality.facts import newest as newest_batch
 from sluice.quality.results import WHOLE
+from sluice.storage.failures import Failure
 
 UNUSUAL_SHOWN = 10
 
@@ -50,6 +51,7 @@ class TableFacts:
     batches: tuple[Kept, ...] = ()
     intervals: tuple[Row, ...] = ()  # with rows_read, rows_accepted, rows_quarantined; or the load
     quarantine: tuple[Row, ...] = ()  # a few rows of quarantine.SCHEMA
+    failure: Failure | None = None  # the last one, if no batch has succeeded since
     data_docs: str = ""  # the file of Great Expectations' own page
 
 
@@ -129,8 +131,18 @@ class TableDigest:
         return f"{self.facts.pipeline}.{self.facts.table}"
 
     @property
+    def failed_at(self) -> str:
+        """When its last batch failed, if none has succeeded since."""
+        return moment_text(self.facts.failure.at) if self.facts.failure else ""
+
+    @property
     def state(self) -> State | None:
-        """Of its newest batch and of the whole table; None: nothing was ever expected."""
+        """Of its newest batch and of the whole table; None: nothing was ever expected.
+
+        Stopped, whatever was expected, if its last batch failed.
+        """
+        if self.facts.failure:
+            return State.STOPPED
         whole = [e.latest for e in self.expectations if e.says.endswith(WHOLE)]
         found = [check.state for check in (*self.batches[-1:], *whole)]
         return max(found, key=lambda state: state.weight) if found else None

@@ -83,6 +83,7 @@ def _facts(project: Project, table: Table, state: TableStatus, results: list[Row
         row_count=state.rows,
         updated_at=state.last.at if state.last else None,
         behind=tuple(lag.input for lag in state.lag),
+        failure=state.failure,
         columns=tuple(_columns(project, table)),
         expected=tuple(e.label for e in getattr(table.spec, "expect", ())),
         results=tuple(results),

@@ -31,7 +31,7 @@ from sluice.specs.table import Table
 from sluice.storage.commit import Committed
 from sluice.storage.failpoint import passing
 from sluice.storage.lake import layout
-from sluice.storage.position import Position
+from sluice.storage.position import REBUILD, Position
 
 Advanced = tuple[BatchReport, Carried | None]
 ATTEMPTS = 3
@@ -41,12 +41,14 @@ ATTEMPTS = 3
 class Run:
     """What the tasks of one run share: its id, and the dimension versions that they use.
 
-    With `full_refresh`, files are read again although they are unchanged.
+    With `full_refresh`, files are read again although they are unchanged; with `allow_empty`, a
+    delivery without usable rows may take the place of one that had some.
     """
 
     id: str = ""
     pins: Mapping[str, int] = field(default_factory=dict)
     full_refresh: bool = False
+    allow_empty: bool = False
 
 
 def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
@@ -142,6 +144,7 @@ def _target(plan: BatchPlan, computed: Computed) -> Target:
         plan.size if computed.rows is None else replace(plan.size, rows=computed.rows),
         partition_by=plan.node.partition_by,
         is_filed=computed.is_filed,
+        replaces=plan.replaces,
     )
 
 
@@ -153,11 +156,11 @@ def _few_tasks_bytes(plan: BatchPlan, limits: Limits) -> int:
 
 def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:
     """The position that the batch's commit will carry."""
-    last = plan.before.position if plan.before else None
+    last, there = plan.before.position if plan.before else None, plan.before or plan.replaces
     return Position(
-        batch=plan.before.next_batch if plan.before else 1,
+        batch=there.next_batch if there else 1,
         attempt=uuid.uuid4().hex,
-        kind="batch",
+        kind=REBUILD if plan.replaces else "batch",
         definition=plan.node.definition,
         inputs=plan.pins,
         references=plan.references,

@@ -63,7 +63,8 @@ class Delivery:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is to be said before anything was read."""
-        if self.files or self.spec.format == "kafka" or self.spec.delivery == "stream":
+        is_expected = self.spec.missing == "empty" or self.spec.format == "kafka"
+        if self.files or is_expected or self.spec.delivery == "stream":
             return ()
         start = show(self.interval.start, self.timezone)
         return (f"{self.table.id}: nothing was delivered for {start}; the interval has no rows",)
@@ -79,21 +80,24 @@ def stored_as(table: Table, spec: Source) -> str:
     return internal(table.id, DELIVERIES) if keeps_deliveries(spec) else table.id
 
 
-def plan_delivery(project: Project, table: Table, interval: Interval) -> Delivery:
+def plan_delivery(
+    project: Project, table: Table, interval: Interval, *, allow_empty: bool = False
+) -> Delivery:
     """What an interval's delivery would read and replace. Starts no Spark.
 
     Raises UsageError if the interval overlaps an earlier delivery only in part, or if the source
-    declares `missing: fail` and there are no files.
+    declares `missing: fail`, there are no files, and none are allowed.
     """
     spec = table.spec
     assert isinstance(spec, Source)
     zone = project.pipelines[table.pipeline].timezone
     path = landing.interval_path(project.resolve(spec.path), interval, zone)
     files = tuple(landing.list_files(path)) if spec.format != "kafka" else ()
-    check_presence(table, spec, path, files)
     uri = layout(project).uri(table.id, INTERVALS)
     noted = intervals.deliveries(uri)
     known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
+    if not allow_empty and not any(d.rows_accepted for d in known):  # the gate guards what has rows
+        check_presence(table, spec, path, files)
     print_ = landing.fingerprint(files, definition_of_deliveries(table))
     target = stored_as(table, spec)
     return Delivery(
@@ -106,7 +110,8 @@ def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFil
     if not files and spec.missing == "fail" and spec.format != "kafka":
         raise UsageError(
             f"{table.id}: nothing was delivered at {path}",
-            hint="deliver its files and run it again; `missing: warn` takes it for no rows",
+            hint="deliver its files and run it again; `missing: warn` takes it for no rows, "
+            "and --allow-empty does so once",
         )
 
 

@@ -18,6 +18,7 @@ from sluice.runtime.ingest import check_source
 from sluice.runtime.maintain import kept_in
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import plan_batch
+from sluice.serving.status import missing
 from sluice.specs.project import Project
 from sluice.specs.source import Source
 from sluice.specs.table import Table
@@ -28,7 +29,8 @@ from sluice.storage.position import head
 from sluice.storage.vacuum import committed_at
 
 NOTES = ("quarantine", "intervals", "arrivals", "facts")
-HARMLESS = ("orphan-files", "short-retention")
+MISSING = "missing-intervals"
+HARMLESS = ("orphan-files", "short-retention", MISSING)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ def _of_deliveries(project: Project, table: Table, spec: Source) -> Iterator[Fin
         check_kept(table.id, noted, at)
     except SluiceError as error:
         yield Finding(table.id, *_told(error))
+    for span in missing(project, table):
+        bounds = f"--start {span.interval.start.isoformat()} --end {span.interval.end.isoformat()}"
+        what = f"{span} was not delivered, but earlier and later ones were"
+        yield Finding(table.id, MISSING, what, f"`sluice run {table.pipeline} {bounds}`")
 
 
 def _of_stream(project: Project, table: Table, spec: Source) -> Iterator[Finding]:

@@ -8,9 +8,11 @@ from sluice.runtime.broadcast import broadcast_of
 from sluice.runtime.dimension_source import due, find
 from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch
+from sluice.serving.status import missing
 from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
 from sluice.specs.source import Source
+from sluice.specs.spans import Span
 from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries
 from sluice.storage.lake import exists, layout
@@ -21,7 +23,8 @@ from sluice.storage.position import head
 class Step:
     """One table's next batch. `pending`: input -> versions (from, to]; sizes of what is read.
 
-    `joins`: dimension -> how it is joined to the facts.
+    `joins`: dimension -> how it is joined to the facts; `missing`: intervals between those that
+    were delivered.
     """
 
     table: str
@@ -33,6 +36,7 @@ class Step:
     rows: int | None = None
     bytes: int = 0
     files: int = 0
+    missing: tuple[Span, ...] = ()
 
 
 def explain(project: Project, table: Table) -> list[Step]:
@@ -51,7 +55,9 @@ def _delivery(project: Project, table: Table) -> Iterator[Step]:
         last = f", the last one {known[-1].interval.start:%Y-%m-%d %H:%M}" if known else ""
         is_kept = known and nodes_of(table, project.graph)
         written = internal(table.id, DELIVERIES) if is_kept else table.id
-        yield Step(written, "ingest", f"{len(known)} delivered{last}")
+        gaps = missing(project, table)
+        lacks = f"; missing between them: {', '.join(map(str, gaps))}" if gaps else ""
+        yield Step(written, "ingest", f"{len(known)} delivered{last}{lacks}", missing=gaps)
     elif isinstance(table.spec, Dimension):
         yield _load(project, table)
 

@@ -4,7 +4,7 @@ The quarantine is committed before the table that the rows were meant for, so a 
 is never in neither.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -44,14 +44,22 @@ class Checked:
     warnings: tuple[str, ...]
 
 
+Refusal = Callable[[DataFrame, Verdict], None]
+
+
 @contextmanager
 def gated(
-    project: Project, table: Table, parsed: DataFrame, delivered: Delivered
+    project: Project,
+    table: Table,
+    parsed: DataFrame,
+    delivered: Delivered,
+    refuse: Refusal = lambda _split, _verdict: None,
 ) -> Iterator[Passed]:
     """The rows that pass, for as long as the context is open.
 
-    Raises QualityStop if an expectation marked `stop` fails, or if rows are in conflict and the
-    source takes none; nothing is set aside or committed then, only the results are kept.
+    Raises QualityStop if an expectation marked `stop` fails, if rows are in conflict and the source
+    takes none, or what `refuse` raises; nothing is set aside or committed then, only the results
+    are kept.
     """
     gate = Gate(table.id, table.spec.expect, table.spec.key)  # type: ignore[union-attr]
     split = gate.split(parsed).persist()
@@ -60,6 +68,7 @@ def gated(
         _keep_results(project, verdict, delivered)
         verdict.enforce()
         check_misfits(split, verdict)
+        refuse(split, verdict)
         conflicting = _conflicting(table, verdict)
         set_aside(project, table, split, verdict, delivered)
         unusual = _unusual(project, table, verdict, delivered)

@@ -26,10 +26,11 @@ from sluice.runtime.delivery import (
     plan_delivery,
     stored_rows,
 )
+from sluice.runtime.emptied import Emptied
 from sluice.runtime.evolution import grow
 from sluice.runtime.gating import Passed, gated
 from sluice.runtime.reading import Reading
-from sluice.runtime.redefinition import check_definition
+from sluice.runtime.redefinition import check_definition, replaceable
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
@@ -62,7 +63,7 @@ def deliver(
     spark: Spark, project: Project, table: Table, interval: Interval, run: Run
 ) -> BatchReport:
     """Deliver one interval of the grid. Unchanged files are not read again."""
-    delivery = plan_delivery(project, table, interval)
+    delivery = plan_delivery(project, table, interval, allow_empty=run.allow_empty)
     before = head(layout(project).uri(delivery.stored_as))
     check_source(project, table, before)
     intervals.check_kept(table.id, delivery.noted, before)
@@ -101,10 +102,10 @@ def replace_interval(
     """
 
     def work() -> BatchReport:
-        before = head(layout(project).uri(delivery.stored_as))
-        position = _position(delivery, before, run, inputs or {})
+        at = head(layout(project).uri(delivery.stored_as))
+        position = _position(delivery, at, run, inputs or {})
         with naming_faults(delivery.table.id):
-            return _replace(spark, project, delivery, before, position, arrived)
+            return _replace(spark, project, delivery, at, position, arrived, run)
 
     return tried(work)
 
@@ -113,11 +114,13 @@ def _replace(
     spark: Spark,
     project: Project,
     delivery: Delivery,
-    before: Head | None,
+    at: Head | None,
     position: Position,
     arrived: DataFrame | None,
+    run: Run,
 ) -> BatchReport:
-    clock = Clock()
+    clock, replaces = Clock(), replaceable(at, position.definition)
+    before = None if replaces else at
     with clock.phase("session"):
         session = spark.tune(small=delivery.bytes <= project.limits.few_tasks_bytes)
     span = delivery.interval
@@ -126,11 +129,14 @@ def _replace(
         found = Arrived(delivery, Reading(arrived)) if arrived is not None else None
         found = found or arriving(session, delivery, before)
         delivery, reading = found.delivery, found.reading
-    with clock.timed("check", gated(project, delivery.table, reading.rows, batch)) as passed:
+    emptied = Emptied(delivery, lambda: _count(session, project, delivery, before), run.allow_empty)
+    gate = gated(project, delivery.table, reading.rows, batch, emptied.refuse)
+    with clock.timed("check", gate) as passed:
         new = stored_rows(passed.rows, delivery)
         before = before and add_columns(before, new.schema)
         target = _target(project, delivery, before, passed.verdict.rows_read)
-        old = _old_rows(session, project, target, delivery)
+        target = replace(target, replaces=replaces)
+        old = _old_rows(session, project, delivery, before)
         changelog = inserted(new) if old is None else diff(old, new, target.key)
         is_counted = old is None and not keeps_deliveries(delivery.spec)
         inserts = passed.verdict.rows_accepted if is_counted else None
@@ -159,15 +165,21 @@ def _target(project: Project, delivery: Delivery, before: Head | None, rows: int
 
 
 def _old_rows(
-    session: SparkSession, project: Project, target: Target, delivery: Delivery
+    session: SparkSession, project: Project, delivery: Delivery, before: Head | None
 ) -> DataFrame | None:
     """The rows of the interval; None where the table surely has none."""
-    before, span = target.before, delivery.interval
-    if before is None or not may_hold(target.uri, before.version, INTERVAL, span.start, span.end):
+    uri, span = layout(project).uri(delivery.stored_as), delivery.interval
+    if before is None or not may_hold(uri, before.version, INTERVAL, span.start, span.end):
         return None
     at = F.col(INTERVAL)
     inside = (at >= F.lit(span.start)) & (at < F.lit(span.end))
-    return snapshot(session, target.uri, before.version, project.limits).where(inside)
+    return snapshot(session, uri, before.version, project.limits).where(inside)
+
+
+def _count(session: SparkSession, project: Project, delivery: Delivery, before: Head | None) -> int:
+    """How many rows the interval has."""
+    old = _old_rows(session, project, delivery, before)
+    return 0 if old is None else old.count()
 
 
 def _position(

@@ -21,7 +21,7 @@ from sluice.runtime.dimension_rows import current, judged, table_rows
 from sluice.runtime.dimension_source import WHOLE, Due, Found, due, find
 from sluice.runtime.gating import Passed, gated
 from sluice.runtime.reading import Reading, read
-from sluice.runtime.redefinition import check_definition
+from sluice.runtime.redefinition import check_definition, replaceable
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
@@ -71,7 +71,7 @@ def load_as(
     is_added = wanted.state is not None
     delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
-        _check_usable(found, passed)
+        _check_usable(found, passed, before if wanted.state is None else None)
         intervals.withdraw(found.loads_uri, WHOLE)
         if spec.is_log:
             args = (session, project, found, wanted, passed.rows)
@@ -81,6 +81,8 @@ def load_as(
         size = _size(wanted, before, passed.verdict.rows_read)
         keeps = spec.is_log  # that files were read which alter no row
         target = Target(found.uri, found.table.key, before, size, keeps_position=keeps)
+        if replaces := replaceable(before, position.definition):
+            target = replace(target, before=None, replaces=replaces)
         position = replace(position, references=loaded.made_from)
         done = put(session, loaded, target, position, clock)
     is_as_before = before is not None and done.version == before.version
@@ -97,15 +99,23 @@ def _read(session: SparkSession, project: Project, found: Found, wanted: Due) ->
     return judged(Reading(rows.rows, told), found.spec, fits)
 
 
-def _check_usable(found: Found, passed: Passed) -> None:
-    """Raise QualityStop for a snapshot that is no dimension at all, as a page of HTML is none."""
+def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
+    """Raise QualityStop for a snapshot that is no dimension at all, as a page of HTML is none.
+
+    And for a log that is read whole, if the table that it replaces has rows.
+    """
     verdict = passed.verdict
-    if found.spec.delivery == "snapshot" and verdict.rows_read and not verdict.rows_accepted:
+    is_whole = found.spec.delivery == "snapshot" or (replaced and _has_rows(replaced))
+    if is_whole and verdict.rows_read and not verdict.rows_accepted:
         raise QualityStop(
             f"{found.table.id}: not one of its {verdict.rows_read:,} rows can be used",
             hint=f"the dimension stays as it was; `sluice read {found.table.name}__quarantine` "
             "says why, an empty dimension is a file without rows",
         )
+
+
+def _has_rows(at: Head) -> bool:
+    return bool(table_size(at.uri, at.version).rows)
 
 
 def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:

@@ -14,7 +14,7 @@ from sluice.operators.lookup import LookupJoin
 from sluice.operators.topk import TopKState
 from sluice.runtime.frontier import Frontier, consistent, merge
 from sluice.runtime.nodes import Node, as_filed
-from sluice.runtime.redefinition import check_definition
+from sluice.runtime.redefinition import check_definition, is_of_another, is_unfilled, replaceable
 from sluice.runtime.topk_strategy import chosen as chosen_for_topk
 from sluice.specs.dimension import DimensionView
 from sluice.specs.graph import Graph
@@ -47,7 +47,8 @@ class Strategy(StrEnum):
 class BatchPlan:
     """One batch of one node. `ranges`: input -> (from, to] versions with new data to read.
 
-    `growing`: those of them that only got new rows.
+    `growing`: those of them that only got new rows; `replaces`: a table of another definition that
+    nobody has read, in whose place the build comes.
     """
 
     node: Node
@@ -62,6 +63,7 @@ class BatchPlan:
     frontier: Frontier = field(default_factory=dict)
     size: FeedSize = field(default_factory=FeedSize)
     waiting_for: str = ""
+    replaces: Head | None = None
 
     @property
     def recorded(self) -> Mapping[str, Pin]:
@@ -87,9 +89,23 @@ def plan_batch(
     not the table that was read before.
     """
     before = head(lake.uri(node.id))
+    if replaced := _replaced(node, lake, before):
+        plan = _planned(node, lake, graph, limits, None, NOTHING, pins or {})
+        return replace(plan, replaces=replaced)
     check_definition(node.table, before, node.definition)
     recorded = before.position if before else None
     return _planned(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
+
+
+def _replaced(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
+    """The table, if it is of another definition and nobody has read it.
+
+    It is empty, or it is the state of a view that is: the view's own first batch has failed.
+    """
+    is_state = node.table.is_view and node.id != node.table.id
+    if is_state and is_of_another(before, node.definition):
+        return before if is_unfilled(head_as_found(lake.uri(node.table.id))) else None
+    return replaceable(before, node.definition)
 
 
 def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> BatchPlan:

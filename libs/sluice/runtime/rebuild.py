@@ -58,9 +58,8 @@ def rebuild(
     return tuple(report for report, _ in done)
 
 
-def _rebuilt(
-    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool
-) -> Iterator[Rebuilt]:
+def check_asked(table: Table, *, as_landed: bool) -> None:
+    """Raise UsageError for a table that is not stored or, `as_landed`, no source."""
     if not table.is_stored:
         raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
     if as_landed and table.kind != "source":
@@ -68,6 +67,12 @@ def _rebuilt(
             f"{table.id} is no source: no interval of it was delivered as files",
             hint=f"`sluice rebuild {table.id}`, without --as-landed",
         )
+
+
+def _rebuilt(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool
+) -> Iterator[Rebuilt]:
+    check_asked(table, as_landed=as_landed)
     for table_id in (table.id, internal(table.id, DELIVERIES)):
         check_fit(table.id, head_as_found(layout(project).uri(table_id)))
     if table.kind == "dimension":

@@ -1,4 +1,7 @@
-"""A table that was filled by another definition than today's is refused, with the repair."""
+"""A table that was filled by another definition than today's is refused, with the repair.
+
+One that no batch has filled yet takes today's: nobody has read it.
+"""
 
 from sluice.errors import ConfigError
 from sluice.specs.definition import definition
@@ -15,9 +18,24 @@ def check_definition(table: Table, before: Head | None, current: str = "") -> No
     `current`: the fingerprint to compare with, if it isn't the table's own.
     """
     check_fit(table.id, before)
-    made_by = before.position.definition if before and before.position else ""
-    if made_by and made_by != (current or definition(table)):
+    if is_of_another(before, current or definition(table)) and not is_unfilled(before):
         raise ConfigError(
             [f"{table.id} was filled by another definition than the configuration has now"],
             hint=f"run `sluice rebuild {table.id}`, or take the change back",
         )
+
+
+def is_of_another(at: Head | None, current: str) -> bool:
+    """Whether the head of a table was made by another definition than `current`."""
+    made_by = at.position.definition if at and at.position else ""
+    return bool(made_by) and made_by != current
+
+
+def is_unfilled(at: Head | None) -> bool:
+    """Whether no batch has filled the table yet."""
+    return at is None or not at.is_filled
+
+
+def replaceable(at: Head | None, current: str) -> Head | None:
+    """The head, if the table is empty and of another definition: the first batch replaces it."""
+    return at if at and not at.is_filled and is_of_another(at, current) else None

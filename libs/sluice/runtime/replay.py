@@ -7,6 +7,7 @@ the quarantine itself, replaced only when its interval was read, says what is to
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sluice.errors import UsageError
@@ -23,7 +24,7 @@ from sluice.serving.snapshot import NotBuilt, Snapshot
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.specs.table import Table
-from sluice.storage.intervals import deliveries, withdraw
+from sluice.storage.intervals import deliveries
 from sluice.storage.lake import layout
 
 START = "_sluice_interval"
@@ -54,16 +55,15 @@ def replay(
     spark: Spark, project: Project, table: Table, intervals: Iterable[Interval], run: Run
 ) -> Iterator[BatchReport]:
     """Read those intervals again, whether or not their files have changed."""
-    uri = layout(project).uri(table.id, INTERVALS)
+    again = replace(run, full_refresh=True)
     if is_stream(table):
         yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
         return
     for interval in intervals:
-        withdraw(uri, interval)
         if table.kind == "dimension":
-            yield from load(spark, project, table, run)
+            yield from load(spark, project, table, again)
         else:
-            yield from ingest(spark, project, table, interval, run)
+            yield from ingest(spark, project, table, interval, again)
 
 
 def _quarantined(project: Project, table: Table) -> list[datetime]:

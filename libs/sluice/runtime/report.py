@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Outcome = Literal["committed", "position", "unchanged", "waiting"]
+Outcome = Literal["committed", "position", "unchanged", "waiting", "failed", "skipped"]
+Bounds = tuple[str, str]  # of an interval, as ISO 8601
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class BatchReport:
 
     `reason` says why the strategy; `recomputed`: groups that were read again from the inputs;
     `expired`: rows that came for windows which had ended too long ago, and were not applied.
+    A table that failed has an `error`, its hint and exit code, and the intervals that the run was
+    to deliver and did not; one that was skipped has the failed tables that it depends on.
     """
 
     table: str
@@ -41,7 +44,12 @@ class BatchReport:
     inputs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     quality: tuple[Mapping[str, Any], ...] = ()
-    interval: tuple[str, str] | None = None
+    interval: Bounds | None = None
+    error: str = ""
+    hint: str = ""
+    exit_code: int = 0
+    because: tuple[str, ...] = ()
+    undelivered: tuple[Bounds, ...] = ()
 
     @classmethod
     def of(cls, table: str, kind: str, done: "Committed", clock: "Clock") -> Self:

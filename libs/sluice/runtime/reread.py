@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from sluice.errors import HistoryLost, UsageError
+from sluice.errors import HistoryLost, QualityStop, UsageError
 from sluice.operators.source import ID, INTERVAL
 from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.batch import Run
@@ -70,9 +70,12 @@ def reread(
         _check_files(project, table, spec, delivered, as_landed=as_landed)
     with _lake_aside(project, table) as aside, clock.phase("read"):
         for interval in [d.interval for d in delivered]:
-            replace_interval(spark, aside, plan_delivery(aside, table, interval), run)
+            planned = plan_delivery(aside, table, interval, allow_empty=run.allow_empty)
+            replace_interval(spark, aside, planned, run)
         zone = project.pipelines[table.pipeline].timezone
         _check_rows(aside, table, spec, delivered, zone=zone, as_landed=as_landed)
+        if not run.allow_empty:
+            _check_usable(aside, table, delivered, zone)
         return _swapped(spark.tune(small=False), project, aside, table, run, clock)
 
 
@@ -171,6 +174,22 @@ def _check_rows(
     if fewer := [interval for interval, rows in least.items() if read[interval] < rows]:
         what = "had rows, and none" if as_landed else "had more rows than"
         raise _lost(table, f"{_shown(fewer, zone)} {what} can be read now", as_landed=as_landed)
+
+
+def _check_usable(
+    aside: Project, table: Table, delivered: list[intervals.Delivery], zone: str
+) -> None:
+    """Raise QualityStop if an interval that had rows has rows now of which none can be used."""
+    read = {d.interval: d.rows_read for d in _noted(aside, table) if not d.rows_accepted}
+    had = {d.interval: d.rows_accepted for d in delivered if d.rows_accepted}
+    if emptied := [interval for interval in had if read.get(interval)]:
+        counts = f"{sum(had[i] for i in emptied):,} and {sum(read[i] for i in emptied):,}"
+        raise QualityStop(
+            f"{table.id} can't be rebuilt: {_shown(emptied, zone)} had rows, and of those that are "
+            f"read now none can be used ({counts} rows)",
+            hint="nothing was changed; mend the files or the source's `schema`; if these intervals "
+            "are to be empty, run it with --allow-empty",
+        )
 
 
 def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:

@@ -11,6 +11,7 @@ from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.limits import Limits
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.dimension_source import find
+from sluice.runtime.failures import Failures
 from sluice.runtime.ingest import INTERVALS, deliver, follow
 from sluice.runtime.load import load
 from sluice.runtime.maintain import maintain
@@ -18,7 +19,7 @@ from sluice.runtime.report import BatchReport
 from sluice.runtime.retries import naming_faults
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import ingest_stream, is_stream
-from sluice.runtime.workers import Workers, needed_by
+from sluice.runtime.workers import Workers
 from sluice.specs.interval import Interval, show
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.table import Table
@@ -36,6 +37,8 @@ def run(
     pipeline: Pipeline,
     intervals: Iterable[Interval],
     on_step: Step = lambda _: None,
+    *,
+    allow_empty: bool = False,
 ) -> None:
     """Run a pipeline over `intervals`; `on_step` hears of every batch as it is done,
     from several threads.
@@ -45,24 +48,47 @@ def run(
     brought them. Streams are read and dimensions loaded in the first round, and all rounds look up
     these versions of the dimensions; where there are no intervals, there is one round.
 
-    Raises UsageError before anything is done if a dimension has no files.
+    A failure is reported to `on_step` as well, stops only the tables that depend on its own, and is
+    raised when the rest is done. Raises UsageError before anything is done if a dimension has no
+    files.
     """
-    tables = [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
-    for table in tables:
-        if table.kind == "dimension":
-            with suppress(Retryable), naming_faults(table.id):  # its load will meet it again
-                find(project, table)
+    tables, every = _stored(project, pipeline), tuple(intervals)
+    rounds = rounds_of(every, tables, project.limits)
+    failures = Failures(project, _run_name(pipeline, every))
+    _check_dimensions(project, tables, failures, on_step)
     pins = _of_other_pipelines(project, pipeline)
     with Workers(spark) as workers:
-        for nth, these in enumerate(rounds_of(tuple(intervals), tables, project.limits)):
-            name = _run_name(pipeline, these)
-            steps = _Steps(project, these, name, on_step, is_first=nth == 0, pins=pins)
+        for nth, these in enumerate(rounds):
+            failures.run_id = _run_name(pipeline, these)
+            steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins)
             for _ in workers.in_order(tables, project.graph, steps.take):
                 pass
-            steps.raise_first()
             gc.collect()  # plans are reference cycles; what they hold in the JVM waits for them
             if nth % UPKEEP_EVERY == UPKEEP_EVERY - 1:
                 maintain(spark, project, tables)
+    failures.raise_all()
+
+
+def _stored(project: Project, pipeline: Pipeline) -> list[Table]:
+    return [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
+
+
+def _check_dimensions(
+    project: Project, tables: Sequence[Table], failures: Failures, on_step: Step
+) -> None:
+    """Raise what stands in the way of every load, before Spark is started for any."""
+    for table in tables:
+        if table.kind == "dimension":
+            try:
+                with suppress(Retryable), naming_faults(table.id):  # its load will meet it again
+                    find(project, table)
+            except SluiceError as error:
+                on_step(failures.fail(table, error))
+    for table in tables if failures.errors else ():
+        if table.id not in failures.errors:
+            for report in failures.skip(table, failures.blocking):
+                on_step(report)
+    failures.raise_all()
 
 
 def rounds_of(
@@ -84,54 +110,51 @@ def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:
 class _Steps:
     """The steps of one round, with what they hand to each other.
 
-    A failure stops what depends on its table, that of a dimension every lookup; it is raised when
-    the rest is done. A source that fails at an interval keeps those before it, and the views follow
-    these.
+    A failure of a dimension stops every lookup. A source that fails at an interval keeps those
+    before it, and the views follow these.
     """
 
-    project: Project
+    failures: Failures
+    every: Sequence[Interval]
     intervals: Sequence[Interval]
-    run_id: str
     on_step: Step
     is_first: bool = True
+    allow_empty: bool = False
     pins: dict[str, int] = field(default_factory=dict)
-    failures: dict[str, SluiceError] = field(default_factory=dict)
-    stopped: list[SluiceError] = field(default_factory=list)
+
+    @property
+    def project(self) -> Project:
+        return self.failures.project
 
     def take(self, spark: Spark, table: Table) -> None:
-        """One table's step; nothing if a table that comes before it has failed."""
-        if needed_by(table, self.project.graph) & self.failures.keys():
-            return
-        try:
-            for report in self._step(spark, table):
-                self.on_step(report)
-        except SluiceError as error:
-            self.failures[table.id] = error
+        """One table's step; a report of its own if it fails, or if a table before it has failed."""
+        this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
+        is_by_interval = table.kind == "source" and not is_stream(table)
+        taken = self._ingested if is_by_interval else self._taken
+        for report in taken(spark, table, this):
+            self.on_step(report)
 
-    def raise_first(self) -> None:
-        """Raise the first failure, if there was one."""
-        for error in (*self.stopped, *self.failures.values()):
-            raise error
+    def _taken(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
+        return self.failures.attempt(table, lambda: self._step(spark, table, this))
 
-    def _step(self, spark: Spark, table: Table) -> Iterable[BatchReport]:
-        this = Run(self.run_id, self.pins)
+    def _step(self, spark: Spark, table: Table, this: Run) -> Iterable[BatchReport]:
         if is_stream(table):
             return ingest_stream(spark, self.project, table, this) if self.is_first else ()
-        if table.kind == "source":
-            return self._ingested(spark, table, this)
         if table.kind == "dimension":
             return self._loaded(spark, table, this) if self.is_first else ()
         return advance(spark, self.project, table, this)
 
     def _ingested(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
-        try:
+        uri = layout(self.project).uri(table.id)
+
+        def work() -> Iterator[BatchReport]:
             for interval in self.intervals:
                 yield deliver(spark, self.project, table, interval, this)
-        except SluiceError as error:
-            if not exists(layout(self.project).uri(table.id)):
-                raise
-            self.stopped.append(error)
-        yield from follow(spark, self.project, table, this)
+
+        if table.id not in self.failures.errors:
+            asked, blocks = self.every, lambda: not exists(uri)
+            yield from self.failures.attempt(table, work, asked, blocks=blocks)
+        yield from self.failures.attempt(table, lambda: follow(spark, self.project, table, this))
 
     def _loaded(self, spark: Spark, table: Table, this: Run) -> tuple[BatchReport, ...]:
         reports = load(spark, self.project, table, this)

@@ -20,14 +20,6 @@ T = TypeVar("T")
 MOST = 4
 
 
-def needed_by(table: Table, graph: Graph) -> set[str]:
-    """What comes before a table in a run: what it is made from; of joined facts, all dimensions."""
-    above = graph.ancestors(table.id)
-    is_joined = any(t.kind == "lookup" for t in (table, *above))
-    dimensions = [t for t in graph.tables.values() if t.kind == "dimension"] if is_joined else []
-    return {t.id for t in (*above, *dimensions)}
-
-
 class Workers:
     """A few threads with a session each."""
 
@@ -46,7 +38,7 @@ class Workers:
         Dimensions are begun first, and no lookup before all of them are done.
         """
         wanted = {t.id: t for t in sorted(tables, key=lambda t: t.kind != "dimension")}
-        above = {i: needed_by(table, graph) & wanted.keys() for i, table in wanted.items()}
+        above = {i: graph.needed_by(table) & wanted.keys() for i, table in wanted.items()}
         order = TopologicalSorter(above)
         order.prepare()
         running: dict[Future[T], str] = {}

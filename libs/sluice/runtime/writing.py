@@ -27,7 +27,8 @@ class Target:
     """The table to commit to: its head as it was planned from, and the size of what was read.
 
     `keeps_position`: whether what was read is recorded also where it alters no row. `is_filed`:
-    the changelog is all rows of a new table, many, which lie as its files are to.
+    the changelog is all rows of a new table, many, which lie as its files are to. `replaces`: a
+    table that nobody has read, whose columns may be others; there is no head to plan from then.
     """
 
     uri: str
@@ -37,6 +38,7 @@ class Target:
     partition_by: tuple[str, ...] = ()
     keeps_position: bool = True
     is_filed: bool = False
+    replaces: Head | None = None
 
     def is_small(self, project: Project) -> bool:
         """Whether the changelog surely fits this process: as many rows as were read, or so."""
@@ -62,6 +64,9 @@ def write(
     `inserts`: how many rows it has, where that is known and all of them are new. `is_projection`:
     its rows come from one row each, so to compute it twice costs less than to keep it.
     """
+    if target.replaces:
+        with clock.phase("commit"):
+            return _replace(session, target, target.replaces, changelog, position)
     if isinstance(changelog, pa.Table):
         with clock.phase("commit"):
             return _local(session, project, target, changelog, position)
@@ -84,6 +89,15 @@ def write(
             return _counted(session, project, target, cached, position)
     finally:
         cached.unpersist()
+
+
+def _replace(
+    session: SparkSession, target: Target, replaced: Head, changelog: Changelog, position: Position
+) -> Committed:
+    """Commit the first rows of a table together with the columns that it has from now on."""
+    rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
+    first = rows.drop(CHANGE)
+    return commit.overwrite_spark(session, replaced, first, position, target.partition_by)
 
 
 def _local(

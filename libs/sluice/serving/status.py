@@ -1,11 +1,12 @@
 """Where every table stands: its version and rows, how far behind its inputs it is, and since when.
 
+And what stands in its way: its last failure, those of tables before it, intervals that are missing.
 Read from the heads of the logs alone, no data file is opened but the small table of deliveries.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -15,7 +16,10 @@ from sluice.serving.scan import Scan
 from sluice.serving.snapshot import NotBuilt, Snapshot
 from sluice.specs.definition import definition
 from sluice.specs.project import Project
+from sluice.specs.spans import Span, gaps
 from sluice.specs.table import Table
+from sluice.storage.failures import Failure, kept
+from sluice.storage.intervals import deliveries
 from sluice.storage.lake import LakeLayout, layout
 from sluice.storage.lineage import is_past
 from sluice.storage.position import UPKEEP, Head, head
@@ -48,7 +52,12 @@ class LastBatch:
 
 @dataclass(frozen=True)
 class TableStatus:
-    """One table; `version` is None while it has not been built."""
+    """One table; `version` is None while it has not been built.
+
+    `failure`: its last one, if no batch has succeeded since; `blocked_by`: the tables that it
+    depends on and that have failed; `waits_for`: its inputs that are not there yet; `missing`:
+    intervals that were not delivered, between others that were.
+    """
 
     table: str
     kind: str
@@ -59,6 +68,10 @@ class TableStatus:
     quarantined: int = 0
     refills: int = 0
     problem: str = ""
+    failure: Failure | None = None
+    blocked_by: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    missing: tuple[Span, ...] = ()
 
     @property
     def is_behind(self) -> bool:
@@ -91,16 +104,36 @@ def status(project: Project, tables: Iterable[Table] | None = None) -> list[Tabl
     """The status of these tables, or of all, in the order of the graph."""
     chosen = project.graph.tables.values() if tables is None else tables
     stored = [table for table in chosen if table.is_stored]
-    heads = _Heads(layout(project))
+    heads, failures = _Heads(layout(project)), kept(layout(project))
     with ThreadPoolExecutor(WORKERS) as workers:
-        return list(workers.map(partial(_status, project, heads), stored))
+        found = workers.map(partial(_status, project, heads), stored)
+        troubled = (_troubled(project, failures, *one) for one in zip(stored, found, strict=True))
+        return list(troubled)
+
+
+def _troubled(
+    project: Project, failures: Mapping[str, Failure], table: Table, stands: TableStatus
+) -> TableStatus:
+    """The status with what is kept of failures."""
+    before = sorted(project.graph.needed_by(table) & failures.keys())
+    return replace(stands, failure=failures.get(table.id), blocked_by=tuple(before))
+
+
+def missing(project: Project, table: Table) -> tuple[Span, ...]:
+    """The intervals of a source that were not delivered, between others that were."""
+    if table.kind != "source" or table.spec.delivery != "interval":  # type: ignore[union-attr]
+        return ()
+    known = deliveries(layout(project).uri(table.id, "intervals"))
+    schedule = project.pipelines[table.pipeline].schedule
+    return tuple(gaps((d.interval for d in known), schedule))
 
 
 def _status(project: Project, heads: _Heads, table: Table) -> TableStatus:
     try:
         at = heads.of(table.id)
-        if at is None:
-            return TableStatus(table.id, table.kind)
+        if at is None or not at.is_filled:
+            waits = tuple(_not_filled(project, table, heads))
+            return TableStatus(table.id, table.kind, waits_for=waits)
         ranges = _pending(project, table, heads)
     except HistoryLost as error:
         return TableStatus(table.id, table.kind, problem=error.message)
@@ -114,12 +147,14 @@ def _status(project: Project, heads: _Heads, table: Table) -> TableStatus:
         quarantined=_quarantined(heads.lake, table),
         refills=_refills(heads, table),
         problem=REDEFINED.format(table.id) if _is_redefined(table, at) else "",
+        missing=missing(project, table),
     )
 
 
 def _pending(project: Project, table: Table, heads: _Heads) -> dict[str, Range]:
     at = heads.of(table.id)
-    if at is None or at.position is None or _is_redefined(table, at):
+    is_filled = at is not None and at.position is not None and at.is_filled
+    if at is None or not is_filled or _is_redefined(table, at):
         return _unread(project, table, heads)
     return dict(_behind(table.id, at, heads))
 
@@ -132,9 +167,22 @@ def _is_redefined(table: Table, at: Head) -> bool:
 
 def _unread(project: Project, table: Table, heads: _Heads) -> dict[str, Range]:
     """Everything, once all that the table reads is there."""
-    stored = [t for i in table.inputs for t in _stored(project, i)]
-    found = {i: heads.of(i) for i in dict.fromkeys(stored)}
-    return {i: (None, h.version) for i, h in found.items() if h} if all(found.values()) else {}
+    if any(_not_filled(project, table, heads)):
+        return {}
+    found = {i: heads.of(i) for i in _read(project, table)}
+    return {i: (None, h.version) for i, h in found.items() if h}
+
+
+def _not_filled(project: Project, table: Table, heads: _Heads) -> Iterator[str]:
+    """The stored tables that it reads and that no batch has filled yet."""
+    for input_id in _read(project, table):
+        at = heads.of(input_id)
+        if at is None or not at.is_filled:
+            yield input_id
+
+
+def _read(project: Project, table: Table) -> list[str]:
+    return list(dict.fromkeys(t for i in table.inputs for t in _stored(project, i)))
 
 
 def _stored(project: Project, table_id: str) -> Iterator[str]:

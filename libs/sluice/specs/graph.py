@@ -52,6 +52,13 @@ class Graph:
                 waiting += self.tables[current].inputs
         return tuple(table for table in self.tables.values() if table.id in found)
 
+    def needed_by(self, table: Table) -> set[str]:
+        """Tables that come before it in a run: its ancestors; of joined facts, all dimensions."""
+        above = self.ancestors(table.id)
+        is_joined = any(t.kind == "lookup" for t in (table, *above))
+        dimensions = [t for t in self.tables.values() if t.kind == "dimension"] if is_joined else []
+        return {t.id for t in (*above, *dimensions)}
+
     def _unknown(self, name: str) -> UnknownTable:
         known = [*self.tables, *(table.name for table in self.tables.values())]
         match = near(name, known)

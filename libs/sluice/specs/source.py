@@ -100,7 +100,7 @@ class Source(Declared):
     format: Literal["json", "csv", "parquet", "delta", "kafka"] = "parquet"
     time: str | None = None
     max_ahead: Duration = Duration("1 day")
-    missing: Literal["warn", "fail"] = "warn"
+    missing: Literal["warn", "fail", "empty"] = "warn"
     on_conflict: Literal["last", "quarantine", "fail"] = "last"
     evolve: bool = False
 

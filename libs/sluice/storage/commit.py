@@ -208,11 +208,19 @@ def replace_spark(
 
 
 def overwrite_spark(
-    session: SparkSession, before: Head, rows: DataFrame, position: Position
+    session: SparkSession,
+    before: Head,
+    rows: DataFrame,
+    position: Position,
+    partition_by: Sequence[str] | None = None,
 ) -> Committed:
-    """Replace the table and its columns whole, in one commit."""
+    """Replace the table and its columns whole, in one commit.
+
+    `partition_by`: the columns of its partitions, where they are not to be those that it has.
+    """
     with _fenced(before, position) as mine, _numbered(session, before, mine):
-        partitions = DeltaTable(before.uri).metadata().partition_columns
+        had = DeltaTable(before.uri).metadata().partition_columns
+        partitions = had if partition_by is None else partition_by
         writer = rows.write.format("delta").mode("overwrite").partitionBy(*partitions)
         writer.option("overwriteSchema", "true").save(before.uri)
     return _won(before, position, Committed(before.version + 1, inserted=rows.count()))

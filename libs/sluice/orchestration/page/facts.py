@@ -38,7 +38,7 @@ class TableFacts:
     @property
     def state(self) -> str:
         """One word: how urgent it is."""
-        if self.status.problem:
+        if self.status.problem or self.status.failure:
             return "stopped"
         if self.status.version is None:
             return "empty"

@@ -1,0 +1,132 @@
+"""Every failure of a run is reported, and stays visible until a batch of its table succeeds."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.cli.trips import TRIPS, Ended, Project
+
+JANUARY = ("--start", "2024-01-01", "--end", "2024-01-04")
+DELAYS = [{"carrier": "UA", "delay": 2}, {"carrier": "AA", "delay": 5}]
+WINDS = [{"station": 1, "wind": 7}]
+TEXTS = [{"station": 1, "wind": "strong"}] * 20
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Three days: of weather, the second has texts for numbers; of fuel nothing ever came."""
+    project = Project(tmp_path_factory.mktemp("trips"))
+    project.declare(TRIPS)
+    for day in (1, 2, 3):
+        project.land("flights", day, DELAYS)
+        project.land("weather", day, TEXTS if day == 2 else WINDS)
+    project.land("flights", 3, [{"carrier": "UA", "delay": 0}])
+    return project
+
+
+@pytest.fixture(scope="module")
+def ran(project: Project) -> Ended:
+    return project.sluice("run", "trips", *JANUARY, "--json")
+
+
+def outcomes(ran: Ended) -> Mapping[str, Any]:
+    """The tables that a run did not bring up to date, as the records have them."""
+    return {r["table"]: r for r in ran.records if r["outcome"] in ("failed", "skipped")}
+
+
+def test_a_run_reports_every_table_that_failed_or_was_skipped(ran: Ended) -> None:
+    found = outcomes(ran)
+    assert {name: (r["outcome"], r["exit_code"], r["because"]) for name, r in found.items()} == {
+        "trips.weather": ("failed", 4, []),
+        "trips.fuel": ("failed", 2, []),
+        "trips.shares": ("failed", 4, []),
+        "trips.spent": ("skipped", 0, ["trips.fuel"]),
+        "trips.best": ("skipped", 0, ["trips.shares"]),
+    }
+    assert ran.code == 2
+
+
+def test_standard_error_has_an_error_and_a_hint_for_each_the_worst_first(ran: Ended) -> None:
+    told = [line for line in ran.lines if line.startswith(("error: ", "hint: "))]
+    assert [line.partition(" ")[0] for line in told] == ["error:", "hint:"] * 3
+    assert told[0].startswith("error: trips.fuel: nothing was delivered at ")
+    assert {line.partition(": ")[2].partition(":")[0] for line in told[2::2]} == {
+        "trips.weather",
+        "trips.shares__state",
+    }
+
+
+def test_a_failing_source_cuts_off_no_other_and_names_what_it_lacks(ran: Ended) -> None:
+    rows = {r["table"]: r["rows_in"] for r in ran.records if r["table"] == "trips.delays__state"}
+    assert rows == {"trips.delays__state": 5}
+    assert outcomes(ran)["trips.weather"]["undelivered"] == [
+        ["2024-01-02T00:00:00+00:00", "2024-01-03T00:00:00+00:00"],
+        ["2024-01-03T00:00:00+00:00", "2024-01-04T00:00:00+00:00"],
+    ]
+    assert len(outcomes(ran)["trips.fuel"]["undelivered"]) == 3
+
+
+def test_views_follow_the_intervals_that_a_failing_source_has_kept(ran: Ended) -> None:
+    done = {r["table"]: r for r in ran.records if r["outcome"] == "committed"}
+    assert done["trips.gusts"]["inserted"] == 1
+
+
+def failed(project: Project) -> dict[str, int]:
+    """The tables whose last batch failed, and how, as `status` has them."""
+    found = project.sluice("status", "--json").records
+    return {r["table"]: r["failure"]["exit_code"] for r in found if r["failure"]}
+
+
+def test_failures_stay_visible_until_a_batch_of_the_table_succeeds(
+    project: Project, ran: Ended
+) -> None:
+    assert ran.code == 2
+    assert failed(project) == {"trips.weather": 4, "trips.fuel": 2, "trips.shares": 4}
+    (gusts,) = project.sluice("status", "gusts", "--json").records
+    assert gusts["blocked_by"] == ["trips.weather"]
+    told = project.sluice("status").out.splitlines()
+    at = next(n for n, line in enumerate(told) if line.startswith("failed: trips.weather at "))
+    assert "(exit code 4): trips.weather: column wind: not one of 20 values" in told[at]
+    assert told[at + 1].startswith("hint: nothing was committed; mend what was delivered")
+    report = (project.folder / "lake" / "__quality" / "report" / "index.html").read_text("utf-8")
+    assert '3</b> <span class="soft small">tables stopped' in report
+    assert "column wind: not one of 20 values" in report
+    refused = project.sluice("advance", "shares", "best", "delays")
+    assert (refused.code, "skipped: trips.best, because trips.shares failed" in refused.err) == (
+        4,
+        True,
+    )
+    project.land("weather", 2, WINDS)
+    assert (
+        project.sluice("ingest", "weather", "--start", "2024-01-02", "--end", "2024-01-03").code
+        == 0
+    )
+    assert failed(project) == {"trips.fuel": 2, "trips.shares": 4}
+
+
+def test_a_job_reports_and_keeps_failures_as_a_command_does(project: Project, ran: Ended) -> None:
+    assert ran.code == 2
+    project.land("weather", 3, TEXTS)
+    tables = ("trips.weather", "trips.flights")
+    job = project.job("ingest", *tables, *JANUARY, "--run-id", "r7")
+    told = json.loads(job.out.splitlines()[-1])
+    assert (job.code, told["exit_code"], told["failed"]) == (4, 4, ["trips.weather"])
+    (failure,) = (r for r in told["reports"] if r["outcome"] == "failed")
+    assert failure["undelivered"] == [["2024-01-03T00:00:00+00:00", "2024-01-04T00:00:00+00:00"]]
+    assert {r["table"] for r in told["reports"]} == set(tables)
+    (weather,) = project.sluice("status", "weather", "--json").records
+    assert (weather["failure"]["run"], weather["failure"]["exit_code"]) == ("r7", 4)
+
+
+def test_a_landing_folder_that_is_away_empties_no_day_unless_it_may(
+    project: Project, ran: Ended
+) -> None:
+    assert ran.code == 2
+    first = ("--start", "2024-01-01", "--end", "2024-01-02")
+    (project.folder / "landing").rename(project.folder / "unmounted")
+    stopped = project.sluice("ingest", "flights", *first)
+    assert stopped.code == 4
+    assert "[2024-01-01, 2024-01-02) has 2 rows, and no file at" in stopped.err
+    allowed = project.sluice("ingest", "flights", *first, "--allow-empty", "--json")
+    assert (allowed.code, [r["deleted"] for r in allowed.records]) == (0, [2])
