@@ -52,6 +52,11 @@ class Landed(Lake):
         for name, content in files.items():
             write(target / name.replace("_", "."), content)
 
+    def land_beside(self, folder: str, files: Mapping[str, Content]) -> None:
+        """Further files, under exactly these names."""
+        for name, content in files.items():
+            write(self.landing / folder / name, content)
+
     def deliver(self, nth: int = 0, name: str = "events", run: Run = RUN) -> list[BatchReport]:
         """Ingest the nth day."""
         return self.ingest(day(nth), name, run)

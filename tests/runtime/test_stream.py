@@ -1,5 +1,6 @@
 """Stream delivery: whatever has arrived since the last run, each of it exactly once."""
 
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,8 @@ from sluice.runtime.report import BatchReport
 from sluice.runtime.run import intervals_to_run, run
 from sluice.runtime.stream import ingest_stream, messages
 from sluice.specs.source import Source
+from sluice.storage.position import Position
+from sluice.storage.table import create
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,8 +168,8 @@ def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
 
 
 def test_a_lost_checkpoint_without_a_key_is_an_error(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Streamed(tmp_path, declared(), spark)
-    lake.arrive(a_json=[{"id": 1}])
+    lake = Streamed(tmp_path, declared(format_="delta", schema="id INT", path="t"), spark)
+    append(lake, spark, 1)
     lake.take()
     shutil.rmtree(lake.uri("events__checkpoint"))
     for _ in range(2):
@@ -179,15 +182,65 @@ def test_a_lost_checkpoint_without_a_key_is_an_error(spark: "SparkSession", tmp_
 def test_a_lost_checkpoint_with_a_key_reads_all_again_and_says_so(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    lake = Streamed(tmp_path, declared("key: [id]"), spark)
-    lake.arrive(a_json=[{"id": 1, "v": 1}])
+    schema = "id INT"
+    lake = Streamed(tmp_path, declared("key: [id]", "delta", schema, "t"), spark)
+    append(lake, spark, 1)
     lake.take()
     shutil.rmtree(lake.uri("events__checkpoint"))
-    lake.arrive(b_json=[{"id": 2, "v": 2}])
+    append(lake, spark, 2)
     reports = lake.take()
     assert "is read again" in reports[0].warnings[0]
-    assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+    assert lake.values() == [{"id": 1}, {"id": 2}]
     assert all(not r.warnings for r in lake.take())
+
+
+def append(lake: Streamed, spark: "SparkSession", id_: int) -> None:
+    """A row more in the Delta table that is streamed."""
+    rows = spark.range(id_, id_ + 1).selectExpr("CAST(id AS INT) AS id")
+    rows.write.format("delta").mode("append").save(str(lake.landing / "t"))
+
+
+def test_files_that_an_earlier_version_noted_are_not_read_again(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Structured Streaming wrote their paths as `file:/x`, and had a checkpoint."""
+    lake = Streamed(tmp_path, declared(), spark)
+    lake.arrive(**{"a b_json": [{"id": 1}]})
+    found = spark.readStream.format("binaryFile").schema(
+        "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+    )
+    listed = found.load(str(lake.landing / "in")).selectExpr(
+        *("path", "length", "modificationTime AS modified"),
+        "timestamp_micros(1704067200000000) AS _sluice_arrived",
+    )
+    uri = lake.uri("events__arrivals")
+    position = Position(0, "a", "create")
+    create(uri, listed.schema, position)
+    writer = listed.writeStream.format("delta").option(
+        "checkpointLocation", lake.uri("events__checkpoint")
+    )
+    said = writer.option("userMetadata", Position(1, "b", "arrival").to_json())
+    said.trigger(availableNow=True).start(uri).awaitTermination()
+    assert DeltaTable(uri).to_pyarrow_table()["path"].to_pylist() == [
+        f"file:{lake.landing}/in/a b.json"
+    ]
+    lake.take()
+    lake.arrive(c_json=[{"id": 2}])
+    lake.take()
+    assert lake.take()[0].outcome == "unchanged"
+    assert [r["id"] for r in lake.values()] == [1, 2]
+
+
+def test_a_file_older_than_those_that_came_before_is_new_all_the_same(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    lake.arrive(a_json=[{"id": 1}])
+    lake.take()
+    lake.arrive(b_json=[{"id": 2}])
+    os.utime(lake.landing / "in" / "b.json", (0, 0))
+    lake.take()
+    assert [r["id"] for r in lake.values()] == [1, 2]
 
 
 def test_nothing_has_arrived_yet(spark: "SparkSession", tmp_path: Path) -> None:
@@ -325,11 +378,17 @@ def test_a_stream_is_not_judged_again_without_its_other_files(
     assert len(lake.values()) == 1
 
 
-def test_an_empty_file_of_a_stream_is_told(spark: "SparkSession", tmp_path: Path) -> None:
+def test_an_empty_file_of_a_stream_is_told_and_read_once_it_has_rows(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
     lake = Streamed(tmp_path, declared(format_="csv"), spark)
     lake.arrive(a_csv="", b_csv="id,v\n1,2\n")
     (report,) = lake.take()
-    assert [w.partition("/in/")[2][:30] for w in report.warnings] == [
-        "a.csv is empty and is passed b"
+    assert [w.partition("/in/")[2] for w in report.warnings] == [
+        "a.csv is empty and is passed by until it has rows"
     ]
     assert lake.values() == [{"id": 1, "v": 2}]
+    lake.arrive(a_csv="id,v\n3,4\n")
+    (report,) = lake.take()
+    assert report.warnings == ()
+    assert lake.values() == [{"id": 1, "v": 2}, {"id": 3, "v": 4}]

@@ -80,7 +80,7 @@ def _source(project: Project, table: Table, run: Run) -> Reason:
     intervals.check_kept(table.id, known, head(layout(project).uri(table.id, kept_in)))
     delivered = {d.interval: d.files for d in known}
     for interval in pipeline.schedule.intervals(run.interval.start, run.interval.end):
-        path = landing.interval_path(project.resolve(spec.path), interval, pipeline.timezone)
+        path = project.resolve(landing.interval_path(spec.path, interval, pipeline.timezone))
         if delivered.get(interval) != _fingerprint(path, table):
             return None
     shown = run.interval.shown(pipeline.timezone)
@@ -103,7 +103,7 @@ def _dimension(project: Project, table: Table, run: Run) -> Reason:  # noqa: ARG
     lake = layout(project)
     if spec.format not in FILES or not exists(lake.uri(table.id)):
         return None
-    files = landing.list_files(project.resolve(spec.path))
+    files = landing.delivered(project.resolve(spec.path), table.id)
     noted = note(spec, files, definition_of_deliveries(table))
     known = intervals.deliveries(lake.uri(table.id, INTERVALS))
     intervals.check_kept(table.id, known, head(lake.uri(table.id)))
@@ -117,7 +117,7 @@ def _view(project: Project, table: Table, run: Run) -> Reason:  # noqa: ARG001
 
 
 def _fingerprint(path: str, table: Table) -> str:
-    return landing.fingerprint(landing.list_files(path), definition_of_deliveries(table))
+    return landing.fingerprint(landing.delivered(path, table.id), definition_of_deliveries(table))
 
 
 WAYS: Mapping[str, Callable[[Project, Table, Run], Reason]] = {

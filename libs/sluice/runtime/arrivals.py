@@ -1,23 +1,31 @@
 """What has arrived at a source since its last run, appended to `<source>__arrivals` exactly once.
 
-Structured Streaming finds it and Delta's own sink appends it, one transaction a micro-batch: of
-files their names (they are read at the gate, so that a mended file can pass), of Delta tables and
-Kafka the rows themselves. ARRIVED is the micro-batch's own time, later than any before it: where
+Of files it keeps the names: they are read at the gate, so that a mended file can pass. New are
+those that it does not name yet; it is its own record, and needs no checkpoint. Of Delta tables and
+Kafka it keeps the rows: Structured Streaming finds them and Delta's own sink appends them, one
+transaction a micro-batch. ARRIVED is the micro-batch's own time, later than any before it: where
 the clock was set back, it goes on from there.
 """
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from sluice.changelog.diff import CHANGE
 from sluice.errors import CheckpointLost, QualityStop
 from sluice.runtime.batch import Run
 from sluice.specs.source import Source
 from sluice.specs.table import Table
+from sluice.storage.arrow import read_table
 from sluice.storage.checkpoint import has_written, query_id
+from sluice.storage.commit import commit_arrow
 from sluice.storage.lake import LakeLayout
+from sluice.storage.landing import LandedFile
 from sluice.storage.position import Head, Position, head
 from sluice.storage.table import create
 from sluice.storage.times import CUT, not_before
@@ -25,8 +33,16 @@ from sluice.storage.times import CUT, not_before
 ARRIVALS, CHECKPOINT = "arrivals", "checkpoint"
 ARRIVED = "_sluice_arrived"
 FILES = ("json", "csv", "parquet")
+MICROS = pa.timestamp("us", "UTC")
 OF_FEED = ("change_type", "commit_version", "commit_timestamp")  # named so in `schema`
-_LISTING = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+_LISTING = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("length", LongType()),
+        StructField("modified", TimestampType()),
+        StructField(ARRIVED, TimestampType()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Stream:
     def check(self) -> tuple[str, ...]:
         """Warnings. Raises CheckpointLost if a lost checkpoint would make rows count twice."""
         at = head(self.uri)
-        if at is None or not at.is_filled:
+        if at is None or not at.is_filled or self.spec.format in FILES:
             return ()
         query = query_id(self.checkpoint)
         if query and has_written(self.uri, query):
@@ -63,13 +79,34 @@ class Stream:
             )
         return (f"{what}; all that is still there is read again",)
 
+    def note(self, files: Iterable[LandedFile], run: Run) -> None:
+        """Append the files that are not known yet. Starts no Spark. Raises LostRace."""
+        before = head(self.uri)
+        noted = read_table(self.uri)["path"].to_pylist() if before else ()
+        known = {file_of(path) for path in noted}
+        fresh = [file for file in files if file.uri not in known]
+        if not fresh:
+            return
+        before = before or self._create(_LISTING)
+        at = datetime.now(UTC) + timedelta(microseconds=self._behind(before))
+        rows = pa.table(
+            {
+                "path": [file.uri for file in fresh],
+                "length": [file.size for file in fresh],
+                "modified": pa.array([f.modified // 1000 for f in fresh], MICROS),
+                ARRIVED: pa.array([at] * len(fresh), MICROS),
+                CHANGE: ["insert"] * len(fresh),
+            }
+        )
+        commit_arrow(before, rows, ["path"], self._position(before, run))
+
     def receive(self, session: SparkSession, run: Run) -> None:
         """Append what has arrived by now, and return when it is there."""
         before = head(self.uri)
         now = f"current_timestamp() + INTERVAL {self._behind(before)} MICROSECONDS"
         arriving = self._arriving(session).selectExpr("*", f"{now} AS {ARRIVED}")
-        before = before or self._create(arriving)
-        position = Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
+        before = before or self._create(arriving.schema)
+        position = self._position(before, run)
         writer = arriving.writeStream.format("delta").outputMode("append")
         query = (
             writer.option("checkpointLocation", self.checkpoint)
@@ -86,10 +123,6 @@ class Stream:
         return max(behind // timedelta(microseconds=1), 0)
 
     def _arriving(self, session: SparkSession) -> DataFrame:
-        if self.spec.format in FILES:
-            reader = session.readStream.format("binaryFile").schema(_LISTING)
-            found = reader.option("recursiveFileLookup", "true").load(self.path)
-            return found.selectExpr("path", "length", "modificationTime AS modified")
         reader = session.readStream.format(self.spec.format)
         if self.spec.format == "kafka":
             options = {"startingOffsets": "earliest", **self.spec.options}
@@ -106,5 +139,13 @@ class Stream:
         columns = (f"`{known[c]}` AS `{c}`" for c in self.spec.types)
         return found.selectExpr(*columns, f"{version} AS _sluice_version")
 
-    def _create(self, arriving: DataFrame) -> Head:
-        return create(self.uri, arriving.schema, Position(0, uuid.uuid4().hex, "create"))
+    def _create(self, schema: StructType) -> Head:
+        return create(self.uri, schema, Position(0, uuid.uuid4().hex, "create"))
+
+    def _position(self, before: Head, run: Run) -> Position:
+        return Position(before.next_batch, uuid.uuid4().hex, "arrival", run=run.id)
+
+
+def file_of(path: str) -> str:
+    """The file that a path of the arrivals means; Spark wrote some of them as `file:/x`."""
+    return path.removeprefix("file:") if path[5:7] != "//" else path

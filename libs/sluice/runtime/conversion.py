@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 from sluice.quality.sql import as_json, text
 from sluice.quality.tally import FILE, RAW, REASON
 from sluice.runtime.retyped import NESTED, TIMES, check_types
+from sluice.runtime.spark_paths import REAL_PATH
 from sluice.specs.dimension import Dimension
 from sluice.specs.source import Source
 
@@ -32,7 +33,7 @@ BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
 _FRACTIONS = (FloatType, DoubleType, DecimalType)
 SHOWN = 80  # characters of a value in a reason
-METADATA = (f"_metadata.file_path AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
+METADATA = (f"{REAL_PATH} AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
 NO_REASON = "CAST(NULL AS STRING)"
 
 

@@ -91,8 +91,8 @@ def plan_delivery(
     spec = table.spec
     assert isinstance(spec, Source)
     zone = project.pipelines[table.pipeline].timezone
-    path = landing.interval_path(project.resolve(spec.path), interval, zone)
-    files = tuple(landing.list_files(path)) if spec.format != "kafka" else ()
+    path = project.resolve(landing.interval_path(spec.path, interval, zone))
+    files = landing.delivered(path, table.id) if spec.format != "kafka" else ()
     uri = layout(project).uri(table.id, INTERVALS)
     noted = intervals.deliveries(uri)
     known = tuple(intervals.replaced_by(noted, interval, table.id, zone))

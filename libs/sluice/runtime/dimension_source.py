@@ -90,7 +90,7 @@ def find(project: Project, table: Table) -> Found:
 
 
 def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
-    files = tuple(landing.list_files(path))
+    files = landing.delivered(path, table.id)
     if not files:
         raise UsageError(
             f"{table.id}: there are no files at {path}",

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from sluice.runtime.conversion import Declared
 from sluice.runtime.filehead import NANOS, VOID, FileHead
 from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
+from sluice.runtime.spark_paths import spark_paths
 from sluice.specs.names import RESERVED_PREFIX, check_name
 from sluice.specs.project import Project
 from sluice.specs.source import Column, Source
@@ -112,7 +113,7 @@ def _typed(heads: Sequence[FileHead]) -> dict[str, str]:
 
 def _json(session: SparkSession, spec: Source, heads: Sequence[FileHead]) -> dict[str, str]:
     whole = spec.options.get("multiLine", "false")
-    lines = session.read.option("wholetext", whole).text([h.file.uri for h in heads])
+    lines = session.read.option("wholetext", whole).text(spark_paths(h.file.uri for h in heads))
     names = lines.selectExpr(KEYS).distinct().toArrow()["name"].to_pylist()
     return {name: "STRING" for name in names if _may_be_taken(name)}
 

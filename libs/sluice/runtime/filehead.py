@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +15,26 @@ from pyarrow.fs import FileSystem, LocalFileSystem
 from sluice.errors import Retryable
 from sluice.runtime.csv_quotes import Quotes
 from sluice.runtime.retries import is_transient
-from sluice.storage.landing import LandedFile
+from sluice.storage.landing import LandedFile, local_path
 
 FIRST_BYTES = 1_000_000
 FIRST_LINES = 100
 NANOS = "NANOS"
 VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_KINDS = {  # by the first bytes, which no text begins with
+    b"\x1f\x8b": "gzip",
+    b"BZh91AY&SY": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "a ZIP archive",
+    b"PAR1\x15": "Parquet",
+    b"Obj\x01": "Avro",
+    b"%PDF-": "PDF",
+    b"\xd0\xcf\x11\xe0": "a document of an old Office",
+}
+_LONGEST = max(map(len, _KINDS))
 _FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
 
@@ -60,19 +75,18 @@ def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileH
         return _csv_head(file, options)
     if format_ == "json":
         return _json_head(file)
-    _opened(file, lambda f, path: f.open_input_file(path).close())
+    _first_text(file, format_, "utf-8")
     return FileHead(file, (), is_complete=False)
 
 
 def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
     """Names, if there is a header, and what the lines and the quotes end with."""
     encoding = options.get("encoding", options.get("charset", "utf-8"))
-    text = _opened(file, lambda f, path: _first_text(f, path, encoding))
+    text = _first_text(file, "csv", encoding)
     has_header = options.get("header", "true").lower() == "true"
     found = _header(file, text, options) if has_header else FileHead(file, (), is_complete=False)
     end = "\r" if "\r" in text and "\n" not in text else "\n"
-    is_cut = _opened(file, lambda f, path: _ends_in_quotes(f, path, options))
-    return replace(found, line_end=end, is_cut=is_cut)
+    return replace(found, line_end=end, is_cut=_ends_in_quotes(file, options))
 
 
 def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead:
@@ -91,7 +105,7 @@ def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead
 
 def _json_head(file: LandedFile) -> FileHead:
     """The names in the first lines' objects, as far as they can be told."""
-    text = _opened(file, lambda f, path: _first_text(f, path, "utf-8"))
+    text = _first_text(file, "json", "utf-8")
     names = dict.fromkeys(name for line in _first_lines(text) for name in _json_names(line))
     return FileHead(file, tuple(names), is_complete=False)
 
@@ -113,7 +127,7 @@ def _json_names(text: str) -> tuple[str, ...]:
 
 def _parquet_head(file: LandedFile) -> FileHead:
     """The columns of the footer; '' for the type of one that Spark can't read."""
-    parquet = _opened(file, lambda f, path: pq.ParquetFile(path, filesystem=f))
+    parquet = _opened(file, lambda f, path: pq.ParquetFile(f.open_input_file(path)))
     columns = [parquet.schema.column(i) for i in range(len(parquet.schema))]
     of_leaf = {c.path: (c.physical_type, str(c.logical_type)) for c in columns}
     fields = list(parquet.schema_arrow)
@@ -121,34 +135,65 @@ def _parquet_head(file: LandedFile) -> FileHead:
     return FileHead(file, tuple(f.name for f in fields), tuple(types))
 
 
-def _opened(file: LandedFile, work: Callable[[FileSystem, str], Any]) -> Any:
-    filesystem, path = LocalFileSystem(), file.uri
-    if "://" in file.uri:
-        filesystem, path = FileSystem.from_uri(file.uri)
+def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
+    place = local_path(file.uri)
     try:
-        return work(filesystem, path)
+        if place is None:
+            return work(*FileSystem.from_uri(file.uri))
+        return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
         raise Gone("it went away before it was read") from error
     except _FAULTS as error:
-        raise Retryable(f"{file.uri} can't be opened now: {error}") from error
+        raise Retryable(f"{file.shown} can't be opened now: {error}") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
         if is_transient(str(error)):
-            raise Retryable(f"{file.uri} can't be read now: {error}") from error
+            raise Retryable(f"{file.shown} can't be read now: {error}") from error
         why = str(error).splitlines()
         raise Unreadable(why[0] if why else type(error).__name__) from error
 
 
-def _first_text(filesystem: FileSystem, path: str, encoding: str) -> str:
-    with filesystem.open_input_stream(path) as stream:
-        return str(stream.read(FIRST_BYTES).decode(encoding, "replace")).lstrip("\ufeff")
+def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
+    """Its beginning as text. Raises Unreadable if its first bytes say that it is something else."""
+    ending, codec = _compression(file)
+
+    def read(filesystem: FileSystem, path: Any) -> bytes:
+        with filesystem.open_input_file(path) as found:
+            _check_kind(found.read(_LONGEST), codec or format_, ending)
+            found.seek(0)
+            stream = pa.CompressedInputStream(found, codec) if codec else found
+            return bytes(stream.read(FIRST_BYTES))
+
+    first = _opened(file, read)
+    if first and not first.strip(b"\0"):
+        raise Unreadable("it holds nothing but zeros")
+    return str(first.decode(encoding, "replace")).lstrip("\ufeff")
 
 
-def _ends_in_quotes(filesystem: FileSystem, path: str, options: Mapping[str, str]) -> bool:
+def _check_kind(first: bytes, wanted: str, ending: str) -> None:
+    kind = next((kind for mark, kind in _KINDS.items() if first.startswith(mark)), wanted)
+    if kind != wanted:
+        says = f"its name ends with {ending}" if ending else f"its source is {wanted}"
+        raise Unreadable(f"it is {kind}, though {says}")
+
+
+def _compression(file: LandedFile) -> tuple[str, str]:
+    """The ending by which Spark decompresses it, and the codec; empty texts for none."""
+    name = file.uri.lower()  # as Spark, which takes `.GZ` for `.gz`
+    return next(((e, c) for e, c in _CODECS.items() if name.endswith(e)), ("", ""))
+
+
+def _ends_in_quotes(file: LandedFile, options: Mapping[str, str]) -> bool:
     quotes = Quotes.of(options)
     if len(quotes.quote) != 1:
         return False
-    with filesystem.open_input_stream(path) as stream:
-        return quotes.are_open_at_end(stream)
+    _, codec = _compression(file)
+
+    def read(filesystem: FileSystem, path: Any) -> bool:
+        with filesystem.open_input_file(path) as found:
+            stream = pa.CompressedInputStream(found, codec) if codec else found
+            return quotes.are_open_at_end(stream)
+
+    return bool(_opened(file, read))
 
 
 def _type(type_: pa.DataType, physical: str, logical: str) -> str:

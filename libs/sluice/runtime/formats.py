@@ -24,6 +24,7 @@ from sluice.runtime.conversion import (
 )
 from sluice.runtime.filehead import NANOS, VOID, FileHead
 from sluice.runtime.json_texts import LINE, rows_of_lines
+from sluice.runtime.spark_paths import spark_paths
 from sluice.runtime.spelled import Texts
 from sluice.runtime.texts import of_texts
 from sluice.specs.types import head
@@ -104,7 +105,8 @@ def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[Da
         rows = session.read.schema(schema).options(**spec.options).parquet(*_uris(group))
         micros = {n: _micros(n) for n, t in pairs if t == NANOS}
         values = (f"{micros.get(n, f'`{n}`')} AS `{n}`" for n, _ in pairs)
-        yield converted(rows.selectExpr(*values, *METADATA), spec, origin=f"file {_uris(group)[0]}")
+        origin = f"file {group[0].file.shown}"
+        yield converted(rows.selectExpr(*values, *METADATA), spec, origin=origin)
 
 
 def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...]:
@@ -113,7 +115,7 @@ def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...
     if strange := [name for name in spec.types if of.get(name) == ""]:
         raise QualityStop(
             f"{spec.pipeline}.{spec.name}: Spark has no type for the column(s) "
-            f"{', '.join(strange)} as file {found.file.uri} stores them"
+            f"{', '.join(strange)} as file {found.file.shown} stores them"
         )
     return tuple((name, of[name]) for name in spec.types if of.get(name, VOID) != VOID)
 
@@ -149,7 +151,7 @@ def _quoted(name: str) -> str:
 
 
 def _uris(heads: Heads) -> list[str]:
-    return [h.file.uri for h in heads]
+    return spark_paths(h.file.uri for h in heads)
 
 
 READERS: Mapping[str, Reader] = {"json": _json, "csv": _csv, "parquet": _parquet}

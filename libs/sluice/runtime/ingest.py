@@ -7,8 +7,9 @@ own table is then advanced from them like a view.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -40,7 +41,7 @@ from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.specs.source import Source
 from sluice.specs.table import Table
-from sluice.storage import intervals
+from sluice.storage import intervals, landing
 from sluice.storage.columns import add_columns
 from sluice.storage.feed_size import FeedSize
 from sluice.storage.lake import layout
@@ -63,13 +64,14 @@ def deliver(
     spark: Spark, project: Project, table: Table, interval: Interval, run: Run
 ) -> BatchReport:
     """Deliver one interval of the grid. Unchanged files are not read again."""
-    delivery = plan_delivery(project, table, interval, allow_empty=run.allow_empty)
+    plan = partial(plan_delivery, project, table, interval, allow_empty=run.allow_empty)
+    delivery = plan()
     before = head(layout(project).uri(delivery.stored_as))
     check_source(project, table, before)
     intervals.check_kept(table.id, delivery.noted, before)
     if delivery.is_delivered and before and not run.full_refresh:
         return unchanged(delivery.stored_as, before, delivery.interval)
-    return replace_interval(spark, project, delivery, run)
+    return replace_interval(spark, project, delivery, run, again=plan)
 
 
 def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
@@ -95,17 +97,21 @@ def replace_interval(
     *,
     arrived: DataFrame | None = None,
     inputs: Mapping[str, Pin] | None = None,
+    again: Callable[[], Delivery] | None = None,
 ) -> BatchReport:
     """Put the delivery's rows in place of those that its interval has.
 
     `arrived`: its rows, where they don't lie in its files; `inputs`: what they were read from.
+    `again`: the delivery as it is when it is tried again, else it is the same.
     """
+    first = iter([delivery])
 
     def work() -> BatchReport:
-        at = head(layout(project).uri(delivery.stored_as))
-        position = _position(delivery, at, run, inputs or {})
-        with naming_faults(delivery.table.id):
-            return _replace(spark, project, delivery, at, position, arrived, run)
+        now = next(first, None) or (again() if again else delivery)
+        at = head(layout(project).uri(now.stored_as))
+        position = _position(now, at, run, inputs or {})
+        with naming_faults(now.table.id):
+            return _replace(spark, project, now, at, position, arrived, run)
 
     return tried(work)
 
@@ -125,6 +131,7 @@ def _replace(
         session = spark.tune(small=delivery.bytes <= project.limits.few_tasks_bytes)
     span = delivery.interval
     batch = Delivered(position.run, position.batch, span.start, span.end)
+    marks = landing.marks(delivery.files)
     with clock.phase("read"):
         found = Arrived(delivery, Reading(arrived)) if arrived is not None else None
         found = found or arriving(session, delivery, before)
@@ -132,6 +139,7 @@ def _replace(
     emptied = Emptied(delivery, lambda: _count(session, project, delivery, before), run.allow_empty)
     gate = gated(project, delivery.table, reading.rows, batch, emptied.refuse)
     with clock.timed("check", gate) as passed:
+        landing.check_unchanged(delivery.files, marks, delivery.table.id)
         new = stored_rows(passed.rows, delivery)
         before = before and add_columns(before, new.schema)
         target = _target(project, delivery, before, passed.verdict.rows_read)

@@ -29,7 +29,7 @@ from sluice.runtime.writing import Target, write
 from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
 from sluice.specs.table import Table
-from sluice.storage import intervals
+from sluice.storage import intervals, landing
 from sluice.storage.commit import Committed
 from sluice.storage.feed_size import FeedSize, table_size
 from sluice.storage.position import Head, Position, head
@@ -66,11 +66,13 @@ def load_as(
     with clock.phase("session"):
         session = spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
     position = position_of(found.table, before, run.id)
+    marks = landing.marks(wanted.files)
     with clock.phase("read"):
         reading = _read(session, project, found, wanted)
     is_added = wanted.state is not None
     delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
+        landing.check_unchanged(wanted.files, marks, found.table.id)
         _check_usable(found, passed, before if wanted.state is None else None)
         intervals.withdraw(found.loads_uri, WHOLE)
         if spec.is_log:

@@ -68,7 +68,7 @@ def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
     parts = [none, *READERS[spec.format](session, spec, seen.heads)]
     if seen.broken:
         parts.append(_unreadable(session, seen.broken))
-    told = (f"{file.uri} can't be read: {why}" for file, why in seen.broken)
+    told = (f"{file.shown} can't be read: {why}" for file, why in seen.broken)
     warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, seen.heads), *told))
     return Reading(union(parts), warnings)
 
@@ -79,6 +79,9 @@ def _heads(
     """What each file says of its columns, and the files that can't be read."""
     heads, broken = [], []
     for file in files:
+        if file.fault:
+            broken.append((file, file.fault))
+            continue
         if file.size == 0 and spec.format != "json":  # no lines of JSON are no rows
             broken.append((file, "it is empty"))
             continue
@@ -86,7 +89,7 @@ def _heads(
             head = head_of(file, spec.format, spec.options)
         except Unreadable as error:
             if isinstance(error, Gone) and spec.delivery != "stream":
-                raise Retryable(f"{_id(spec)}: {file.uri}: {error}") from error
+                raise Retryable(f"{_id(spec)}: {file.shown}: {error}") from error
             broken.append((file, str(error)))
             continue
         if head.is_empty:
@@ -100,7 +103,7 @@ def _heads(
 def _check_whole(spec: Dimension, broken: Sequence[tuple[LandedFile, str]]) -> None:
     for file, why in broken:
         raise QualityStop(
-            f"{_id(spec)}: {file.uri} can't be read: {why}",
+            f"{_id(spec)}: {file.shown} can't be read: {why}",
             hint="nothing was committed: without that file's rows the dimension would not be "
             "whole; mend the file, or take it away",
         )
@@ -118,7 +121,7 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
         else f"has more than one column of the name {', '.join(twice)}"
     )
     raise QualityStop(
-        f"{_id(spec)}: file {head.file.uri} {what}",
+        f"{_id(spec)}: file {head.file.shown} {what}",
         hint="nothing was committed; mend the file, or the source's `schema` or `options`",
     )
 

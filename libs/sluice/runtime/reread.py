@@ -143,8 +143,8 @@ def _check_files(
     zone = project.pipelines[table.pipeline].timezone
     changed = []
     for delivery in delivered:
-        path = landing.interval_path(project.resolve(spec.path), delivery.interval, zone)
-        files = landing.list_files(path)
+        path = project.resolve(landing.interval_path(spec.path, delivery.interval, zone))
+        files = landing.delivered(path, table.id)
         prints = {landing.fingerprint(files, d) for d in made | {definition_of_deliveries(table)}}
         are_taken = as_landed and (files or not delivery.rows_read)
         if delivery.files and delivery.files not in prints and not are_taken:

@@ -18,6 +18,7 @@ from sluice.errors import (
     UsageError,
 )
 from sluice.runtime.report import BatchReport
+from sluice.runtime.spark_paths import with_real_paths
 
 PAUSES = (1.0, 4.0, 16.0)  # seconds
 _TRANSIENT = re.compile(
@@ -73,7 +74,7 @@ def naming_faults(table: str) -> Iterator[None]:
     except SluiceError:
         raise  # named already, whatever words of the data it repeats
     except Exception as error:
-        told = "\n".join(_words(error))
+        told = with_real_paths("\n".join(_words(error)))
         line = told[max(told.find(_BROKEN), 0) :].partition("\n")[0]
         if fault := _TRANSIENT.search(told):
             raise Retryable(f"{table}: {line} ({fault[0]})") from error

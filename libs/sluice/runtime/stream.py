@@ -17,7 +17,7 @@ from sluice.errors import HistoryLost, UsageError
 from sluice.operators.operator import union
 from sluice.quality.sql import text
 from sluice.quality.tally import FILE
-from sluice.runtime.arrivals import ARRIVALS, ARRIVED, FILES, Stream
+from sluice.runtime.arrivals import ARRIVALS, ARRIVED, FILES, Stream, file_of
 from sluice.runtime.batch import Run, advance
 from sluice.runtime.conversion import BLOCK, ROW, converted, empty
 from sluice.runtime.delivery import (
@@ -60,11 +60,13 @@ def ingest_stream(
     target = stored_as(table, spec)
     check_source(project, table, head(lake.uri(target)))
     warnings = stream.check()
-    files = tuple(landing.list_files(path)) if path else ()
+    files = landing.delivered(path, table.id) if path else ()
     check_presence(table, spec, path, files)
-    warnings += tuple(_passed_by(stream, files))
     _reflected(head(lake.uri(target)), target, internal(table.id, ARRIVALS), head(stream.uri))
-    if files or spec.format == "kafka":
+    if spec.format in FILES:
+        warnings += tuple(_passed_by(stream, files))
+        stream.note([f for f in files if f.size], run)
+    elif files or spec.format == "kafka":
         stream.receive(spark.tune(small=True), run)
     reports = list(_deliver(spark, project, stream, target, run))
     if not reports and (at := head(lake.uri(target))):
@@ -132,13 +134,12 @@ def replay_stream(
 
 
 def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
-    """Spark takes note of an empty file and never looks at it again."""
-    if stream.spec.format in FILES:
-        for empty in (file.uri for file in files if not file.size):
-            yield (
-                f"{stream.table.id}: {empty} is empty and is passed by; what it was to hold is "
-                "read under another name only"
-            )
+    """What has no rows yet is read once it has some."""
+    for file in files:
+        if file.fault:
+            yield f"{stream.table.id}: {file.shown} can't be read: {file.fault}"
+        elif not file.size:
+            yield f"{stream.table.id}: {file.shown} is empty and is passed by until it has rows"
 
 
 def _stream(project: Project, table: Table) -> Stream:
@@ -150,7 +151,7 @@ def _stream(project: Project, table: Table) -> Stream:
 
 def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
     """With their files as they are now, which is not as they came."""
-    listed = landing.list_files(stream.path) if stream.spec.format in FILES else ()
+    listed = landing.delivered(stream.path, stream.table.id) if stream.spec.format in FILES else ()
     there = {file.uri: file for file in listed}
     gone = [f.uri for a in arrivals for f in a.files if f.uri not in there]
     if gone:
@@ -190,9 +191,8 @@ def _arrivals_of_files(rows: DataFrame) -> Iterator[_Arrival]:
     listed = rows.select(ARRIVED, "_commit_version", "path", "length", "modified").toArrow()
     by_batch: dict[tuple[int, datetime], list[LandedFile]] = defaultdict(list)
     for row in listed.to_pylist():
-        file = LandedFile(
-            row["path"].removeprefix("file:"), row["length"], round(row["modified"].timestamp())
-        )
+        modified = round(row["modified"].timestamp())
+        file = LandedFile(file_of(row["path"]), row["length"], modified)
         by_batch[row["_commit_version"], row[ARRIVED]].append(file)
     for (version, at), files in sorted(by_batch.items()):
         yield _Arrival(at, version, tuple(sorted(files, key=lambda f: f.uri)))

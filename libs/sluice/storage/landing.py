@@ -1,29 +1,26 @@
 """The files that a source or dimension is delivered in: where they are, and whether they changed.
 
 A path may be a folder (all files below it), a file, or a pattern with `*`. Names that begin with
-`_` or `.` are not data. Only listings are read here.
+`_` or `.` are not data. Only listings are read here; `storage.walk` lists this machine's folders.
 """
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
+from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
+from sluice.errors import Retryable, UsageError
 from sluice.specs.interval import Interval
+from sluice.storage import walk
+from sluice.storage.walk import LandedFile, local_path
 
-
-@dataclass(frozen=True)
-class LandedFile:
-    """One file of a delivery."""
-
-    uri: str
-    size: int
-    modified: int
+__all__ = ["LandedFile", "LandedTable", "local_path"]
 
 
 @dataclass(frozen=True)
@@ -49,15 +46,50 @@ def has_placeholder(path: str) -> bool:
 
 
 def list_files(path: str) -> list[LandedFile]:
-    """The data files at `path`, by name; none if it does not exist."""
-    filesystem, base = FileSystem.from_uri(path) if "://" in path else _local(path)
-    scheme = path.split("://", maxsplit=1)[0] + "://" if "://" in path else ""
-    pattern = base if "*" in base else ""
-    root = base.split("*")[0].rpartition("/")[0] if pattern else base.rstrip("/")
-    found = [f for f in _walk(filesystem, root) if _is_data(f.path, root)]
-    kept = [f for f in found if not pattern or fnmatch(f.path, pattern)]
-    files = [LandedFile(scheme + f.path, f.size, f.mtime_ns or 0) for f in kept]
-    return sorted(files, key=lambda f: f.uri)
+    """The data files at `path`, by name; none if it does not exist.
+
+    Each is there once, by its real path; one that can't be read has a `fault`.
+    """
+    files = {file.uri: file for file in _listed(path)}
+    return [files[uri] for uri in sorted(files)]
+
+
+def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
+    """As `list_files`, for a table that errors name.
+
+    Raises UsageError for a folder that may not be read: what is in it is not known. Raises
+    Retryable for one that can't be listed now.
+    """
+    try:
+        return tuple(list_files(path))
+    except PermissionError as error:
+        raise UsageError(
+            f"{reader}: the folder {error.filename or path} may not be read, so nobody knows what "
+            "was delivered there",
+            hint="let the user of the job list it, and run again; nothing was committed",
+        ) from error
+    except OSError as error:
+        raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
+
+
+def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:
+    """What changes when a file of this machine's is written or replaced, by file.
+
+    Object stores replace files whole, so theirs are not asked for.
+    """
+    return {f.uri: walk.mark(place) for f in files if (place := local_path(f.uri))}
+
+
+def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], reader: str) -> None:
+    """Raise Retryable if a file was written, replaced or removed since its mark was taken."""
+    now = marks(files)
+    if changed := [f.shown for f in files if now.get(f.uri) != before.get(f.uri)]:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise Retryable(
+            f"{reader}: {changed[0]}{more} changed while it was read",
+            hint="nothing was committed; deliver a file under a name that begins with `_` or `.`, "
+            "and rename it when it is whole",
+        )
 
 
 def delta_table(path: str) -> LandedTable | None:
@@ -72,17 +104,35 @@ def delta_table(path: str) -> LandedTable | None:
 
 def fingerprint(files: Sequence[LandedFile], definition: str) -> str:
     """A short text that changes when a file, or what is made of it, changes."""
-    listing = "\n".join(f"{f.uri} {f.size} {f.modified}" for f in files)
+    listing = "\n".join(" ".join(filter(None, _told(file))) for file in files)
     return hashlib.sha256(f"{definition}\n{listing}".encode()).hexdigest()[:16]
 
 
-def _local(path: str) -> tuple[FileSystem, str]:
-    from pyarrow.fs import LocalFileSystem
-
-    return LocalFileSystem(), path
+def _told(file: LandedFile) -> tuple[str, ...]:
+    return file.uri, str(file.size), str(file.modified), file.fault
 
 
-def _walk(filesystem: FileSystem, root: str) -> list[FileInfo]:
+def _listed(path: str) -> Iterator[LandedFile]:
+    if (place := local_path(path)) is not None:
+        root, is_wanted = _wanted(place)
+        return (file for at, file in walk.files(root) if is_wanted(at))
+    filesystem, base = FileSystem.from_uri(path)
+    root, is_wanted = _wanted(base)
+    scheme = path.split("://", maxsplit=1)[0] + "://"
+    found = (f for f in _objects(filesystem, root) if _is_data(f.path, root) and is_wanted(f.path))
+    return (LandedFile(scheme + f.path, f.size, f.mtime_ns or 0) for f in found)
+
+
+def _wanted(base: str) -> tuple[str, Callable[[str], object]]:
+    """The folder that is listed, and what a path in it must fulfil; `*` alone is special."""
+    before, *others = base.split("*")
+    if not others:
+        return base.rstrip("/") or "/", lambda _: True
+    pattern = ".*".join(map(re.escape, (before, *others)))
+    return before.rpartition("/")[0] or "/", re.compile(pattern, re.DOTALL).fullmatch
+
+
+def _objects(filesystem: FileSystem, root: str) -> list[FileInfo]:
     info = filesystem.get_file_info(root)
     if info.type == FileType.File:
         return [info]
@@ -91,5 +141,5 @@ def _walk(filesystem: FileSystem, root: str) -> list[FileInfo]:
 
 
 def _is_data(path: str, root: str) -> bool:
-    parts = path.removeprefix(root).split("/")
-    return not any(part.startswith(("_", ".")) for part in parts if part)
+    parts = PurePosixPath(path.removeprefix(root)).parts
+    return not any(part.startswith(walk.HIDDEN) for part in parts)

@@ -13,7 +13,7 @@ from sluice.storage.landing import LandedFile, fingerprint
 def note(spec: Dimension, files: Sequence[LandedFile], made: str) -> str:
     """What is noted of files; it changes with them, and with what is made of them."""
     if spec.is_log:
-        return " ".join(fingerprint([file], made) for file in files)
+        return " ".join(_print(file, made) for file in files)
     return fingerprint(files, made)
 
 
@@ -22,8 +22,13 @@ def not_noted(files: Sequence[LandedFile], made: str, noted: str) -> tuple[Lande
 
     None where one that was read has changed or gone, or something else was made of it.
     """
-    prints = {fingerprint([file], made): file for file in files}
+    prints = {_print(file, made): file for file in files}
     known = set(noted.split())
     if not known <= prints.keys():
         return None
     return tuple(file for print_, file in prints.items() if print_ not in known)
+
+
+def _print(file: LandedFile, made: str) -> str:
+    """Of one file. States of logs name files by their real paths; older ones are made again."""
+    return fingerprint([file], f"{made} real paths")

@@ -1,0 +1,186 @@
+"""The files below a folder of this machine, links followed, each file once by its real path.
+
+Links are followed wherever they lead, because suppliers deliver by links to their shares. A link
+that leads back, a link to nothing, a pipe, a socket, a device and a file that may not be read are
+found, too: as files with a `fault`, so that nobody passes over them in silence.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
+
+_BY_EFFECTIVE_USER = os.access in os.supports_effective_ids
+_AWAY = (FileNotFoundError, NotADirectoryError)
+HIDDEN = ("_", ".")
+FILE = "file://"
+_KINDS = (
+    (stat.S_ISFIFO, "it is a pipe"),
+    (stat.S_ISSOCK, "it is a socket"),
+    (stat.S_ISCHR, "it is a device"),
+    (stat.S_ISBLK, "it is a device"),
+)
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """One file of a delivery.
+
+    `uri`: a path of this machine; as `file://` in percent escapes if it is not UTF-8; else where
+    it lies in a store. `fault`: why it can't be read.
+    """
+
+    uri: str
+    size: int
+    modified: int
+    fault: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Its `uri` on one line."""
+        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in self.uri)
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder to be listed. `place`: where it was found; `real`: where it is.
+
+    `through`: the folders whose links led here.
+    """
+
+    place: str
+    real: str
+    through: tuple[str, ...] = ()
+
+    def is_led_back_by(self, target: str) -> bool:
+        """Whether a link in this folder leads to one that it was reached from."""
+        above = _join(target, "")
+        return any(_join(real, "").startswith(above) for real in (*self.through, self.real))
+
+
+def local_path(uri: str) -> str | None:
+    """The path of a file of this machine, as `os` takes it; None for one in a store."""
+    if uri.startswith(FILE):
+        return os.fsdecode(unquote_to_bytes(uri.removeprefix(FILE)))
+    return None if "://" in uri and not uri.startswith("/") else uri
+
+
+def files(root: str) -> Iterator[tuple[str, LandedFile]]:
+    """Each way to each file below `root`: where it was found, and the file by its real path.
+
+    Where links lead, a file may be found more than once. Raises OSError for a folder that can't be
+    listed.
+    """
+    try:
+        link = root if stat.S_ISLNK(Path(root).lstat().st_mode) else ""
+    except _AWAY:
+        return
+    walk = _Walk(root)
+    yield from walk.entry(root, walk.top, (), link=link)
+    while walk.folders:
+        yield from walk.below(walk.folders.pop())
+
+
+def mark(path: str) -> object:
+    """What changes when the file is written or replaced; None if it is not there."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+class _Walk:
+    """What is still to be listed below a root."""
+
+    def __init__(self, root: str):
+        self.root, self.top = root, os.path.realpath(root)
+        self.inside, self.shown = _join(self.top, ""), _join(root, "")
+        self.folders: list[_Folder] = []
+
+    def below(self, folder: _Folder) -> Iterator[tuple[str, LandedFile]]:
+        """The files in a folder; its folders are noted."""
+        try:
+            with os.scandir(folder.real) as entries:
+                found = [e for e in entries if not e.name.startswith(HIDDEN)]
+        except _AWAY:
+            return  # meanwhile
+        for entry in found:
+            place, real = _join(folder.place, entry.name), _join(folder.real, entry.name)
+            if entry.is_symlink():
+                yield from self.link(place, real, folder)
+            elif entry.is_dir(follow_symlinks=False):
+                self.folders.append(_Folder(place, real, folder.through))
+            else:
+                yield from self.entry(place, real, folder.through, look=entry.stat)
+
+    def link(self, place: str, real: str, folder: _Folder) -> Iterator[tuple[str, LandedFile]]:
+        """What a link leads to."""
+        target = os.path.realpath(real)
+        if Path(target).is_dir() and folder.is_led_back_by(target):
+            yield place, self._faulty(real, "it is a link that leads back to where it is")
+            return
+        yield from self.entry(place, target, (*folder.through, folder.real), link=real)
+
+    def entry(
+        self,
+        place: str,
+        real: str,
+        through: tuple[str, ...],
+        *,
+        look: Callable[[], os.stat_result] | None = None,
+        link: str = "",
+    ) -> Iterator[tuple[str, LandedFile]]:
+        """The file at `real`; a folder is noted. `link`: what led there."""
+        try:
+            found = look() if look else Path(real).stat()
+        except OSError as error:
+            if link or not isinstance(error, _AWAY):
+                yield place, self._faulty(link or real, _why_not(error, link))
+            return
+        if stat.S_ISDIR(found.st_mode):
+            self.folders.append(_Folder(place, real, through))
+        elif fault := _fault(found.st_mode, real):
+            yield place, self._faulty(real, fault)
+        else:
+            yield place, LandedFile(self._uri(real), found.st_size, found.st_mtime_ns)
+
+    def _faulty(self, real: str, why: str) -> LandedFile:
+        return LandedFile(self._uri(real), 0, 0, why)
+
+    def _uri(self, real: str) -> str:
+        """The path below the root as it was given, wherever the root itself leads."""
+        if real.startswith(self.inside):
+            real = self.shown + real[len(self.inside) :]
+        elif real == self.top:
+            real = self.root
+        try:
+            real.encode()
+        except UnicodeEncodeError:
+            return FILE + quote(os.fsencode(real))
+        return real
+
+
+def _fault(mode: int, real: str) -> str:
+    if not stat.S_ISREG(mode):
+        return next((why for is_so, why in _KINDS if is_so(mode)), "it is no file")
+    is_open = os.access(real, os.R_OK, effective_ids=_BY_EFFECTIVE_USER)
+    return "" if is_open else "it may not be read"
+
+
+def _why_not(error: OSError, link: str) -> str:
+    if link and isinstance(error, _AWAY):
+        return f"it is a link to nothing ({_shown(Path(link).readlink())})"
+    if isinstance(error, PermissionError):
+        return "it may not be read"
+    return f"it can't be looked at: {error.strerror}"
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def _shown(path: Path) -> str:
+    return os.fsencode(path).decode(errors="backslashreplace")
