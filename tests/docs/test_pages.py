@@ -26,7 +26,9 @@ DECLARED: tuple[type[BaseModel], ...] = (
     *(Source, Change, Dimension, DimensionView),
     *(TopK, Cogroup, Stream, Lookup, Join, WindowStore, Window),
 )
-LOADED = frozenset({"name", "pipelines", "root", "graph", "limits"})  # set by the loader, not by users
+LOADED = frozenset({"name", "pipelines", "root", "graph", "limits"})  # set by the loader
+    {"name", "pipelines", "root", "graph", "limits"}
+)  # set by the loader, not by users
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
