@@ -27,8 +27,6 @@ DECLARED: tuple[type[BaseModel], ...] = (
     *(TopK, Cogroup, Stream, Lookup, Join, WindowStore, Window),
 )
 LOADED = frozenset({"name", "pipelines", "root", "graph", "limits"})  # set by the loader
-    {"name", "pipelines", "root", "graph", "limits"}
-)  # set by the loader, not by users
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
