@@ -3,7 +3,7 @@
 import sys
 
 from sluice.cli.job import Job, run_job
-from sluice.runtime.batch import advance
+from sluice.runtime.advance import advance
 from sluice.runtime.rebuild import rebuild
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark

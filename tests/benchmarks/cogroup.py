@@ -40,7 +40,7 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changelog.diff import CHANGE
 from sluice.operators.cogroup import CogroupState
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.report import BatchReport
 from sluice.serving.lake import Lake

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table as Shown
 
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.load import load
 from sluice.runtime.session import Spark
 from sluice.specs.definition import definition

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.ingest import ingest
 from sluice.runtime.session import Spark
 from sluice.specs.interval import Interval

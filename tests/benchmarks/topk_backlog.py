@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.benchmarks.bench_lake import declared
 from tests.benchmarks.topk_lake import Measured, Options, facts, filled
 
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.session import Spark
 from sluice.specs.project import Project
 

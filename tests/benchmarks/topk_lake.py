@@ -18,7 +18,7 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changelog.diff import CHANGE, diff
 from sluice.limits import Limits
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.specs.project import Project
 from sluice.storage.commit import changelog_counts, commit_arrow, commit_spark
 from sluice.storage.lake import layout

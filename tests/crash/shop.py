@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from tests.support.lake import counted, frozen
 
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.ingest import ingest
 from sluice.runtime.invariants import faults
 from sluice.runtime.run import run

@@ -9,7 +9,7 @@ from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day
 from tests.support.lake import counted
 
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.invariants import faults
 from sluice.runtime.session import Spark
 

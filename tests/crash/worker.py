@@ -17,7 +17,7 @@ from tests.support.tasks import context
 
 from sluice.cli.job import Step, run_job
 from sluice.orchestration.graph import Task, TaskKind
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.ingest import ingest
 from sluice.runtime.maintain import maintain
 from sluice.runtime.rebuild import rebuild

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.ingest import ingest
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark

@@ -5,7 +5,7 @@ from tests.quality.conftest import DAY, SALES, Shop
 
 from sluice.errors import UsageError
 from sluice.quality import facts
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.replay import replay, to_replay
 from sluice.storage.arrow import read_rows
 

@@ -9,7 +9,7 @@ import pytest
 from tests.quality.conftest import SALES, Shop
 
 from sluice.errors import QualityStop
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.report import BatchReport
 from sluice.runtime.verify import verify
 from sluice.storage.arrow import read_rows

@@ -17,7 +17,7 @@ from tests.support.memory import Rows, Stored, Tables
 
 from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
 from sluice.limits import Limits
-from sluice.runtime.batch import Run, next_position
+from sluice.runtime.advance import Run, next_position
 from sluice.runtime.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
 from sluice.storage.invariants import position_faults
 from sluice.storage.lake import layout

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.ingest import ingest
 from sluice.runtime.load import load
 from sluice.runtime.rebuild import rebuild

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tests.support.memory import Rows
 
-from sluice.runtime.nodes import Node, nodes_of
+from sluice.runtime.node import Node
+from sluice.runtime.nodes import nodes_of
 from sluice.specs import load
 from sluice.specs.project import Project
 

@@ -12,10 +12,10 @@ from sluice.limits import Limits
 from sluice.operators import lookup
 from sluice.runtime import lookup_few, lookup_many
 from sluice.runtime import maintain as upkeep
-from sluice.runtime.broadcast import memory_bytes
-from sluice.runtime.computation import Computation
+from sluice.runtime.context import Context
 from sluice.runtime.explain import explain
 from sluice.runtime.invariants import faults
+from sluice.runtime.lookup_broadcast import memory_bytes
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import plan_rebuild
 from sluice.specs.settings import SparkSettings
@@ -61,7 +61,7 @@ def filled(lake: Lake) -> Lake:
 def query(lake: Lake) -> "DataFrame":
     (node,) = nodes_of(lake.table("invoices"), lake.project.graph)
     plan = plan_rebuild(node, layout(lake.project), lake.project.graph, lake.limits)
-    return Computation(lake.session, lake.project, plan, 1).query()
+    return node.batch(Context.of(lake.project), lake.session, plan, 1).query()
 
 
 def exchanges(rows: "DataFrame") -> list[str]:

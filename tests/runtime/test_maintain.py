@@ -102,7 +102,7 @@ def test_what_had_expired_comes_back_where_the_horizon_falls(lake: Lake) -> None
 
 
 def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
-    from sluice.runtime.batch import Run
+    from sluice.runtime.advance import Run
     from sluice.runtime.rebuild import rebuild
 
     lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))

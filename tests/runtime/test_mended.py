@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.landed import Landed, folder_of
 
 from sluice.errors import QualityStop
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.report import BatchReport
 from sluice.storage.position import head
 

@@ -11,7 +11,7 @@ from tests.runtime.landed import Landed, day, folder_of
 from tests.support.lake import Lake, Row, counted, folded
 
 from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, UsageError
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.rebuild import rebuild
 
 if TYPE_CHECKING:

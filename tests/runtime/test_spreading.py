@@ -11,8 +11,8 @@ from tests.support.lake import Lake
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.cogroup_rows import STREAM, packed
 from sluice.operators.operator import union
+from sluice.runtime.cogroup_spreading import groups_behind
 from sluice.runtime.nodes import nodes_of
-from sluice.runtime.spreading import groups_behind
 from sluice.storage.filing import is_in_order, slices_of
 
 if TYPE_CHECKING:

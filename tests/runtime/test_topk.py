@@ -8,7 +8,7 @@ from tests.support.lake import Lake, counted
 from tests.support.rows import NOON
 
 from sluice.errors import ConfigError
-from sluice.runtime.batch import Run, advance_nodes
+from sluice.runtime.advance import Run, advance_nodes
 from sluice.runtime.explain import explain
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.rebuild import rebuild

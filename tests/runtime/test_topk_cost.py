@@ -141,7 +141,7 @@ def test_what_comes_behind_the_kept_rows_is_dropped_before_a_shuffle(
         passed.append((rows.count(), plan.queryExecution().executedPlan().toString()))
         return net.summed(rows, columns)
 
-    monkeypatch.setattr("sluice.runtime.topk.summed", summed)
+    monkeypatch.setattr("sluice.runtime.topk_batch.summed", summed)
     lake.put("sales", *(sale(v, v - 10) for v in range(7)), sale(10, 50), sale(11, 1))
     state, _ = advanced(lake)
     assert state.strategy == "update"

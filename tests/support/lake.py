@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from sluice.changelog.diff import CHANGE
 from sluice.limits import Limits
 from sluice.operators.source import ID, INTERVAL, OP, POSITION
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.errors import ExitCode, SluiceError, UsageError
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.failures import Failures
 from sluice.runtime.maintain import Upkeep
 from sluice.runtime.report import BatchReport

@@ -11,7 +11,7 @@ from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, counted, write_rows
 from sluice.cli.runs import do, empty_option
 from sluice.reporting.sweep import whole_table
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.replay import replay as replay_intervals
 from sluice.runtime.replay import to_replay
 from sluice.runtime.report import BatchReport

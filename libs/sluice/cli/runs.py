@@ -16,8 +16,8 @@ from sluice.cli.progress import Steps, summary
 from sluice.errors import UsageError
 from sluice.limits import Limits
 from sluice.reporting.publish import publish
-from sluice.runtime.batch import Run
-from sluice.runtime.batch import advance as advance_view
+from sluice.runtime.advance import Run
+from sluice.runtime.advance import advance as advance_view
 from sluice.runtime.failures import Failures
 from sluice.runtime.ingest import ingest as ingest_interval
 from sluice.runtime.load import load as load_dimension

@@ -10,7 +10,7 @@ from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, print_table, write_rows
 from sluice.cli.runs import do, empty_option
 from sluice.errors import ExitCode, UsageError
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.runtime.explain import Step, explain
 from sluice.runtime.maintain import Upkeep
 from sluice.runtime.maintain import maintain as maintain_tables

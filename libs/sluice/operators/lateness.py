@@ -1,7 +1,4 @@
-"""Rows that came for windows that a retention has taken already: counted, never applied.
-
-Each function gives one row with the one column LATE, which is null where there are none.
-"""
+"""Rows that came for windows that a retention has taken already: counted, never applied."""
 
 from collections.abc import Iterable
 
@@ -9,34 +6,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changelog.net import WEIGHT
-from sluice.operators import windows
-from sluice.operators.cogroup import CogroupState
-from sluice.operators.operator import names, union
+from sluice.operators.operator import union
 
 LATE = "late"
 
 
-def late_of_all(state: CogroupState, groups: DataFrame, alive: Column) -> DataFrame:
-    """Of the rows that the groups of a whole query are made of."""
-    rows = sum(names(state.row_counts), F.lit(0))
-    return groups.where(~alive).agg(F.sum(rows).alias(LATE))
-
-
 def late_of_change(prepared: Iterable[DataFrame], alive: Column) -> DataFrame:
-    """Of a prepared net change: each row counts in every window that it would be in."""
+    """Count late rows of a prepared net change; a row counts in every window it would be in.
+
+    One row with the one column LATE, which is null where there are none.
+    """
     came = union(list(prepared)).where((F.col(WEIGHT) > 0) & ~alive)
     return came.agg(F.sum(WEIGHT).alias(LATE))
-
-
-def late_in_sessions(
-    state: CogroupState,
-    prepared: Iterable[DataFrame],
-    current: Iterable[DataFrame],
-    alive: Column,
-) -> DataFrame:
-    """As `late_of_change`, in sessions, whose bounds depend on the rows of today (`current`)."""
-    columns = names((*state.spec.key, windows.TIME, windows.END))
-    stays = [rows.select(*columns, F.lit(0).alias(WEIGHT)) for rows in current]
-    comes = [rows.where(F.col(WEIGHT) > 0).select(*columns, WEIGHT) for rows in prepared]
-    rows = windows.sessions(union([*stays, *comes]), state.spec.key, state.spec.window)
-    return late_of_change([rows], alive)

@@ -36,11 +36,11 @@ class LookupJoin(Operator):
         self.view, self.facts, self.spec = view, facts, view.spec
         self._dimensions = dimensions
         ids = tuple(dict.fromkeys(t.id for t in dimensions.values()))
-        self.follows_dimensions = self.spec.refresh or self.spec.as_of == "event_time"
+        self.follows_references = self.spec.refresh or self.spec.as_of == "event_time"
         self.inputs = (facts.id,)
         self.references = ids
         self._carried = carried(view, facts)
-        bucket = (BUCKET,) if self.follows_dimensions else ()
+        bucket = (BUCKET,) if self.follows_references else ()
         self.group = self.key = (*self._carried, *bucket)
 
     def columns(self, name: str) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class LookupJoin(Operator):
             for out, source in self._carried.items()
             if out not in rows.columns
         ]
-        bucket = [self._bucket().alias(BUCKET)] if self.follows_dimensions else []
+        bucket = [self._bucket().alias(BUCKET)] if self.follows_references else []
         return rows.select("*", *hidden, *bucket)
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:

@@ -37,16 +37,17 @@ class Retention:
 class Operator(ABC):
     """The query that defines one table.
 
-    `inputs`: ids of the tables whose changes drive it. `references`: ids of tables that it only
-    looks up. `group`: columns that name a touched group, present in prepared and in output rows.
-    `key`: columns that identify an output row. `row_wise`: each group is one input row, whose new
-    image in the change feed suffices to compute the output. `mirror`: and its old image gives the
-    old output too, because the row alone decides. `has_slack`: the table may hold more
-    than it must, depending on its past.
+    `inputs`: ids of the tables whose changes drive it. `references`: ids of tables that it looks
+    up; if it `follows_references`, their changes drive it as well. `group`: columns that name a
+    touched group, present in prepared and in output rows. `key`: columns that identify an output
+    row. `row_wise`: each group is one input row, whose new image in the change feed suffices to
+    compute the output. `mirror`: and its old image gives the old output too, because the row alone
+    decides. `has_slack`: the table may hold more than it must, depending on its past.
     """
 
     inputs: tuple[str, ...]
     references: tuple[str, ...] = ()
+    follows_references: bool = False
     group: tuple[str, ...]
     key: tuple[str, ...]
     row_wise: bool = False

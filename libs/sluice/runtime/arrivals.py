@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from sluice.changelog.diff import CHANGE
 from sluice.errors import CheckpointLost, QualityStop
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
 from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage.arrow import read_table

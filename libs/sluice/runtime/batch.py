@@ -1,209 +1,274 @@
-"""One batch: what changed, which groups it touches, their new rows, the difference, one commit.
+"""One batch of one table: what the changes of its inputs mean for its rows.
 
-The step is the same for every kind of table; an operator says what its groups and its query are.
-All strategies end in the diff against the rows that the table has, so a rerun commits nothing. A
-lost race throws the diff away: the next attempt plans again from the new head.
+The base does what is common to all kinds of tables: all rows by the query, each changed row by
+itself, or the touched groups from every input. Each way ends in the same diff, so they can't
+disagree in what they commit. A kind's own batch overrides what is special to it. Rows are lazy, but
+for the literal bounds by which a large scan skips files.
 """
 
-import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from sluice.errors import LostRace
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changelog.diff import diff, inserted
+from sluice.changelog.net import WEIGHT, arrivals, as_inserts, net, weighted
 from sluice.limits import Limits
-from sluice.operators.cogroup import CogroupState
+from sluice.operators.lateness import late_of_change
+from sluice.operators.operator import Operator, Rows, union, within
 from sluice.operators.retention import Horizon
-from sluice.runtime.aside import Delivered
-from sluice.runtime.computed import Carried, Computed
-from sluice.runtime.computing import computing
-from sluice.runtime.data_faults import naming_data_faults
-from sluice.runtime.gating import checked
-from sluice.runtime.horizon import horizon_of
-from sluice.runtime.maintain import tidy
-from sluice.runtime.nodes import Node, nodes_of
-from sluice.runtime.plan import BatchPlan, Strategy, plan_batch
-from sluice.runtime.report import BatchReport, Clock
-from sluice.runtime.session import Spark
-from sluice.runtime.writing import Target, write
-from sluice.specs.project import Project
-from sluice.specs.table import Table
-from sluice.storage.commit import Committed
-from sluice.storage.failpoint import passing
-from sluice.storage.lake import layout
-from sluice.storage.position import REBUILD, Position
+from sluice.runtime.computed import Computed, Whole
+from sluice.runtime.context import Context
+from sluice.runtime.node import Node
+from sluice.runtime.plan import BatchPlan, Strategy, Way
+from sluice.runtime.pruning import bounds_of
+from sluice.runtime.rows import snapshots_at
+from sluice.storage import table as delta
+from sluice.storage.feed_size import table_size
+from sluice.storage.lake import LakeLayout
+from sluice.storage.position import Head
 
-Advanced = tuple[BatchReport, Carried | None]
-ATTEMPTS = 3
+FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+class Extension(Protocol):
+    """A definition that got or lost a part, of a table that keeps the rest of its rows."""
+
+    @property
+    def plan(self) -> BatchPlan:
+        """A plan whose pins are what the kept columns reflect."""
+
+    def rows(self, batch: "Batch") -> DataFrame:
+        """The whole table by today's definition."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """What the tasks of one run share: its id, and the dimension versions that they use.
+class Batch:
+    """One plan, at one session; `number` as its commit has it, `horizon` for views with retention.
 
-    With `full_refresh`, files are read again although they are unchanged; with `allow_empty`, a
-    delivery without usable rows may take the place of one that had some.
+    Rows that are held for its changelog are let go when `held` is closed.
     """
 
-    id: str = ""
-    pins: Mapping[str, int] = field(default_factory=dict)
-    full_refresh: bool = False
-    allow_empty: bool = False
+    context: Context
+    session: SparkSession
+    plan: BatchPlan
+    number: int
+    horizon: Horizon | None = None
+    held: ExitStack = field(default_factory=ExitStack)
 
+    @classmethod
+    def filed(cls, node: Node, at: Head | None) -> Node:
+        """The node, whose new rows go to the slices that its table has at that head."""
+        return node
 
-def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
-    """Bring a view (and the internal tables behind it) up to its inputs. Safe to repeat."""
-    return advance_nodes(spark, project, nodes_of(table, project.graph), run)
+    @classmethod
+    def few_tasks_bytes(cls, limits: Limits) -> int:
+        """The bytes to read up to which many tasks are not worth their start."""
+        return limits.few_tasks_bytes
 
+    @classmethod
+    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+        """The strategy by which a planned batch follows the feeds, and its reason."""
+        operator = plan.node.operator
+        if operator.row_wise and plan.ranges.keys() <= set(operator.inputs):
+            return Strategy.ROW_WISE, "each output row comes from one changed row"
+        return Strategy.RECOMPUTE, "touched groups are computed from the inputs"
 
-def advance_nodes(
-    spark: Spark, project: Project, nodes: Iterable[Node], run: Run
-) -> tuple[BatchReport, ...]:
-    """One batch of each node; what one has computed for the next is handed on."""
-    reports, carried = [], None
-    with ExitStack() as held:
-        for node in nodes:
-            report, carried = _advance(spark, project, node, run, carried, held)
-            reports.append(report)
-    return tuple(reports)
+    @classmethod
+    def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
+        """Each reference, and the way it is joined: in words."""
+        return {}
 
+    @classmethod
+    def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
+        """Notes on the joins for a reader of the plan."""
+        return ()
 
-def _advance(
-    spark: Spark,
-    project: Project,
-    node: Node,
-    run: Run,
-    carried: Carried | None,
-    held: ExitStack,
-) -> Advanced:
-    """One batch of one node; starts again from the new head when another writer was first.
+    @classmethod
+    def extension(cls, node: Node, lake: LakeLayout) -> Extension | None:
+        """The way from the definition that made the table to the node's; None: all is rebuilt."""
+        return None
 
-    The report tells of every attempt that was thrown away.
-    """
-    lost: list[str] = []
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with naming_data_faults(node.id, node.operator.totals):
-                report, carried = _attempt(spark, project, node, run, carried, held)
-        except LostRace as race:
-            if attempt == ATTEMPTS:
-                raise
-            lost.append(race.message)
-        else:
-            if report.outcome == "committed":
-                tidy(spark, project, node)
-            return replace(report, warnings=(*lost, *report.warnings)), carried
-    raise AssertionError
+    def computed(self) -> Computed:
+        """The minimal changelog, and the way it was found."""
+        return self.built() if self.is_whole else self.changed()
 
+    @property
+    def is_whole(self) -> bool:
+        """True where all rows are computed."""
+        brings_back = self.horizon is not None and self.horizon.brings_back
+        return self.plan.strategy == Strategy.BUILD or brings_back
 
-def _attempt(
-    spark: Spark,
-    project: Project,
-    node: Node,
-    run: Run,
-    carried: Carried | None,
-    held: ExitStack,
-) -> Advanced:
-    clock = Clock()
-    with clock.phase("plan"):
-        plan = plan_batch(node, layout(project), project.graph, project.limits, run.pins)
-    if not plan.is_pending:
-        return _nothing(plan, clock), None
-    passing("pinned", node.id)
-    with clock.phase("session"):
-        session = spark.tune(small=plan.size.bytes <= _few_tasks_bytes(plan, project.limits))
-    with clock.phase("compute"):
-        horizon = horizon_of(session, project, plan)
-        position = next_position(plan, run, horizon)
-        if carried and carried.is_of(plan.ranges):
-            computed = Computed(carried.changelog, Strategy.WITH_STATE.value)
-        else:
-            found = computing(session, project, plan, position.batch, horizon)
-            computed = held.enter_context(found)
-        position = replace(position, refills=position.refills + computed.refills)
-    batch = Delivered(run.id, position.batch, None, None)
-    with clock.timed("check", checked(session, project, node, computed.changelog, batch)) as passed:
-        done = write(
-            session,
-            project,
-            _target(plan, computed),
-            passed.changelog,
-            position,
-            clock,
-            is_projection=computed.is_projection,
+    def built(self) -> Computed:
+        """By the whole query."""
+        whole = self.whole()
+        rows = self.stored(whole.rows)
+        if self.plan.before is not None:
+            changelog = diff(self.current(), rows, self.operator.key)
+            return Computed(changelog, expired=whole.expired)
+        return Computed(
+            inserted(rows),
+            expired=whole.expired,
+            is_projection=self.operator.mirror,
+            is_filed=whole.is_filed,
         )
-    report = _report(plan, position, computed, done, clock, passed.warnings)
-    return report, Carried.after(plan, computed, done)
+
+    def changed(self) -> Computed:
+        """By the inputs' feeds."""
+        changes = self.changes()
+        if self.plan.strategy == Strategy.ROW_WISE:
+            return self._row_wise(changes)
+        return self._recomputed(changes)
+
+    def expected(self, rows: DataFrame) -> DataFrame:
+        """The rows that a table has to hold which holds `rows`."""
+        return self.query()
+
+    def query(self) -> DataFrame:
+        """The defining query at the plan's versions."""
+        return self.living(self.operator.query(self.snapshots(), self.references()))
+
+    def whole(self) -> Whole:
+        """All rows by the query, and the number of rows that came too late."""
+        if self.alive is None:
+            return Whole(self.query())
+        inputs = self.snapshots().items()
+        every = {n: as_inserts(r, self.operator.columns(n) or r.columns) for n, r in inputs}
+        came = [self.operator.prepare(n, rows) for n, rows in every.items()]
+        return Whole(self.query(), count_of(late_of_change(came, self.alive)))
+
+    def stored(self, rows: DataFrame) -> DataFrame:
+        """Output rows with what the table keeps beside them."""
+        return rows
+
+    def late(self, changes: Rows, snapshots: Rows, touched: DataFrame, alive: Column) -> DataFrame:
+        """Count the rows that came for expired windows."""
+        return late_of_change([self.operator.prepare(n, c) for n, c in changes.items()], alive)
+
+    @property
+    def operator(self) -> Operator:
+        """The node's operator."""
+        return self.plan.node.operator
+
+    @property
+    def has_fallen(self) -> bool:
+        """True where windows may come back, which no feed reports."""
+        return self.horizon is not None and self.horizon.has_fallen
+
+    @property
+    def alive(self) -> Column | None:
+        """Which windows live, where those that a retention has taken leave the table."""
+        retention = self.operator.retention
+        if self.horizon is None or retention is None or not retention.by_delete:
+            return None
+        return self.horizon.is_alive()
+
+    def living(self, rows: DataFrame) -> DataFrame:
+        """Without the rows that a retention has taken, or that upkeep has dropped because of it."""
+        if self.horizon is None or self.operator.retention is None:
+            return rows
+        return rows.where(self.horizon.is_stored() if self.alive is None else self.alive)
+
+    def changes(self) -> dict[str, DataFrame]:
+        """The net change of every input that moved; a new input's is its whole table."""
+        lake, plan, changes = self.context.lake, self.plan, {}
+        limits = self.context.limits
+        for input_id, pin in plan.pins.items():
+            columns = self.operator.columns(input_id)
+            if input_id in plan.ranges:
+                rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
+                own = [c for c in rows.columns if c not in FEED_COLUMNS]
+                is_net = plan.strategy == Strategy.ROW_WISE and input_id in plan.growing
+                changes[input_id] = (weighted if is_net else net)(rows, columns or own)
+            elif input_id not in plan.recorded:
+                rows = delta.snapshot(self.session, lake.uri(input_id), pin.version, limits)
+                changes[input_id] = as_inserts(rows, columns or rows.columns)
+        return changes
+
+    def current(self) -> DataFrame:
+        """The table's rows at its head."""
+        assert self.plan.before is not None
+        at, limits = self.plan.before, self.context.limits
+        return delta.snapshot(self.session, self.plan.uri, at.version, limits)
+
+    def snapshots(self, part: Operator | None = None) -> dict[str, DataFrame]:
+        """The inputs as of the pinned versions; those of `part` where that reads only some."""
+        operator = part or self.operator
+        return snapshots_at(self.session, self.context, operator, self.plan.pins)
+
+    def references(self) -> Rows:
+        """The references as of the pinned versions."""
+        return {}
+
+    def bounds(self, touched: DataFrame, part: Operator | None = None) -> Column | None:
+        """A condition that the touched groups meet, where inputs are large; `part` reads some."""
+        lake, limits = self.context.lake, self.context.limits
+        operator = part or self.operator
+        pins = {i: self.plan.pins[i] for i in operator.inputs}
+        sizes = (table_size(lake.uri(i), pin.version).bytes for i, pin in pins.items())
+        is_large = max(sizes) > limits.read_here_bytes
+        return bounds_of(touched, operator.group, limits) if is_large else None
+
+    def hold(self, rows: DataFrame) -> DataFrame:
+        """`rows`, computed once: Spark caches them."""
+        kept = rows.persist()
+        self.held.callback(kept.unpersist)
+        return kept
+
+    def _row_wise(self, changes: Rows) -> Computed:
+        """Each output row from the changed row that it comes from, and from that row alone.
+
+        No old rows where the new ones surely take nobody's place.
+        """
+        operator = self.operator
+        come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
+        new = self.stored(self.living(operator.combine(come, {})))
+        if self.plan.growing == changes.keys():
+            return Computed(inserted(new), is_projection=True)
+        gone = {n: operator.prepare(n, _departures(c)) for n, c in changes.items()}
+        old = self.living(operator.combine(gone, {}))
+        return Computed(diff(old, new, operator.key))
+
+    def _recomputed(self, changes: Rows) -> Computed:
+        """The touched groups from every input."""
+        operator, snapshots = self.operator, self.snapshots()
+        touched = self._touched(changes, snapshots)
+        bounds = self.bounds(touched)
+        found = operator.recompute(snapshots, self.references(), touched, bounds)
+        current = self.current() if bounds is None else self.current().where(bounds)
+        old = within(current, touched, operator.group)
+        expired = 0
+        if self.alive is not None:
+            expired = count_of(self.late(changes, snapshots, touched, self.alive))
+        new = self.stored(self.living(operator.remembered(old, found)))
+        return Computed(diff(old, new, operator.key), expired=expired)
+
+    def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
+        operator = self.operator
+        own = {n: c for n, c in changes.items() if n in operator.inputs}
+        groups = [operator.touched(own)] if own else []
+        if self.horizon and self.alive is not None:
+            groups += self._crossed(snapshots, self.horizon)
+        return union(groups).distinct() if operator.group else groups[0]
+
+    def _crossed(self, snapshots: Rows, horizon: Horizon) -> list[DataFrame]:
+        """The groups that the horizon passed, in either direction."""
+        operator = self.operator
+        crossed = [horizon.expired_groups(operator, self.current())]
+        if horizon.has_fallen:
+            prepared = {n: operator.prepare(n, rows) for n, rows in snapshots.items()}
+            crossed.append(horizon.returning_groups(operator, prepared))
+        return crossed
 
 
-def _target(plan: BatchPlan, computed: Computed) -> Target:
-    return Target(
-        plan.uri,
-        plan.node.operator.key,
-        plan.before,
-        plan.size if computed.rows is None else replace(plan.size, rows=computed.rows),
-        partition_by=plan.node.partition_by,
-        is_filed=computed.is_filed,
-        replaces=plan.replaces,
-    )
+def count_of(late: DataFrame) -> int:
+    """The number that `operators.lateness` finds. One Spark job."""
+    return int(late.collect()[0][0] or 0)
 
 
-def _few_tasks_bytes(plan: BatchPlan, limits: Limits) -> int:
-    """Up to how many bytes to read many tasks are not worth their start."""
-    is_merge = isinstance(plan.node.operator, CogroupState)
-    return limits.few_tasks_merge_bytes if is_merge else limits.few_tasks_bytes
-
-
-def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:
-    """The position that the batch's commit will carry."""
-    last, there = plan.before.position if plan.before else None, plan.before or plan.replaces
-    return Position(
-        batch=there.next_batch if there else 1,
-        attempt=uuid.uuid4().hex,
-        kind=REBUILD if plan.replaces else "batch",
-        definition=plan.node.definition,
-        inputs=plan.pins,
-        references=plan.references,
-        frontier=plan.frontier,
-        run=run.id,
-        horizon=horizon.now if horizon else None,
-        stored_from=horizon.stored_from_now if horizon else None,
-        refills=last.refills if last else 0,
-        parts=plan.node.parts,
-    )
-
-
-def _nothing(plan: BatchPlan, clock: Clock) -> BatchReport:
-    before = plan.before
-    warning = (f"{plan.node.id} waits for {plan.waiting_for}",) if plan.waiting_for else ()
-    return BatchReport(
-        table=plan.node.id,
-        kind=plan.node.table.kind,
-        outcome="waiting" if plan.waiting_for else "unchanged",
-        version=before.version if before else None,
-        batch=before.position.batch if before and before.position else None,
-        seconds=clock.seconds,
-        warnings=warning,
-    )
-
-
-def _report(
-    plan: BatchPlan,
-    position: Position,
-    computed: Computed,
-    done: Committed,
-    clock: Clock,
-    warnings: tuple[str, ...],
-) -> BatchReport:
-    return replace(
-        BatchReport.of(plan.node.id, plan.node.table.kind, done, clock),
-        batch=position.batch,
-        strategy=computed.strategy or plan.strategy.value,
-        reason=plan.reason,
-        recomputed=computed.recomputed,
-        expired=computed.expired,
-        rows_in=plan.size.rows,
-        refills=computed.refills,
-        inputs=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
-        warnings=(*computed.warnings, *warnings),
-    )
+def _departures(changes: DataFrame) -> DataFrame:
+    """The old images, without weights."""
+    return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)

@@ -17,9 +17,8 @@ from sluice.operators import windows
 from sluice.operators.cogroup import CogroupState
 from sluice.operators.operator import names
 from sluice.operators.retention import Horizon
-from sluice.runtime.computation import Computation
+from sluice.runtime.batch import Batch
 from sluice.storage.feed_size import table_size
-from sluice.storage.lake import layout
 from sluice.storage.local import (
     arrow_schema,
     handed_over,
@@ -43,9 +42,9 @@ class GroupReads:
     state: DataFrame
 
     @classmethod
-    def of(cls, base: Computation, state: CogroupState) -> "GroupReads | None":
+    def of(cls, batch: Batch, state: CogroupState) -> "GroupReads | None":
         """None where there is too much to read."""
-        plan, lake, limits = base.plan, layout(base.project), base.project.limits
+        plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
         assert plan.before is not None
         size = table_size(plan.uri, plan.before.version).bytes
         ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
@@ -57,7 +56,7 @@ class GroupReads:
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
-        wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version), base.horizon)
+        wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version), batch.horizon)
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.cogroup_handed_rows
         if count > most or (wanted is None and size > limits.read_here_bytes):
@@ -69,22 +68,20 @@ class GroupReads:
             return None
 
         def given(uri: str, version: int, table: pa.Table) -> DataFrame:
-            return handed_over(base.session, uri, version, table).coalesce(1)
+            return handed_over(batch.session, uri, version, table).coalesce(1)
 
         handed = {i: given(lake.uri(i), plan.ranges[i][1], feed) for i, feed in feeds.items()}
         return cls(handed, given(plan.uri, plan.before.version, rows))
 
 
-def few_rows(
-    base: Computation, part: CogroupState, groups: pa.Table
-) -> dict[str, DataFrame] | None:
+def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, DataFrame] | None:
     """The rows of the inputs that make up those groups; None where it isn't known to be few."""
-    found, limits = {}, base.project.limits
+    found, limits = {}, batch.context.limits
     for input_id in part.inputs:
-        uri, version = layout(base.project).uri(input_id), base.plan.pins[input_id].version
+        uri, version = batch.context.lake.uri(input_id), batch.plan.pins[input_id].version
         size, columns = table_size(uri, version).bytes, part.columns(input_id)
         if size <= limits.read_here_bytes:
-            rows = snapshot(base.session, uri, version, limits)
+            rows = snapshot(batch.session, uri, version, limits)
             found[input_id] = rows.select(*names(columns))
             continue
         wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
@@ -93,7 +90,7 @@ def few_rows(
         few = read_few(uri, version, limits.cogroup_handed_rows, columns, *wanted)
         if few is None:
             return None
-        found[input_id] = handed_over(base.session, uri, version, few).coalesce(1)
+        found[input_id] = handed_over(batch.session, uri, version, few).coalesce(1)
     return found
 
 

@@ -14,6 +14,19 @@ Changelog: TypeAlias = DataFrame | pa.Table
 
 
 @dataclass(frozen=True)
+class Whole:
+    """All rows of a table by its query.
+
+    `expired`: rows that came too late for their windows. `is_filed`: they lie as the table's files
+    are to.
+    """
+
+    rows: DataFrame
+    expired: int = 0
+    is_filed: bool = False
+
+
+@dataclass(frozen=True)
 class Computed:
     """The changelog of a node, and what there is to say about how it was found.
 

@@ -16,7 +16,7 @@ from sluice.quality.tally import REASON
 from sluice.runtime.changes import operations, placed, unknown_word, with_conflicts, without_repeats
 from sluice.runtime.conversion import BLOCK, ROW
 from sluice.runtime.evolution import taken, widened
-from sluice.runtime.nodes import DELIVERIES, internal
+from sluice.runtime.node import DELIVERIES, internal
 from sluice.runtime.reading import Reading, look, rows_of
 from sluice.specs.definition import definition_of_deliveries
 from sluice.specs.interval import Interval, show

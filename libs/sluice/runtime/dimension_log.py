@@ -16,6 +16,7 @@ from sluice.changelog.diff import diff
 from sluice.operators.operator import names, within
 from sluice.operators.source import OP, POSITION
 from sluice.runtime.changes import operations
+from sluice.runtime.context import Context
 from sluice.runtime.dimension_rows import ORIGIN, columns_of, last, standing
 from sluice.runtime.dimension_source import Due, Found
 from sluice.runtime.pruning import bounds_of
@@ -66,14 +67,14 @@ def merged(
     target = Target(found.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
     if due.state is None:
         touched, rows = None, last(fresh, spec).select(*names(columns))
-        done = swap(session, project, target, rows, position, clock).done
+        done = swap(session, Context.of(project), target, rows, position, clock).done
     else:
         touched = fresh.select(*names(spec.key)).distinct()
         old = rows_of_keys(session, project, due.state, touched, spec.key)
         known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
         rows = last(known, spec).select(*names(columns))
         changelog = diff(old, rows, spec.identity)
-        done = write(session, project, target, changelog, position, clock)
+        done = write(session, Context.of(project), target, changelog, position, clock)
     at = head_as_found(found.state_uri)
     made_from = {found.state_id: Pin(at.table, done.version)} if at else {}
     return Loaded(standing(rows, found.table), touched, made_from)

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from sluice.errors import UsageError
 from sluice.runtime.aside import NO_INTERVAL
-from sluice.runtime.nodes import STATE, internal
+from sluice.runtime.node import STATE, internal
 from sluice.specs.definition import definition
 from sluice.specs.dimension import Dimension
 from sluice.specs.interval import Interval

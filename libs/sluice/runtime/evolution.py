@@ -14,7 +14,8 @@ from pyspark.sql.types import StructType
 
 from sluice.runtime.conversion import Declared
 from sluice.runtime.filehead import NANOS, VOID, FileHead
-from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
+from sluice.runtime.node import DELIVERIES, internal
+from sluice.runtime.nodes import nodes_of
 from sluice.runtime.spark_paths import spark_paths
 from sluice.specs.names import RESERVED_PREFIX, check_name
 from sluice.specs.project import Project

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sluice.errors import UsageError
-from sluice.runtime.broadcast import broadcast_of
+from sluice.runtime.context import Context
 from sluice.runtime.dimension_source import due, find
-from sluice.runtime.nodes import DELIVERIES, internal, nodes_of
+from sluice.runtime.node import DELIVERIES, internal
+from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch
 from sluice.serving.status import missing
 from sluice.specs.dimension import Dimension
@@ -44,9 +45,12 @@ def explain(project: Project, table: Table) -> list[Step]:
     steps = list(_delivery(project, table))
     if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
         return steps
-    lake, graph, limits = layout(project), project.graph, project.limits
-    plans = (plan_batch(n, lake, graph, limits) for n in nodes_of(table, graph))
-    return [*steps, *(_step(project, plan) for plan in plans)]
+    context = Context.of(project)
+    plans = (
+        plan_batch(n, context.lake, context.graph, context.limits)
+        for n in nodes_of(table, context.graph)
+    )
+    return [*steps, *(_step(context, plan) for plan in plans)]
 
 
 def _delivery(project: Project, table: Table) -> Iterator[Step]:
@@ -75,21 +79,19 @@ def _load(project: Project, table: Table) -> Step:
     return Step(table.id, "load", reason, bytes=wanted.bytes, files=len(wanted.files))
 
 
-def _step(project: Project, plan: BatchPlan) -> Step:
+def _step(context: Context, plan: BatchPlan) -> Step:
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
-    pins = {**plan.pins, **plan.references}
-    joins = {i: broadcast_of(project, i, pins) for i in plan.node.operator.references}
-    told = {name: str(join) for name, join in joins.items()}
-    large = [f"{name} is joined by {join}" for name, join in joins.items() if not join.is_chosen]
+    joins = plan.node.batch.joins(context, plan)
+    remarks = plan.node.batch.remarks(context, plan)
     if not plan.is_pending:
-        reason = "; ".join(["no input has new data", *large])
-        return Step(plan.node.id, "nothing", reason, joins=told)
+        reason = "; ".join(["no input has new data", *remarks])
+        return Step(plan.node.id, "nothing", reason, joins=joins)
     return Step(
         plan.node.id,
-        plan.strategy.value,
-        "; ".join([plan.reason, *large]),
-        joins=told,
+        plan.strategy,
+        "; ".join([plan.reason, *remarks]),
+        joins=joins,
         pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
         references={i: p.version for i, p in plan.references.items()},
         rows=plan.size.rows,

@@ -9,22 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
-from sluice.changelog.diff import CHANGE
-from sluice.quality import anomalies, facts, history
+from sluice.quality import anomalies, facts
 from sluice.quality.gate import Gate, accepted
 from sluice.quality.misfits import check_misfits
 from sluice.quality.verdict import Verdict
 from sluice.runtime.aside import Delivered, set_aside
-from sluice.runtime.computed import Changelog
-from sluice.runtime.nodes import Node
+from sluice.runtime.checking import keep_results
 from sluice.specs.project import Project
 from sluice.specs.source import Source
 from sluice.specs.table import Table
-from sluice.storage.arrow import append_rows
 from sluice.storage.lake import layout
 
 
@@ -34,14 +29,6 @@ class Passed:
 
     rows: DataFrame
     verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A view's changelog, and what its expectations warn of."""
-
-    changelog: Changelog
-    warnings: tuple[str, ...]
 
 
 Refusal = Callable[[DataFrame, Verdict], None]
@@ -65,7 +52,7 @@ def gated(
     split = gate.split(parsed).persist()
     try:
         verdict = gate.check(split)
-        _keep_results(project, verdict, delivered)
+        keep_results(layout(project), verdict, delivered)
         verdict.enforce()
         check_misfits(split, verdict)
         refuse(split, verdict)
@@ -75,45 +62,6 @@ def gated(
         yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
     finally:
         split.unpersist()
-
-
-@contextmanager
-def checked(
-    session: SparkSession,
-    project: Project,
-    node: Node,
-    changelog: Changelog,
-    delivered: Delivered,
-) -> Iterator[Checked]:
-    """A view's changelog whose new rows met the expectations, for as long as the context is open.
-
-    Raises QualityStop if one marked `stop` fails; nothing is committed then.
-    """
-    if not node.expectations:
-        yield Checked(changelog, ())
-        return
-    gate = Gate(node.id, node.expectations)
-    rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
-    cached = rows.persist()
-    try:
-        new = cached.where(F.col(CHANGE) != "delete").drop(CHANGE)
-        verdict = gate.check(gate.split(new))
-        _keep_results(project, verdict, delivered)
-        verdict.enforce()
-        yield Checked(changelog if rows is not changelog else cached, verdict.warnings)
-    finally:
-        cached.unpersist()
-
-
-def _keep_results(project: Project, verdict: Verdict, delivered: Delivered) -> None:
-    rows = history.rows(
-        verdict,
-        run=delivered.run,
-        batch=delivered.batch,
-        checked_at=datetime.now(UTC),
-        interval_start=delivered.start,
-    )
-    append_rows(f"{layout(project).root}/{history.TABLE}", rows)
 
 
 def _conflicting(table: Table, verdict: Verdict) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ versions of their batches names each of those until it is rebuilt.
 
 from collections.abc import Iterator
 
-from sluice.runtime.nodes import Node, nodes_of
+from sluice.runtime.node import Node
+from sluice.runtime.nodes import nodes_of
 from sluice.specs.project import Project
 from sluice.storage.lake import LakeLayout, layout
 from sluice.storage.position import REBUILD, Head, Position, head_as_found, positions

@@ -7,22 +7,24 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.operators.retention import Horizon, latest_time
+from sluice.runtime.context import Context
 from sluice.runtime.plan import BatchPlan
 from sluice.runtime.rows import snapshots_at
-from sluice.specs.project import Project
-from sluice.storage.lake import layout
+from sluice.storage.lake import LakeLayout
 from sluice.storage.times import not_before
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def horizon_of(session: SparkSession, project: Project, plan: BatchPlan) -> Horizon | None:
+def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
     """Where time stands for the plan's view; None for a view without retention. One Spark job."""
     operator = plan.node.operator
     if operator.retention is None:
         return None
-    snapshots = snapshots_at(session, project, operator, plan.pins)
-    late = {name: rows.where(_is_late(project, plan, name)) for name, rows in snapshots.items()}
+    snapshots = snapshots_at(session, context, operator, plan.pins)
+    late = {
+        name: rows.where(_is_late(context.lake, plan, name)) for name, rows in snapshots.items()
+    }
     rows = latest_time(late, operator.retention)
     latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
     position = plan.before.position if plan.before else None
@@ -31,11 +33,11 @@ def horizon_of(session: SparkSession, project: Project, plan: BatchPlan) -> Hori
     return Horizon(operator.retention.keep, position.horizon, _time(latest), position.stored_from)
 
 
-def _is_late(project: Project, plan: BatchPlan, input_id: str) -> Column:
+def _is_late(lake: LakeLayout, plan: BatchPlan, input_id: str) -> Column:
     """What the input's latest row meets, by which a scan leaves out nearly all files."""
     assert plan.node.operator.retention is not None
     columns = plan.node.operator.retention.times.get(input_id, ())
-    uri, version = layout(project).uri(input_id), plan.pins[input_id].version
+    uri, version = lake.uri(input_id), plan.pins[input_id].version
     known = {column: not_before(uri, version, column) for column in columns}
     bounds = [F.col(f"`{c}`") >= F.lit(time) for c, time in known.items() if time and time.tzinfo]
     return reduce(Column.__or__, bounds) if len(bounds) == len(columns) > 0 else F.lit(True)

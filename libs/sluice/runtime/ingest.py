@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.diff import diff, inserted
 from sluice.operators.source import ID, INTERVAL
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.aside import Delivered
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.context import Context
 from sluice.runtime.delivery import (
     INTERVALS,
     Arrived,
@@ -149,7 +150,9 @@ def _replace(
         is_counted = old is None and not keeps_deliveries(delivery.spec)
         inserts = passed.verdict.rows_accepted if is_counted else None
         intervals.withdraw(delivery.intervals_uri, span)
-        done = write(session, project, target, changelog, position, clock, inserts=inserts)
+        done = write(
+            session, Context.of(project), target, changelog, position, clock, inserts=inserts
+        )
     _record(delivery, passed, position.batch)
     return replace(
         BatchReport.of(delivery.stored_as, "source", done, clock),

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.changelog.diff import diff, inserted
 from sluice.errors import QualityStop
 from sluice.quality.gate import Gate
+from sluice.runtime.advance import Run
 from sluice.runtime.aside import Delivered
-from sluice.runtime.batch import Run
 from sluice.runtime.connections import jdbc_options
+from sluice.runtime.context import Context
 from sluice.runtime.dimension_log import Loaded, merged, position_of, rows_of_keys
 from sluice.runtime.dimension_rows import current, judged, table_rows
 from sluice.runtime.dimension_source import WHOLE, Due, Found, due, find
@@ -141,7 +142,7 @@ def _put(
     old = _old(session, project, loaded, before, key) if before else None
     rows = table_rows(session, table, loaded.rows, old)
     changelog = inserted(rows) if old is None else diff(old, rows, table.key)
-    return write(session, project, target, changelog, position, clock)
+    return write(session, Context.of(project), target, changelog, position, clock)
 
 
 def _old(

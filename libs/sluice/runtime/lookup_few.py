@@ -22,7 +22,7 @@ from sluice.changelog.net import WEIGHT
 from sluice.operators.dimension import CURRENT
 from sluice.operators.lookup import LookupJoin
 from sluice.runtime.computed import Changelog
-from sluice.runtime.matching import matching
+from sluice.runtime.lookup_matching import matching
 from sluice.specs.lookup import Join
 from sluice.storage.local import handed_over, plain, to_arrow
 from sluice.storage.matches import Place

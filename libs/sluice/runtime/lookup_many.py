@@ -8,43 +8,38 @@ from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import diff, inserted
 from sluice.operators.lookup import BUCKET, LookupJoin
 from sluice.operators.operator import names, union, within
-from sluice.runtime.lookup_few import Facts, Numbered
-from sluice.runtime.plan import BatchPlan
+from sluice.runtime.batch import Batch
+from sluice.runtime.lookup_few import Facts
+from sluice.runtime.lookup_references import references_at
 from sluice.runtime.pruning import bounds_of, few_of
-from sluice.runtime.rows import references_at
 from sluice.specs.dimension import DimensionView
 from sluice.specs.lookup import Join
-from sluice.specs.project import Project
-from sluice.storage.lake import layout
 from sluice.storage.local import handed_over, plain, to_arrow
 from sluice.storage.matches import Place, Values
-from sluice.storage.table import snapshot
 
 
 @dataclass(frozen=True)
 class ManyJoined:
-    """One plan, at one session. `facts`: their table as it is now."""
+    """Many facts on their way into a view. `facts`: their table as it is now."""
 
-    session: SparkSession
-    project: Project
-    plan: BatchPlan
+    batch: Batch
     operator: LookupJoin
     facts: Place
 
-    def changelog(self, parts: list[Facts], numbered: Numbered) -> DataFrame:
+    def changelog(self, parts: list[Facts]) -> DataFrame:
         """What becomes of the view's rows; no old ones are looked for where facts only came."""
         operator, fact_id = self.operator, self.operator.facts.id
         came = union([operator.prepare(fact_id, part.came) for part in parts])
         rows = came if len(parts) == 1 else came.dropDuplicates(list(operator.group))
         held = [part.held for part in parts if part.held is not None]
         few = pa.concat_tables(held, promote_options="default") if len(held) == len(parts) else None
-        new = numbered(operator.combine({fact_id: rows}, self._references(rows, few)))
+        new = self.batch.stored(operator.combine({fact_id: rows}, self._references(rows, few)))
         went = [operator.prepare(fact_id, part.went) for part in parts if part.went is not None]
         if not went:
             return inserted(new)
@@ -59,19 +54,20 @@ class ManyJoined:
         for join, place in places.items():
             some = place.rows([wanted[join]])
             if some is not None:
-                matched = handed_over(self.session, place.uri, place.version, some)
+                matched = handed_over(self.batch.session, place.uri, place.version, some)
                 found[self.operator.dimension(join).id] = F.broadcast(matched)
         known = found.keys()
-        others = references_at(self.session, self.project, self.operator, self.plan, known=known)
+        context, pins = self.batch.context, self.batch.plan.looked_up
+        others = references_at(self.batch.session, context, self.operator, pins, known)
         return {**others, **found}
 
     def _large_dimensions(self) -> dict[Join, Place]:
-        lake, pins = layout(self.project), {**self.plan.pins, **self.plan.references}
+        lake, pins = self.batch.context.lake, self.batch.plan.looked_up
         stored = {
             join: Place(
                 lake.uri(table.id),
                 pins[table.id].version,
-                self.project.limits,
+                self.batch.context.limits,
                 self.operator.columns(table.id),
             )
             for join in self.operator.spec.join
@@ -94,24 +90,24 @@ class ManyJoined:
 
     def _old(self, touched: DataFrame, *, are_few: bool) -> DataFrame:
         """The view's rows of those groups."""
-        before, group = self.plan.before, self.operator.group
+        before, group = self.batch.plan.before, self.operator.group
         assert before is not None
-        place = Place(self.plan.uri, before.version, self.project.limits)
+        place = Place(self.batch.plan.uri, before.version, self.batch.context.limits)
         if are_few and place.is_large:
             held = plain(to_arrow(touched))
-            touched = self.session.createDataFrame(held, touched.schema)
+            touched = self.batch.session.createDataFrame(held, touched.schema)
             found = place.rows([{name: held[name] for name in group}])
             if found is not None:
-                rows = handed_over(self.session, place.uri, place.version, found)
+                rows = handed_over(self.batch.session, place.uri, place.version, found)
                 return within(rows, touched, group)
-        rows = snapshot(self.session, place.uri, place.version, self.project.limits)
+        rows = self.batch.current()
         if place.is_large:
             rows = rows.where(self._lies_in(touched))
         return within(rows, touched, group)
 
     def _lies_in(self, touched: DataFrame) -> Column:
         """What the view's rows of those groups meet."""
-        limits = self.project.limits
+        limits = self.batch.context.limits
         group = tuple(c for c in self.operator.group if c != BUCKET)
         bounds = [bounds_of(touched, group, limits)]
         if BUCKET in self.operator.group:

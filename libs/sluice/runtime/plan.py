@@ -9,14 +9,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sluice.limits import Limits
-from sluice.operators.cogroup import CogroupState
-from sluice.operators.lookup import LookupJoin
-from sluice.operators.topk import TopKState
 from sluice.runtime.frontier import Frontier, consistent, merge
-from sluice.runtime.nodes import Node, as_filed
+from sluice.runtime.node import Node
 from sluice.runtime.redefinition import check_definition, is_of_another, is_unfilled, replaceable
-from sluice.runtime.topk_strategy import chosen as chosen_for_topk
-from sluice.specs.dimension import DimensionView
 from sluice.specs.graph import Graph
 from sluice.storage.feed_size import FeedSize, feed_size, only_inserts, table_size
 from sluice.storage.lake import LakeLayout
@@ -28,19 +23,15 @@ NOTHING = Position(batch=0, attempt="", kind="")  # of a table that is to be mad
 
 
 class Strategy(StrEnum):
-    """How a batch computes the new rows of the touched groups."""
+    """The ways in which a batch computes rows, where its kind has none of its own."""
 
     BUILD = "build"  # there is no table yet: the whole query
-    ADDITIVE = "additive"  # feed and touched state only
-    MERGE = "merge"  # the same, and the groups that a removal breaks from every input
     ROW_WISE = "row-wise"  # the changed rows themselves
     RECOMPUTE = "recompute"  # touched groups from every input
-    APPEND = "append"  # a top-k's kept rows and rows that only come
-    UPDATE = "update"  # the same, with rows that change and don't fall
-    RETRACT = "retract"  # the same, with any: groups that run short are filled from the input
     WITH_STATE = "with its state"  # a view, from what its state's batch has seen
-    FULL = "full"  # the whole query, compared with all rows
-    EXTEND = "extend"  # what is new of a changed definition, beside what stays
+
+
+Way = tuple[str, str]  # a strategy in the words of its kind, and the reason for it
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,7 @@ class BatchPlan:
     node: Node
     uri: str
     before: Head | None
-    strategy: Strategy
+    strategy: str
     reason: str
     pins: Mapping[str, Pin] = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -71,9 +62,14 @@ class BatchPlan:
         return self.before.position.inputs if self.before and self.before.position else {}
 
     @property
+    def looked_up(self) -> Mapping[str, Pin]:
+        """The versions of all that is read: of inputs and of references."""
+        return {**self.pins, **self.references}
+
+    @property
     def is_pending(self) -> bool:
         """Whether there is anything to do."""
-        return not self.waiting_for and (self.strategy is Strategy.BUILD or bool(self.ranges))
+        return not self.waiting_for and (self.strategy == Strategy.BUILD or bool(self.ranges))
 
 
 def plan_batch(
@@ -124,7 +120,7 @@ def _planned(
     last: Position,
     pins: Mapping[str, int],
 ) -> BatchPlan:
-    uri, node = lake.uri(node.id), as_filed(node, before)
+    uri, node = lake.uri(node.id), node.batch.filed(node, before)
     heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
     references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
     every = {**heads, **references}
@@ -156,9 +152,7 @@ def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
 def driving(node: Node, graph: Graph) -> tuple[str, ...]:
     """The stored tables beside the inputs whose changes drive the output as well."""
     operator = node.operator
-    if isinstance(operator, LookupJoin) and operator.follows_dimensions:
-        return stored_references(operator.references, graph)
-    return ()
+    return stored_references(operator.references, graph) if operator.follows_references else ()
 
 
 def _looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
@@ -205,33 +199,13 @@ def _ranges(
 def _following(plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
     """How the table is brought from where it is to what the inputs' feeds tell."""
     node, ranges = plan.node, plan.ranges
-    strategy, reason = _strategy(node, ranges)
     for input_id, (after, upto) in ranges.items():
         check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
     size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
     growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
-    if isinstance(node.operator, TopKState):
-        grows = growing == ranges.keys()
-        strategy, reason = _ranking(node.operator, lake, ranges, size, limits, grows=grows)
-    return replace(plan, strategy=strategy, reason=reason, size=size, growing=growing)
-
-
-def _strategy(node: Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[Strategy, str]:
-    operator = node.operator
-    if isinstance(operator, CogroupState):
-        return _merging(operator)
-    if operator.row_wise and set(ranges) <= set(operator.inputs):
-        return Strategy.ROW_WISE, "each output row comes from one changed row"
-    return Strategy.RECOMPUTE, "touched groups are computed from the inputs"
-
-
-def _merging(operator: CogroupState) -> tuple[Strategy, str]:
-    if not operator.is_mergeable:
-        return Strategy.RECOMPUTE, "what comes and goes moves the bounds of sessions"
-    breaking = ", ".join(operator.breaking)
-    if not breaking:
-        return Strategy.ADDITIVE, "all aggregates take in what comes and what goes"
-    return Strategy.MERGE, f"groups are recomputed that lose what is kept for {breaking}"
+    plan = replace(plan, size=size, growing=growing)
+    strategy, reason = node.batch.way(plan, lake, limits)
+    return replace(plan, strategy=strategy, reason=reason)
 
 
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
@@ -243,22 +217,5 @@ def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
     stored: list[str] = []
     for table_id in ids:
         table = graph.tables[table_id]
-        if isinstance(table.spec, DimensionView):
-            stored += stored_references(table.inputs, graph)
-        else:
-            stored.append(table_id)
+        stored += [table_id] if table.is_stored else stored_references(table.inputs, graph)
     return tuple(dict.fromkeys(stored))
-
-
-def _ranking(
-    operator: TopKState,
-    lake: LakeLayout,
-    ranges: Mapping[str, tuple[int, int]],
-    size: FeedSize,
-    limits: Limits,
-    *,
-    grows: bool,
-) -> tuple[Strategy, str]:
-    whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges.items()), FeedSize())
-    name, reason = chosen_for_topk(operator, size, whole, limits, only_inserts=grows)
-    return Strategy(name), reason

@@ -1,6 +1,6 @@
 """Rebuilding a table by its definition of today, in one commit that keeps what is the same.
 
-A view is recomputed from its inputs, a cogroup only in what is new of it; a source from its
+A view is recomputed from its inputs, or only in what is new of its definition; a source from its
 deliveries or its files, a dimension is loaded whole. The change feed gets the difference only, and
 the views over the table follow by it; those that can't are rebuilt as well.
 """
@@ -12,14 +12,15 @@ from pyspark.sql.types import StructType
 
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.operators.retention import Horizon
-from sluice.runtime.batch import Run, next_position
-from sluice.runtime.computation import Computation
+from sluice.runtime.advance import Run, next_position
+from sluice.runtime.batch import Extension
+from sluice.runtime.context import Context
 from sluice.runtime.data_faults import naming_data_faults
 from sluice.runtime.evolution import grown
-from sluice.runtime.extension import Extension, extension_of
 from sluice.runtime.horizon import horizon_of
-from sluice.runtime.nodes import DELIVERIES, Node, internal, nodes_of
-from sluice.runtime.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
+from sluice.runtime.node import DELIVERIES, Node, internal
+from sluice.runtime.nodes import nodes_of
+from sluice.runtime.plan import BatchPlan, plan_batch, plan_rebuild
 from sluice.runtime.reload import reload
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.reread import can_be_recomputed, reread
@@ -84,41 +85,42 @@ def _rebuilt(
 
 
 def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
-    for node in nodes_of(grown(project, table), project.graph):
+    context = Context.of(project)
+    for node in nodes_of(grown(project, table), context.graph):
         with naming_data_faults(node.id, node.operator.totals):
-            rebuilt = _rebuild(spark, project, node, run)
+            rebuilt = _rebuild(spark, context, node, run)
         yield rebuilt
 
 
-def _rebuild(spark: Spark, project: Project, node: Node, run: Run) -> Rebuilt:
+def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
     clock = Clock()
     with clock.phase("plan"):
-        plan, horizon, extension = _way(spark, project, node)
+        plan, horizon, extension = _way(spark, context, node)
     session = spark.tune(small=False)
     position = replace(next_position(plan, run, horizon), kind=REBUILD)
-    computation = Computation(session, project, plan, position.batch, horizon)
-    found = computation.living(extension.rows(computation)) if extension else computation.query()
-    rows = computation.numbered(found)
+    batch = node.batch(context, session, plan, position.batch, horizon)
+    rows = batch.stored(batch.living(extension.rows(batch)) if extension else batch.query())
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
-    done = swap(session, project, target, rows, position, clock, ignore=node.ignored)
-    return _report(plan, position.batch, done, clock), done.ends_feed
+    done = swap(session, context, target, rows, position, clock, ignore=node.ignored)
+    reason = plan.reason if extension else ""
+    return _report(plan, position.batch, done, clock, reason), done.ends_feed
 
 
 def _way(
-    spark: Spark, project: Project, node: Node
+    spark: Spark, context: Context, node: Node
 ) -> tuple[BatchPlan, Horizon | None, Extension | None]:
     """By what is new of the definition alone, where the rest of the table stands; else whole.
 
     Windows that had expired come back when the horizon falls: the table does not have them.
     """
-    if extension := extension_of(node, layout(project)):
-        horizon = horizon_of(spark.tune(small=False), project, extension.plan)
+    if extension := node.batch.extension(node, context.lake):
+        horizon = horizon_of(spark.tune(small=False), context, extension.plan)
         if horizon is None or not horizon.has_fallen:
             return extension.plan, horizon, extension
-    plan = plan_rebuild(node, layout(project), project.graph, project.limits)
+    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
     if plan.waiting_for:
         raise UsageError(f"{node.id} waits for {plan.waiting_for}")
-    return plan, horizon_of(spark.tune(small=False), project, plan), None
+    return plan, horizon_of(spark.tune(small=False), context, plan), None
 
 
 def _above(project: Project, table: Table) -> list[Table]:
@@ -130,23 +132,24 @@ def _above(project: Project, table: Table) -> list[Table]:
 
 def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) -> bool:
     """Whether the next batch of a view can go on from where it is."""
-    for node in nodes_of(view, project.graph):
-        before = head_as_found(layout(project).uri(node.id))
+    context = Context.of(project)
+    for node in nodes_of(view, context.graph):
+        before = head_as_found(context.lake.uri(node.id))
         if before is None or before.position is None:
             continue
         if before.position.definition != node.definition or ended & before.position.inputs.keys():
             return False
-        if _has_lost_history(project, node):
+        if _has_lost_history(context, node):
             return False
-        if ended & before.position.references.keys() and not _has_same_types(spark, project, node):
+        if ended & before.position.references.keys() and not _has_same_types(spark, context, node):
             return False
     return True
 
 
-def _has_lost_history(project: Project, node: Node) -> bool:
+def _has_lost_history(context: Context, node: Node) -> bool:
     """Whether what is next can't be read: an earlier rebuild ended before it came to this view."""
     try:
-        plan_batch(node, layout(project), project.graph, project.limits)
+        plan_batch(node, context.lake, context.graph, context.limits)
     except ForeignCommit:
         return False  # in a table beside, or in the view: for somebody to look at
     except HistoryLost:
@@ -154,27 +157,27 @@ def _has_lost_history(project: Project, node: Node) -> bool:
     return False
 
 
-def _has_same_types(spark: Spark, project: Project, node: Node) -> bool:
+def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
     """Whether the table has the columns that its query gives now."""
-    plan, session = (
-        plan_rebuild(node, layout(project), project.graph, project.limits),
-        spark.session,
-    )
+    session = spark.session
+    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
     assert plan.before is not None
-    computation = Computation(session, project, plan, 0)
-    old = snapshot(session, plan.uri, plan.before.version, project.limits).schema
-    return _types(old) == _types(computation.numbered(computation.query()).schema)
+    batch = node.batch(context, session, plan, 0)
+    old = snapshot(session, plan.uri, plan.before.version, context.limits).schema
+    return _types(old) == _types(batch.stored(batch.query()).schema)
 
 
 def _types(schema: StructType) -> dict[str, object]:
     return {f.name: f.dataType for f in nullable(schema).fields}
 
 
-def _report(plan: BatchPlan, batch: int, swapped: Swapped, clock: Clock) -> BatchReport:
+def _report(
+    plan: BatchPlan, batch: int, swapped: Swapped, clock: Clock, reason: str
+) -> BatchReport:
     return replace(
         BatchReport.of(plan.node.id, plan.node.table.kind, swapped.done, clock),
         batch=batch,
-        strategy=plan.strategy.value,
-        reason=plan.reason if plan.strategy is Strategy.EXTEND else "",
+        strategy=plan.strategy,
+        reason=reason,
         rows_in=plan.size.rows,
     )

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from sluice.errors import HistoryLost
 from sluice.operators.dimension import COLUMNS, CURRENT
-from sluice.runtime.batch import Run
+from sluice.runtime.advance import Run
+from sluice.runtime.context import Context
 from sluice.runtime.dimension_log import Loaded
 from sluice.runtime.dimension_rows import table_rows
 from sluice.runtime.dimension_source import find
@@ -46,7 +47,7 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
     ) -> Committed:
         rows = table_rows(session, table, loaded.rows, _history(session, project, table, target))
         mine, whole = replace(position, kind=REBUILD), replace(target, keeps_position=True)
-        swapped.append(swap(session, project, whole, rows, mine, clock))
+        swapped.append(swap(session, Context.of(project), whole, rows, mine, clock))
         return swapped[-1].done
 
     def work() -> BatchReport:

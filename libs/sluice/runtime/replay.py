@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sluice.errors import UsageError
+from sluice.runtime.advance import Run
 from sluice.runtime.aside import QUARANTINE
-from sluice.runtime.batch import Run
 from sluice.runtime.dimension_source import WHOLE
 from sluice.runtime.ingest import INTERVALS, ingest
 from sluice.runtime.load import load

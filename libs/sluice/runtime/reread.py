@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 
 from sluice.errors import HistoryLost, QualityStop, UsageError
 from sluice.operators.source import ID, INTERVAL
+from sluice.runtime.advance import Run
 from sluice.runtime.aside import QUARANTINE
-from sluice.runtime.batch import Run
+from sluice.runtime.context import Context
 from sluice.runtime.delivery import INTERVALS, plan_delivery, stored_as
 from sluice.runtime.horizon import EPOCH
 from sluice.runtime.ingest import replace_interval
-from sluice.runtime.nodes import DELIVERIES, internal
+from sluice.runtime.node import DELIVERIES, internal
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.session import Spark
 from sluice.runtime.swap import Swapped, swap
@@ -97,7 +98,7 @@ def _swapped(
     target = Target(uri, (INTERVAL, ID), before, table_size(new.uri, new.version))
     take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, aside)))
     rows = snapshot(session, new.uri, new.version, project.limits)
-    done = swap(session, project, target, rows, position, clock)
+    done = swap(session, Context.of(project), target, rows, position, clock)
     read = _note(project, aside, table, position.batch)
     if name == table.id:
         remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is not declared any more

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.limits import Limits
-from sluice.runtime.batch import Run, advance
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.dimension_source import find
 from sluice.runtime.failures import Failures
 from sluice.runtime.ingest import INTERVALS, deliver, follow

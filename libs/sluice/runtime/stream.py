@@ -17,8 +17,8 @@ from sluice.errors import HistoryLost, UsageError
 from sluice.operators.operator import union
 from sluice.quality.sql import text
 from sluice.quality.tally import FILE
+from sluice.runtime.advance import Run, advance
 from sluice.runtime.arrivals import ARRIVALS, ARRIVED, FILES, Stream, file_of
-from sluice.runtime.batch import Run, advance
 from sluice.runtime.conversion import BLOCK, ROW, converted, empty
 from sluice.runtime.delivery import (
     INTERVALS,
@@ -31,7 +31,7 @@ from sluice.runtime.delivery import (
 from sluice.runtime.evolution import grow
 from sluice.runtime.ingest import check_source, replace_interval, unchanged
 from sluice.runtime.json_texts import LINE, rows_of_lines
-from sluice.runtime.nodes import internal
+from sluice.runtime.node import internal
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.specs.interval import Interval

@@ -15,9 +15,9 @@ from pyspark.sql.types import DataType
 from sluice.changelog.diff import CHANGE, diff
 from sluice.limits import Limits
 from sluice.operators.operator import names
+from sluice.runtime.context import Context
 from sluice.runtime.report import Clock
 from sluice.runtime.writing import Target, write
-from sluice.specs.project import Project
 from sluice.storage.commit import Committed, changelog_counts, commit_spark, overwrite_spark
 from sluice.storage.local import nullable
 from sluice.storage.position import Head, Position
@@ -34,7 +34,7 @@ class Swapped:
 
 def swap(
     session: SparkSession,
-    project: Project,
+    context: Context,
     target: Target,
     rows: DataFrame,
     position: Position,
@@ -46,8 +46,8 @@ def swap(
     before = target.before
     if before is None:
         changelog = rows.withColumn(CHANGE, F.lit("insert"))
-        return Swapped(write(session, project, target, changelog, position, clock))
-    old = snapshot(session, target.uri, before.version, project.limits)
+        return Swapped(write(session, context, target, changelog, position, clock))
+    old = snapshot(session, target.uri, before.version, context.limits)
     had, has = _types(old), _types(rows)
     is_wider = all(has.get(name) == type_ for name, type_ in had.items())
     if not is_wider or not set(target.key) <= had.keys():
@@ -62,9 +62,9 @@ def swap(
     changelog = diff(wide, rows, key, ignore=ignore)
     if not added:
         fitting = Target(target.uri, key, before, target.size, target.partition_by)
-        return Swapped(write(session, project, fitting, changelog, position, clock))
+        return Swapped(write(session, context, fitting, changelog, position, clock))
     with clock.phase("commit"):
-        return Swapped(_widened(session, before, changelog, key, position, project.limits))
+        return Swapped(_widened(session, before, changelog, key, position, context.limits))
 
 
 def _widened(

@@ -4,6 +4,8 @@ Whether rows fall is known only once they are netted, so `retract` may turn out 
 work is the same up to there.
 """
 
+from enum import StrEnum
+
 from sluice.limits import Limits
 from sluice.operators.topk import TopKState
 from sluice.storage.feed_size import FeedSize
@@ -11,19 +13,29 @@ from sluice.storage.feed_size import FeedSize
 Chosen = tuple[str, str]
 
 
+class TopKStrategy(StrEnum):
+    """The ways in which a batch computes the rows of the state."""
+
+    APPEND = "append"  # kept rows and rows that only come
+    UPDATE = "update"  # the same, with rows that change and don't fall
+    RETRACT = "retract"  # the same, with any: groups that run short are filled from the input
+    FULL = "full"  # the whole query, compared with all rows
+
+
 def chosen(
     state: TopKState, feed: FeedSize, table: FeedSize, limits: Limits, *, only_inserts: bool
 ) -> Chosen:
     """The strategy and its reason. `feed` is what changed of the input, `table` all of it."""
-    declared = state.ranking.spec.strategy
-    if declared == "full":
-        return "full", "declared"
+    declared: str | None = state.ranking.spec.strategy
+    if declared == TopKStrategy.FULL:
+        return TopKStrategy.FULL, "declared"
     share = feed.bytes / max(table.bytes, 1)
     is_most = feed.bytes > limits.topk_full_bytes and share > limits.topk_full_share
     if not declared and is_most:
-        return "full", f"the feed is {share:.0%} of the input: reading all of it is cheaper"
-    if only_inserts and declared in (None, "append"):
-        return "append", "rows were only added: the best of them meet the kept ones"
+        because = f"the feed is {share:.0%} of the input: reading all of it is cheaper"
+        return TopKStrategy.FULL, because
+    if only_inserts and declared in (None, TopKStrategy.APPEND):
+        return TopKStrategy.APPEND, "rows were only added: the best of them meet the kept ones"
     why = "" if only_inserts else "rows were changed: kept ones make good what falls"
     because = f"declared {declared}" if declared else ""
-    return "retract", "; ".join(filter(None, (because, why)))
+    return TopKStrategy.RETRACT, "; ".join(filter(None, (because, why)))

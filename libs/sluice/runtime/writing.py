@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changelog.diff import CHANGE
 from sluice.runtime.computed import Changelog
+from sluice.runtime.context import Context
 from sluice.runtime.report import Clock
-from sluice.specs.project import Project
 from sluice.storage import commit
 from sluice.storage.commit import Committed
 from sluice.storage.feed_size import FeedSize, table_size
@@ -40,17 +40,17 @@ class Target:
     is_filed: bool = False
     replaces: Head | None = None
 
-    def is_small(self, project: Project) -> bool:
+    def is_small(self, context: Context) -> bool:
         """Whether the changelog surely fits this process: as many rows as were read, or so."""
         if self.size.rows is not None:
-            is_narrow = self.size.bytes <= project.limits.counted_changelog_bytes
-            return is_narrow and self.size.rows <= project.spark.small_changelog
-        return self.size.bytes <= project.limits.uncounted_changelog_bytes
+            is_narrow = self.size.bytes <= context.limits.counted_changelog_bytes
+            return is_narrow and self.size.rows <= context.settings.small_changelog
+        return self.size.bytes <= context.limits.uncounted_changelog_bytes
 
 
 def write(
     session: SparkSession,
-    project: Project,
+    context: Context,
     target: Target,
     changelog: Changelog,
     position: Position,
@@ -69,24 +69,24 @@ def write(
             return _replace(session, target, target.replaces, changelog, position)
     if isinstance(changelog, pa.Table):
         with clock.phase("commit"):
-            return _local(session, project, target, changelog, position)
+            return _local(session, context, target, changelog, position)
     before = target.before or _create(target, changelog, position)
     target = replace(target, before=before)
-    if target.is_small(project):
+    if target.is_small(context):
         with clock.phase("compute"):
             rows = to_arrow(changelog)
         with clock.phase("commit"):
-            return _local(session, project, target, rows, position)
+            return _local(session, context, target, rows, position)
     if target.is_filed:
         with clock.phase("commit"):
             return commit.append_filed(session, before, changelog, position)
     if is_projection or inserts is not None:
         with clock.phase("commit"):
-            return _counted(session, project, target, changelog, position, inserts)
+            return _counted(session, context, target, changelog, position, inserts)
     cached = changelog.persist()
     try:
         with clock.phase("commit"):
-            return _counted(session, project, target, cached, position)
+            return _counted(session, context, target, cached, position)
     finally:
         cached.unpersist()
 
@@ -102,7 +102,7 @@ def _replace(
 
 def _local(
     session: SparkSession,
-    project: Project,
+    context: Context,
     target: Target,
     rows: pa.Table,
     position: Position,
@@ -111,16 +111,16 @@ def _local(
     assert target.before is not None
     if rows.num_rows == 0:
         return _unchanged(target, target.before, position)
-    if project.spark.commit != "spark":
+    if context.settings.commit != "spark":
         return commit.commit_arrow(target.before, rows, target.key, position)
     return commit.commit_arrow_by_spark(
-        session, target.before, rows, target.key, position, project.limits
+        session, target.before, rows, target.key, position, context.limits
     )
 
 
 def _counted(
     session: SparkSession,
-    project: Project,
+    context: Context,
     target: Target,
     rows: DataFrame,
     position: Position,
@@ -132,28 +132,28 @@ def _counted(
     total = sum(counts.values())
     if total == 0:
         return _unchanged(target, before, position)
-    if project.spark.commit != "spark" and _is_small(project, rows, total):
+    if context.settings.commit != "spark" and _is_small(context, rows, total):
         return commit.commit_arrow(before, to_arrow(rows), target.key, position)
-    if _leaves_nothing(project, before, counts):
+    if _leaves_nothing(context, before, counts):
         committing = commit.replace_spark
     else:
         committing = commit.commit_spark
-    return committing(session, before, rows, counts, target.key, position, project.limits)
+    return committing(session, before, rows, counts, target.key, position, context.limits)
 
 
-def _is_small(project: Project, rows: DataFrame, total: int) -> bool:
+def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
     """Whether so many rows fit this process, by how wide the first ones are."""
-    limits, most = project.limits, project.spark.small_changelog
+    limits, most = context.limits, context.settings.small_changelog
     if not limits.sampled_changelog_rows < total <= most:
         return total <= most
     some = to_arrow(rows.limit(limits.sampled_changelog_rows))
     return bool(total * some.nbytes <= limits.held_changelog_bytes * some.num_rows)
 
 
-def _leaves_nothing(project: Project, before: Head, counts: Mapping[str, int]) -> bool:
+def _leaves_nothing(context: Context, before: Head, counts: Mapping[str, int]) -> bool:
     """Whether no row of a large table stays as it is."""
     altered = counts.get("update", 0) + counts.get("delete", 0)
-    is_large = altered > project.spark.small_changelog
+    is_large = altered > context.settings.small_changelog
     return is_large and altered == table_size(before.uri, before.version).rows
 
 

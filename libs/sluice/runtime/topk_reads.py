@@ -5,14 +5,12 @@ Only what can matter is handed on: the short list of the feed, and the kept rows
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from sluice.operators.topk import TopKState
-from sluice.runtime.plan import BatchPlan
-from sluice.runtime.shortlist import Shortlist
-from sluice.specs.project import Project
+from sluice.runtime.batch import Batch
+from sluice.runtime.topk_shortlist import Shortlist
 from sluice.storage.feed_size import table_size
-from sluice.storage.lake import layout
 from sluice.storage.local import (
     handed_over,
     has_local_feed,
@@ -29,15 +27,14 @@ class LocalReads:
     state: DataFrame
 
     @classmethod
-    def of(
-        cls, session: SparkSession, project: Project, plan: BatchPlan, state: TopKState
-    ) -> "LocalReads | None":
+    def of(cls, batch: Batch, state: TopKState) -> "LocalReads | None":
         """None where there is too much to read."""
+        plan, session = batch.plan, batch.session
         assert plan.before is not None
         ((input_id, (after, upto)),) = plan.ranges.items()
-        uri = layout(project).uri(input_id)
+        uri = batch.context.lake.uri(input_id)
         kept = table_size(plan.uri, plan.before.version).bytes
-        limits, size = project.limits, plan.size.bytes
+        limits, size = batch.context.limits, plan.size.bytes
         if size > limits.topk_feed_bytes or kept > limits.topk_state_bytes:
             return None
         if not has_local_feed(uri, upto):

@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 from sluice.errors import HistoryLost
 from sluice.operators.cogroup import CogroupState, rows_column
 from sluice.operators.operator import names, same
-from sluice.runtime.computation import Computation
+from sluice.runtime.batch import Batch
 from sluice.runtime.frontier import frontier_of, merge
-from sluice.runtime.nodes import Node
-from sluice.runtime.plan import BatchPlan, Strategy
+from sluice.runtime.node import Node
+from sluice.runtime.plan import BatchPlan
 from sluice.specs.definition import SHAPE
 from sluice.storage.feed_size import FeedSize, table_size
 from sluice.storage.lake import LakeLayout
@@ -27,11 +27,12 @@ from sluice.storage.lineage import check_input
 from sluice.storage.position import Head, Pin, Position, head
 from sluice.storage.table import check_feed, is_readable
 
+EXTEND = "extend"  # the strategy: what is new of a changed definition, beside what stays
 Added = Mapping[str, tuple[str, ...]]  # stream -> aggregates
 
 
 @dataclass(frozen=True)
-class Extension:
+class CogroupExtension:
     """A plan whose pins are what the kept columns reflect, and what is to be computed."""
 
     plan: BatchPlan
@@ -39,12 +40,12 @@ class Extension:
     kept: tuple[str, ...]
     added: Added
 
-    def rows(self, base: Computation) -> DataFrame:
+    def rows(self, batch: Batch) -> DataFrame:
         """The whole state by today's definition."""
-        kept = base.current().select(*names((*self.state.by, *self.kept)))
+        kept = batch.current().select(*names((*self.state.by, *self.kept)))
         if self.added:
             part = self.state.only(self.added, self.added)
-            kept = self._beside(kept, part.query(base.snapshots(part), {}))
+            kept = self._beside(kept, part.query(batch.snapshots(part), {}))
         counts = [F.coalesce(f"`{c}`", F.lit(0)).alias(c) for c in self.state.row_counts]
         values = names(tuple(a.name for a in self.state.accumulators))
         rows = kept.select(*names(self.state.by), *counts, *values)
@@ -61,7 +62,7 @@ class Extension:
         )
 
 
-def extension_of(node: Node, lake: LakeLayout) -> Extension | None:
+def extension_of(node: Node, lake: LakeLayout) -> CogroupExtension | None:
     """How the table comes to the node's definition from the one that made it; None: anew."""
     state = node.operator
     try:
@@ -87,7 +88,7 @@ def _extension(
     before: Head,
     pins: Mapping[str, Pin],
     streams: list[str],
-) -> Extension | None:
+) -> CogroupExtension | None:
     assert before.position is not None
     known = before.position.parts
     same_parts = {name for name, made in node.parts.items() if known.get(name) == made}
@@ -106,14 +107,14 @@ def _extension(
         node,
         lake.uri(node.id),
         before,
-        Strategy.EXTEND,
+        EXTEND,
         _told(added, sorted(known.keys() - node.parts.keys())),
         pins=pins,
         frontier=frontier,
         size=sum((table_size(lake.uri(i), p.version) for i, p in read.items()), FeedSize()),
     )
     columns = (*map(rows_column, streams), *(a.name for a in kept))
-    return Extension(plan, state, columns, added)
+    return CogroupExtension(plan, state, columns, added)
 
 
 def _pins(state: CogroupState, lake: LakeLayout, at: Position) -> dict[str, Pin] | None:

@@ -9,12 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sluice.runtime.context import Context
 from sluice.runtime.plan import stored_references
 from sluice.runtime.session import STATIC_CONF
-from sluice.specs.project import Project
 from sluice.specs.settings import SparkSettings
 from sluice.storage.feed_size import table_size
-from sluice.storage.lake import layout
 from sluice.storage.position import Pin
 
 IN_MEMORY = 8 * 2  # bytes of memory for a byte of files
@@ -39,13 +38,12 @@ class Broadcast:
         return f"shuffle: {_mb(self.bytes)} MB of files, more than the {_mb(self.limit)} MB for it"
 
 
-def broadcast_of(project: Project, table_id: str, pins: Mapping[str, Pin]) -> Broadcast:
+def broadcast_of(context: Context, table_id: str, pins: Mapping[str, Pin]) -> Broadcast:
     """How a dimension, or a view over dimensions, is joined. Reads logs only."""
-    stored = stored_references((table_id,), project.graph)
-    lake = layout(project)
-    share = project.limits.broadcast_memory_share
-    size = sum(table_size(lake.uri(i), pins[i].version).bytes for i in stored)
-    return Broadcast(size, int(memory_bytes(project.spark) * share / IN_MEMORY))
+    stored = stored_references((table_id,), context.graph)
+    size = sum(table_size(context.lake.uri(i), pins[i].version).bytes for i in stored)
+    share = context.limits.broadcast_memory_share
+    return Broadcast(size, int(memory_bytes(context.settings) * share / IN_MEMORY))
 
 
 def memory_bytes(settings: SparkSettings) -> int:

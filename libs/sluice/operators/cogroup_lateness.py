@@ -1,0 +1,35 @@
+"""Rows that came to a cogroup for windows that a retention has taken already.
+
+Each function gives one row with the one column LATE, which is null where there are none.
+"""
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.changelog.net import WEIGHT
+from sluice.operators import windows
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.lateness import LATE, late_of_change
+from sluice.operators.operator import names, union
+
+
+def late_of_all(state: CogroupState, groups: DataFrame, alive: Column) -> DataFrame:
+    """Count late rows among those that the groups of a whole query are made of."""
+    rows = sum(names(state.row_counts), F.lit(0))
+    return groups.where(~alive).agg(F.sum(rows).alias(LATE))
+
+
+def late_in_sessions(
+    state: CogroupState,
+    prepared: Iterable[DataFrame],
+    current: Iterable[DataFrame],
+    alive: Column,
+) -> DataFrame:
+    """Count late rows of a change to sessions, whose bounds depend on today's rows (`current`)."""
+    columns = names((*state.spec.key, windows.TIME, windows.END))
+    stays = [rows.select(*columns, F.lit(0).alias(WEIGHT)) for rows in current]
+    comes = [rows.where(F.col(WEIGHT) > 0).select(*columns, WEIGHT) for rows in prepared]
+    rows = windows.sessions(union([*stays, *comes]), state.spec.key, state.spec.window)
+    return late_of_change([rows], alive)

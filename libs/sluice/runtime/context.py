@@ -1,0 +1,24 @@
+"""The values that all batches of one project share: its lake, its tables, its limits."""
+
+from dataclasses import dataclass
+
+from sluice.limits import Limits
+from sluice.specs.graph import Graph
+from sluice.specs.project import Project
+from sluice.specs.settings import SparkSettings
+from sluice.storage.lake import LakeLayout, layout
+
+
+@dataclass(frozen=True)
+class Context:
+    """Resolved once, where a command or a job begins."""
+
+    lake: LakeLayout
+    graph: Graph
+    settings: SparkSettings
+    limits: Limits
+
+    @classmethod
+    def of(cls, project: Project) -> "Context":
+        """The context of a loaded project."""
+        return cls(layout(project), project.graph, project.spark, project.limits)

@@ -1,0 +1,121 @@
+"""A batch of a lookup: the facts that came or went, and those whose dimension rows did.
+
+Few facts look for their dimension rows in this process, and few dimension rows for their facts.
+Many are left to Spark, which leaves out files by literal bounds and broadcasts what fits.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluice.changelog.diff import diff
+from sluice.operators.lookup import BATCH, LookupJoin
+from sluice.operators.operator import Rows
+from sluice.runtime.batch import Batch
+from sluice.runtime.computed import Changelog, Computed
+from sluice.runtime.context import Context
+from sluice.runtime.lookup_broadcast import Broadcast, broadcast_of
+from sluice.runtime.lookup_facts import ConcernedFacts
+from sluice.runtime.lookup_few import Facts, FewFacts, FewJoined
+from sluice.runtime.lookup_many import ManyJoined
+from sluice.runtime.lookup_proof import batch_by_batch
+from sluice.runtime.lookup_references import references_at
+from sluice.runtime.plan import BatchPlan
+from sluice.specs.dimension import DimensionView
+from sluice.specs.lookup import Join
+from sluice.storage.feed_size import table_size
+from sluice.storage.matches import Place
+
+
+class LookupBatch(Batch):
+    """One batch of a lookup."""
+
+    @classmethod
+    def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
+        return {name: str(join) for name, join in _broadcasts(context, plan).items()}
+
+    @classmethod
+    def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
+        joins = _broadcasts(context, plan).items()
+        return tuple(f"{name} is joined by {join}" for name, join in joins if not join.is_chosen)
+
+    def changed(self) -> Computed:
+        """The rows of the facts that are concerned, before and after."""
+        facts = ConcernedFacts(self, self.join)
+        keys = facts.changed_keys()
+        if facts.are_most(keys):
+            return self._compared_whole(facts.place)
+        own, concerned = facts.own(), facts.concerned(keys)
+        parts = [part for part in (own, concerned) if part]
+        few = [part for part in parts if isinstance(part, FewFacts)]
+        if len(few) == len(parts) and (found := self._here(facts, few)) is not None:
+            return Computed(found)
+        many = [part.handed(self.session, facts.place) for part in few]
+        many += [part for part in parts if isinstance(part, Facts)]
+        rows = sum(_count(part) for part in many) if concerned else None
+        return Computed(ManyJoined(self, self.join, facts.place).changelog(many), rows=rows)
+
+    def expected(self, rows: DataFrame) -> DataFrame:
+        if self.join.follows_references:
+            return self.query()
+        return batch_by_batch(self, self.join, rows)
+
+    def references(self) -> Rows:
+        return references_at(self.session, self.context, self.operator, self.plan.looked_up)
+
+    def stored(self, rows: DataFrame) -> DataFrame:
+        """With the number of the batch, where rows keep it."""
+        if BATCH not in self.plan.node.ignored:
+            return rows
+        return rows.withColumn(BATCH, F.lit(self.number).cast("bigint"))
+
+    @property
+    def join(self) -> LookupJoin:
+        """The operator."""
+        operator = self.operator
+        assert isinstance(operator, LookupJoin)
+        return operator
+
+    def _compared_whole(self, facts: Place) -> Computed:
+        """All facts joined again, and compared with all rows of the view."""
+        new = self.stored(self.query())
+        changelog = diff(self.current(), new, self.operator.key)
+        return Computed(changelog, rows=table_size(facts.uri, facts.version).rows)
+
+    def _here(self, facts: ConcernedFacts, few: list[FewFacts]) -> Changelog | None:
+        """The changelog, computed in this process; None where it can't be."""
+        before, dimensions = self.plan.before, self._dimensions(facts)
+        assert before is not None
+        together = FewFacts.together(few, self.join.facts.key)
+        most = self.context.settings.small_changelog
+        if dimensions is None or together.came.num_rows > most:
+            return None
+        view = Place(self.plan.uri, before.version, self.context.limits)
+        joined = FewJoined(self.session, self.join, facts.place, view, dimensions)
+        return joined.changelog(together, self.stored)
+
+    def _dimensions(
+        self, facts: ConcernedFacts
+    ) -> Mapping[Join, tuple[Place, Mapping[str, str]]] | None:
+        """The place each join looks at, by plain columns of facts; None where that fails."""
+        pins, limits, found = self.plan.looked_up, self.context.limits, {}
+        for join in self.join.spec.join:
+            table, columns = self.join.dimension(join), facts.columns(join)
+            if columns is None or isinstance(table.spec, DimensionView):
+                return None
+            used = self.join.columns(table.id)
+            place = Place(self.context.lake.uri(table.id), pins[table.id].version, limits, used)
+            found[join] = place, dict(zip((c for _, c in join.on), columns, strict=True))
+        return None if self.join.spec.as_of == "event_time" else found
+
+
+def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:
+    pins = plan.looked_up
+    return {i: broadcast_of(context, i, pins) for i in plan.node.operator.references}
+
+
+def _count(facts: Facts) -> int:
+    if facts.held is not None:
+        return int(facts.held.num_rows)
+    return int(facts.came.agg(F.count(F.lit(1))).collect()[0][0])

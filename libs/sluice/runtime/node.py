@@ -1,0 +1,46 @@
+"""One Delta table that batches maintain: its operator, and the classes that work on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sluice.operators.operator import Operator
+from sluice.specs.quality import Expectation
+from sluice.specs.table import Table
+
+if TYPE_CHECKING:
+    from sluice.runtime.batch import Batch
+    from sluice.runtime.upkeep import Kept
+
+STATE, DELIVERIES = "state", "deliveries"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A table with a position of its own.
+
+    `batch` plans, computes and proves its rows; `kept` looks after its files. `ignored`: columns
+    that don't make a row differ. `parts`: fingerprints of the parts of its definition, where they
+    can be told apart.
+    """
+
+    id: str
+    table: Table
+    operator: Operator
+    definition: str
+    batch: "type[Batch]"
+    kept: "type[Kept]"
+    partition_by: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """The expectations of its rows: of a view's own table only, sources have their gate."""
+        is_visible = self.table.is_view and self.id == self.table.id
+        return self.table.spec.expect if is_visible else ()  # type: ignore[union-attr]
+
+
+def internal(table_id: str, suffix: str) -> str:
+    """The id of a table that Sluice keeps for itself."""
+    return f"{table_id}__{suffix}"

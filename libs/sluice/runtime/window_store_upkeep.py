@@ -1,0 +1,53 @@
+"""Upkeep of a window store: expired slices are dropped, closed ones sealed, open ones kept few."""
+
+from sluice.operators.retention import first_visible
+from sluice.operators.window_store import WindowStoreRows
+from sluice.runtime.session import Spark
+from sluice.runtime.upkeep import Kept
+from sluice.storage.filing import Slice, is_in_order
+from sluice.storage.maintenance import Filing
+from sluice.storage.regrouping import due
+
+
+class StoreKept(Kept):
+    """The table of a window store."""
+
+    is_tidied = True
+
+    def crowded(self, filing: Filing) -> list[Slice]:
+        return [s for s in filing.slices if len(s.paths) >= self.limits.slice_files]
+
+    def unsealed(self, filing: Filing) -> list[Slice]:
+        """The slices before the newest that are not one sorted file, or few: rows came late."""
+        return [s for s in filing.slices[:-1] if self._is_unsealed(s)]
+
+    def expire(self, filing: Filing) -> int:
+        position, store = filing.before.position, self._store
+        if not store.retention or not position or not position.horizon:
+            return 0
+        earliest = first_visible(position.horizon, store.retention.keep)
+        return filing.drop(store.grain.number(earliest), store.grain.begin(earliest))
+
+    def gather(self, filing: Filing, spark: Spark) -> int:
+        """By Spark, where none of the slices expires: rows get another slice."""
+        if not self._store.is_gathered or not (slices := filing.slices):
+            return 0
+        found = due(slices, self._store.grain.digits, self.limits)
+        if not found.slices:
+            return 0
+        number = self._store.filed_in(found.longer).slice_number()
+        return filing.regroup(spark.tune(small=False), found, number)
+
+    @property
+    def _store(self) -> WindowStoreRows:
+        assert self.node is not None
+        operator = self.node.operator
+        assert isinstance(operator, WindowStoreRows)
+        return operator
+
+    def _is_unsealed(self, slice_: Slice) -> bool:
+        if len(slice_.paths) > slice_.sealed_files(self.limits):
+            return True
+        if slice_.is_small(self.limits):
+            return False
+        return not is_in_order(self.uri, slice_.paths, self.order[0].column)
