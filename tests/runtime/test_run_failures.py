@@ -33,10 +33,10 @@ BAD = [{"id": "x"}] * 20
 
 
 @pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> Landed:
+def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
     """Three days in rounds of one; the second of weather can't be read."""
-    monkeypatch.setattr(running, "ROUND", 1)
     lake = Landed(tmp_path, DECLARED, spark)
+    lake.limit(round_intervals=1)
     for nth in range(3):
         lake.land(f"flights/{folder_of(nth)}", a_json=[{"id": 1}])
         lake.land(f"weather/{folder_of(nth)}", a_json=BAD if nth == 1 else [{"id": 1}])
