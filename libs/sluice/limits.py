@@ -105,9 +105,6 @@ class Limits:
     slice_file_rows: int = 5_000_000
     """Of a file of a slice that is filed again."""
 
-    gathered_slice_rows: int = 100_000
-    """Of all slices of a past month or year, where none expires: they become one slice."""
-
     unordered_rows: int = 5_000
     """Of files whose order makes no difference: they are put together without Spark."""
 

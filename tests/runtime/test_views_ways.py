@@ -51,7 +51,6 @@ FOUND_TO_BE_MANY = {
 }
 WAYS = {"picked": PICKED, "scanned": SCANNED, "found to be many": FOUND_TO_BE_MANY}
 OF_NO_VIEW = {
-    "gathered_slice_rows": "test_gathering",
     "quarantined_rows": "test_balance",
     "quarantined_bytes": "test_balance",
     "loose_files": "test_lookup_plans",

@@ -7,10 +7,7 @@ truncated. Without `duplicates` one row stands for each (key, window start): the
 Rows are filed in time slices, and within a slice by key, the newest of a key first.
 """
 
-from collections.abc import Iterable
-from copy import copy
 from functools import reduce
-from typing import Self
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -36,7 +33,6 @@ class WindowStoreRows(Operator):
         self.key = view.key
         self.group = self.key if self.spec.duplicates else (*self.spec.key, windows.START)
         self.grain = Grain.of(self.spec.window, self.spec.retention)
-        self.longer: frozenset[int] = frozenset()
         self.row_wise = self.mirror = self.spec.duplicates or self._is_one_row_each()
         if self.spec.retention:
             times = {source.id: (self.spec.time,)}
@@ -47,17 +43,6 @@ class WindowStoreRows(Operator):
         hidden = (c for c in self.key if c not in (*self.spec.key, windows.START))
         newest_first = Direction(windows.START, descending=True)
         return (*map(Direction, self.spec.key), newest_first, *map(Direction, hidden))
-
-    @property
-    def is_gathered(self) -> bool:
-        """Whether slices with few rows become longer ones: without a retention none expires."""
-        return self.spec.retention is None
-
-    def filed_in(self, longer: Iterable[int]) -> Self:
-        """The same store, whose rows go to these longer slices where one of them holds them."""
-        filed = copy(self)
-        filed.longer = frozenset(longer)
-        return filed
 
     def columns(self, name: str) -> tuple[str, ...]:
         used = {*self.source.key, *self.spec.key, self.spec.time}
@@ -84,21 +69,17 @@ class WindowStoreRows(Operator):
             rows = self._last_of_each(rows)
         shown = [self._shown(c) for c in self.view.columns]
         hidden = tuple(c for c in self.key if c not in self.view.columns)
-        return rows.select(*shown, *names(hidden), self.slice_number().alias(PART))
+        return rows.select(*shown, *names(hidden), self._slice().alias(PART))
 
     def _is_one_row_each(self) -> bool:
         """Whether no two rows of the input have the same key and time."""
         return bool(self.source.key) and {*self.source.key} <= {*self.spec.key, self.spec.time}
 
-    def slice_number(self) -> Column:
-        """The number of the row's slice, as `Grain.number` has it, or that of a longer one."""
+    def _slice(self) -> Column:
+        """The number of the row's slice, as `Grain.number` has it."""
         parts = [part(windows.START) for part in (F.year, F.month, F.day, F.hour)]
-        number = reduce(lambda a, b: a * 100 + b, parts[: self.grain]).cast("bigint")
-        for length in sorted({len(str(n)) for n in self.longer}, reverse=True):
-            within = F.left(number.cast("string"), F.lit(length)).cast("bigint")
-            is_there = within.isin([n for n in self.longer if len(str(n)) == length])
-            number = F.when(is_there, within).otherwise(number)
-        return number
+        number = reduce(lambda a, b: a * 100 + b, parts[: self.grain])
+        return number.cast("bigint")
 
     def _last_of_each(self, rows: DataFrame) -> DataFrame:
         sequence = [

@@ -29,7 +29,6 @@ from sluice.runtime.rows import snapshots_at
 from sluice.storage import table as delta
 from sluice.storage.feed_size import table_size
 from sluice.storage.lake import LakeLayout
-from sluice.storage.position import Head
 
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
@@ -58,11 +57,6 @@ class Batch:
     number: int
     horizon: Horizon | None = None
     held: ExitStack = field(default_factory=ExitStack)
-
-    @classmethod
-    def filed(cls, node: Node, at: Head | None) -> Node:
-        """The node, whose new rows go to the slices that its table has at that head."""
-        return node
 
     @classmethod
     def few_tasks_bytes(cls, limits: Limits) -> int:

@@ -13,7 +13,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from sluice.operators.source import INTERVAL
-from sluice.operators.window_store import PART
 from sluice.runtime.delivery import INTERVALS, keeps_deliveries, stored_as
 from sluice.runtime.maintain import kept_in
 from sluice.runtime.nodes import nodes_of
@@ -35,18 +34,11 @@ from sluice.storage.position import head
 
 
 def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
-    """Of each Delta table that holds the table's rows, what is wrong; nothing of those unbuilt.
-
-    In which slice a row lies is not told by the feed: upkeep moves it.
-    """
+    """Of each Delta table that holds the table's rows, what is wrong; nothing of those unbuilt."""
     found = {}
     for table_id in stored_ids(project, [table]):
         uri = layout(project).uri(table_id)
-        told = (
-            *position_faults(uri),
-            *feed_faults(uri, ignore=(PART,)),
-            *_counts(project, table, table_id),
-        )
+        told = (*position_faults(uri), *feed_faults(uri), *_counts(project, table, table_id))
         found[table_id] = told
     return found
 

@@ -1,9 +1,8 @@
 """Upkeep of a pipeline's tables, the internal ones behind them included, with nothing to tune.
 
-Expired slices are dropped, closed ones sealed, those that have many files filed again. Where none
-expires, past slices with few rows become longer ones. Files that nobody needs any more are deleted.
-Spark is started only where there are enough rows for their order to matter, or slices to be made
-longer.
+Expired slices are dropped, closed ones sealed, those that have many files filed again. Files that
+nobody needs any more are deleted. Spark is started only where there are enough rows for their order
+to matter.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +31,7 @@ from sluice.storage.vacuum import vacuum
 class Upkeep:
     """What was done to one table, and to how many of its files.
 
-    `done`: expiry, gather, seal, compact or vacuum.
+    `done`: expiry, seal, compact or vacuum.
     """
 
     table: str
@@ -76,7 +75,6 @@ def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
     """Each step goes on the head that the one before it has made."""
     steps: Mapping[str, Callable[[Filing], int]] = {
         "expiry": kept.expire,
-        "gather": lambda filing: kept.gather(filing, spark),
         "seal": lambda filing: refile(filing, spark, kept.unsealed(filing), "seal"),
         "compact": lambda filing: refile(filing, spark, kept.crowded(filing), "compact"),
         "vacuum": lambda filing: _vacuum(filing, project, kept),

@@ -120,7 +120,7 @@ def _planned(
     last: Position,
     pins: Mapping[str, int],
 ) -> BatchPlan:
-    uri, node = lake.uri(node.id), node.batch.filed(node, before)
+    uri = lake.uri(node.id)
     heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
     references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
     every = {**heads, **references}

@@ -65,10 +65,6 @@ class Kept:
         """Drop what a retention hides; how many files that were."""
         return 0
 
-    def gather(self, filing: Filing, spark: Spark) -> int:
-        """Make longer slices of those with few rows; how many files that were."""
-        return 0
-
     def _is_crowded(self, slice_: Slice) -> bool:
         most = files_for(slice_.row_count, self.limits) + self.limits.loose_files
         return len(slice_.paths) >= most or (bool(self.order) and slice_.is_lumped(self.limits))
@@ -84,8 +80,6 @@ def tidy(spark: Spark, context: Context, node: Node) -> None:
     """File crowded slices again after a batch, where that can't wait for upkeep."""
     if node.kept.is_tidied:
         kept = node.kept.of(context, node)
-        if filing := kept.filing:
-            kept.gather(filing, spark)
         if filing := kept.filing:
             refile(filing, spark, kept.crowded(filing), "compact")
 

@@ -2,11 +2,9 @@
 
 from sluice.operators.retention import first_visible
 from sluice.operators.window_store import WindowStoreRows
-from sluice.runtime.session import Spark
 from sluice.runtime.upkeep import Kept
 from sluice.storage.filing import Slice, is_in_order
 from sluice.storage.maintenance import Filing
-from sluice.storage.regrouping import due
 
 
 class StoreKept(Kept):
@@ -27,16 +25,6 @@ class StoreKept(Kept):
             return 0
         earliest = first_visible(position.horizon, store.retention.keep)
         return filing.drop(store.grain.number(earliest), store.grain.begin(earliest))
-
-    def gather(self, filing: Filing, spark: Spark) -> int:
-        """By Spark, where none of the slices expires: rows get another slice."""
-        if not self._store.is_gathered or not (slices := filing.slices):
-            return 0
-        found = due(slices, self._store.grain.digits, self.limits)
-        if not found.slices:
-            return 0
-        number = self._store.filed_in(found.longer).slice_number()
-        return filing.regroup(spark.tune(small=False), found, number)
 
     @property
     def _store(self) -> WindowStoreRows:

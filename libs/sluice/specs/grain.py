@@ -1,8 +1,7 @@
 """Of what length the time slices are in which a window store files its rows: hour to year.
 
 A read of the newest rows opens the newest slice, a read of a rare key opens every one, and expired
-rows leave a whole slice at a time. So slices are as short as leaves their number small. Without a
-retention their number grows, so slices of past months and years with few rows become one.
+rows leave a whole slice at a time. So slices are as short as leaves their number small.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -47,11 +46,6 @@ class Grain(IntEnum):
     def longest(self) -> timedelta:
         """The most time that a slice spans."""
         return {1: 366 * DAY, 2: 31 * DAY}.get(self.value, self.shortest)
-
-    @property
-    def digits(self) -> int:
-        """The length of a slice's number, which tells longer slices from shorter ones."""
-        return 2 + 2 * self.value
 
     def begin(self, at: datetime) -> datetime:
         """The start of the slice that holds a time."""

@@ -70,12 +70,6 @@ def slices_of(table: DeltaTable) -> list[Slice]:
     ]
 
 
-def slice_numbers(uri: str, version: int) -> list[int]:
-    """The numbers of a table's slices, from its log."""
-    found = slices_of(DeltaTable(uri, version=version))
-    return [slice_.number for slice_ in found if slice_.number is not None]
-
-
 def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
     """Whether the row groups of these files are small and don't overlap in a column.
 

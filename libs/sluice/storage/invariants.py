@@ -64,20 +64,16 @@ def _steps(earlier: Position, later: Position) -> Iterator[str]:
                 yield f"the {kind} {name} went back from version {pin.version} to {now.version}"
 
 
-def feed_faults(uri: str, ignore: Collection[str] = ()) -> Iterator[str]:
-    """The change feed, from the oldest version at which it can be read, adds up to the rows.
-
-    Columns to `ignore` say nothing of a row.
-    """
+def feed_faults(uri: str) -> Iterator[str]:
+    """The change feed, from the oldest version at which it can be read, adds up to the rows."""
     newest = DeltaTable(uri).version()
     oldest = feed_start(uri, newest)
     try:
-        began = digest(uri, oldest, ignore)
+        began = digest(uri, oldest)
     except (DeltaError, OSError):
         return  # the rows that the feed begins from were vacuumed
     try:
-        rows = digest(uri, newest, ignore)
-        changes = feed_digest(uri, oldest, newest, ignore)
+        rows, changes = digest(uri, newest), feed_digest(uri, oldest, newest)
     except (DeltaError, OSError, pa.ArrowException) as error:
         said = str(error).partition("\n")[0]
         yield f"the change feed from version {oldest} can't be read to version {newest}: {said}"
@@ -105,9 +101,9 @@ def feed_start(uri: str, newest: int) -> int:
     return 0
 
 
-def feed_digest(uri: str, after: int, upto: int, ignore: Collection[str] = ()) -> Digest:
-    """What the feed of versions (after, upto] amounts to, but for the columns to ignore."""
-    total, hidden = Digest(), {*OF_FEED, *ignore}
+def feed_digest(uri: str, after: int, upto: int) -> Digest:
+    """What the feed of versions (after, upto] amounts to."""
+    total = Digest()
     if after >= upto:
         return total
     reader = DeltaTable(uri, version=upto).load_cdf(
@@ -118,7 +114,7 @@ def feed_digest(uri: str, after: int, upto: int, ignore: Collection[str] = ()) -
         gone: list[dict[str, Any]] = []
         for change in batch.to_pylist():
             side = came if change["_change_type"] in COMES else gone
-            side.append({c: v for c, v in change.items() if c not in hidden})
+            side.append({c: v for c, v in change.items() if c not in OF_FEED})
         total = total + digest_of(came) - digest_of(gone)
     return total
 

@@ -15,16 +15,15 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sluice.errors import LostRace
 from sluice.limits import Limits
 from sluice.operators.order import Direction
-from sluice.storage.commit import Filed, drop_arrow, rewrite_spark
+from sluice.storage.commit import drop_arrow, rewrite_spark
 from sluice.storage.failpoint import passing
 from sluice.storage.filing import Slice, filed, files_for, slices_of
 from sluice.storage.position import Head, Position
-from sluice.storage.regrouping import Regrouping
 from sluice.storage.statistics import writer_properties
 
 UPKEEP_RUN = ""  # upkeep belongs to no run
@@ -54,29 +53,9 @@ class Filing:
         def in_order(rows: DataFrame) -> DataFrame:
             return filed(rows, self.order, partitions, files)
 
-        return self._rewrite(session, slices, where, in_order, kind)
-
-    def regroup(self, session: SparkSession, due: Regrouping, number: Column) -> int:
-        """Write slices again as longer or shorter ones, by `number`; how many files they had."""
-
-        def in_order(rows: DataFrame) -> DataFrame:
-            assert self.partition is not None
-            return filed(rows.withColumn(self.partition, number), self.order, [self.partition], 1)
-
-        where = due.where(f"`{self.partition}`")
-        return self._rewrite(session, due.slices, where, in_order, "gather")
-
-    def _rewrite(
-        self,
-        session: SparkSession,
-        slices: Sequence[Slice],
-        where: str | None,
-        filed: Filed,
-        kind: str,
-    ) -> int:
-        position = upkeep(self.before, kind)
         try:
-            rewrite_spark(session, self.before, where, filed, position, self.limits)
+            position = upkeep(self.before, kind)
+            rewrite_spark(session, self.before, where, in_order, position, self.limits)
         except LostRace:
             return 0
         return sum(len(s.paths) for s in slices)

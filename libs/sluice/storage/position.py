@@ -21,7 +21,7 @@ from sluice.storage.log import Log
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
-UPKEEP = frozenset({"compact", "seal", "gather", "vacuum", "expiry"})  # what no batch has done
+UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # what no batch has done
 
 
 @dataclass(frozen=True)
