@@ -4,8 +4,9 @@ Every expression is null where its text is not taken, so a text that is there wi
 its row's reason.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
@@ -20,6 +21,8 @@ FORMATS = {
     "TIMESTAMP_NTZ": "timestampNTZFormat",
 }
 CULTURE = ("locale", "timeZone")
+Step = Callable[[str], str]
+_NUMBERS = count()
 GROUPS = ". '\u00a0\u202f\u2019"
 
 
@@ -37,16 +40,19 @@ class Texts:
     def is_json(self) -> bool:
         return bool(self.mark)
 
-    def value(self, sql: str, type_: DataType, depth: int = 0) -> str:
-        """The text as that type; of a nested type, all of its texts."""
+    def steps(self, type_: DataType) -> tuple[Step, ...]:
+        """What makes a value of a text, one after the other; each is SQL of the one before.
+
+        They are apart because each names its text several times.
+        """
         match type_:
             case ArrayType():
-                return self._array(sql, type_, depth)
+                return (lambda sql: self._array(sql, type_.elementType),)
             case MapType():
-                return self._map(sql, type_, depth)
+                return (lambda sql: self._map(sql, type_),)
             case StructType():
-                return self._struct(sql, type_, depth)
-        return self._scalar(self.restored(sql), type_.simpleString().upper())
+                return (lambda sql: self._struct(sql, type_),)
+        return (self.restored, *self._scalar(type_.simpleString().upper()))
 
     def restored(self, sql: str) -> str:
         """A text without marks: its numbers as they were written."""
@@ -58,45 +64,58 @@ class Texts:
             bare = f"replace({bare}, {marked}, '')"
         return f"CASE WHEN {self.mark} IS NULL THEN {sql} ELSE {bare} END"
 
-    def _array(self, sql: str, type_: ArrayType, depth: int) -> str:
-        v = f"v{depth}"
-        item = self.value(v, type_.elementType, depth + 1)
-        lost = f"exists({sql}, {v} -> {v} IS NOT NULL AND ({item}) IS NULL)"
-        return f"CASE WHEN NOT {lost} THEN transform({sql}, {v} -> {item}) END"
+    def _each(self, sql: str, type_: DataType) -> str:
+        """All values of a list of texts, null where one is not taken."""
+        for step in self.steps(type_):
+            v = f"v{next(_NUMBERS)}"
+            sql = f"transform({sql}, {v} -> {step(v)})"
+        return sql
 
-    def _map(self, sql: str, type_: MapType, depth: int) -> str:
-        keys = self._array(f"map_keys({sql})", ArrayType(type_.keyType), depth)
-        values = self._array(f"map_values({sql})", ArrayType(type_.valueType), depth)
-        is_map = f"size(array_distinct({keys})) = size({keys}) AND ({values}) IS NOT NULL"
-        return f"CASE WHEN {is_map} THEN map_from_arrays({keys}, {values}) END"
+    def _array(self, sql: str, type_: DataType) -> str:
+        values = self._each(sql, type_)
+        return f"CASE WHEN {_nulls(values)} = {_nulls(sql)} THEN {values} END"
 
-    def _struct(self, sql: str, type_: StructType, depth: int) -> str:
+    def _map(self, sql: str, type_: MapType) -> str:
+        keys, values = f"map_keys({sql})", self._array(f"map_values({sql})", type_.valueType)
+        read = self._array(keys, type_.keyType)
+        is_map = f"size(array_distinct({read})) = size({keys}) AND {values} IS NOT NULL"
+        return f"CASE WHEN {is_map} THEN map_from_arrays({read}, {values}) END"
+
+    def _struct(self, sql: str, type_: StructType) -> str:
         if not type_.fields:
             return sql
         inner = {f.name: f"{sql}.{name(f.name)}" for f in type_.fields}
-        values = {f.name: self.value(inner[f.name], f.dataType, depth) for f in type_.fields}
-        kept = every(f"{inner[n]} IS NULL OR ({values[n]}) IS NOT NULL" for n in inner)
+        values = {
+            f.name: f"element_at({self._each(f'array({inner[f.name]})', f.dataType)}, 1)"
+            for f in type_.fields
+        }
         made = ", ".join(f"{text(n)}, {value}" for n, value in values.items())
-        return f"CASE WHEN {sql} IS NOT NULL AND {kept} THEN named_struct({made}) END"
+        v = f"v{next(_NUMBERS)}"
+        kept = every(f"{inner[n]} IS NULL OR {v}.{name(n)} IS NOT NULL" for n in inner)
+        checked = f"transform(array(named_struct({made})), {v} -> CASE WHEN {kept} THEN {v} END)"
+        return f"CASE WHEN {sql} IS NOT NULL THEN element_at({checked}, 1) END"
 
-    def _scalar(self, sql: str, type_: str) -> str:
+    def _scalar(self, type_: str) -> tuple[Step, ...]:
         if type_ == "STRING":
-            return sql
+            return ()
         if type_ == "BINARY" and not self.is_json:
-            return f"CAST({sql} AS BINARY)"
+            return (lambda sql: f"CAST({sql} AS BINARY)",)
         if FORMATS.get(type_, "") in self.options:
-            return self._formatted(sql, type_)
-        return self._spelled(f"trim(BOTH {text(spellings.AROUND)} FROM {sql})", type_)
+            return (lambda sql: self._formatted(sql, type_),)
+        return (_trimmed, *self._spelled(type_))
 
-    def _spelled(self, sql: str, type_: str) -> str:
+    def _spelled(self, type_: str) -> tuple[Step, ...]:
         kind = head(type_)
-        if kind == "DECIMAL" and "locale" in self.options and not self.is_json:
-            return _number(self._ungrouped(sql), type_)
-        if kind in INTEGERS or kind == "DECIMAL":
-            return _number(sql, type_)
         if kind == "TIMESTAMP":
-            return _instant(sql, self.options.get("timeZone", ""))
-        return _OTHERS[kind](sql, type_)
+            return (lambda sql: _instant(sql, self.options.get("timeZone", "")),)
+        if kind in _OTHERS:
+            return (lambda sql: _OTHERS[kind](sql, type_),)
+        steps: tuple[Step, ...] = (
+            lambda sql: _written_out(sql, type_),
+            lambda sql: _exact(sql, type_),
+        )
+        is_grouped = kind == "DECIMAL" and "locale" in self.options and not self.is_json
+        return (self._ungrouped, *steps) if is_grouped else steps
 
     def _formatted(self, sql: str, type_: str) -> str:
         """By the pattern in the options, as Spark reads a value of CSV."""
@@ -127,23 +146,20 @@ def _is(sql: str, pattern: str) -> str:
     return f"{sql} RLIKE {text(whole)}"
 
 
-def _number(sql: str, type_: str) -> str:
-    """An exact number; one with an exponent is written out first."""
-    taken = spelling(type_)
-    plain = _written_out(sql)
-    return (
-        f"CASE WHEN {_is(sql, taken.exact)} THEN {_exact(sql, type_)} "
-        f"WHEN {_is(sql, taken.shape)} AND {_is(plain, taken.exact)} "
-        f"THEN {_exact(plain, type_)} END"
-    )
+def _nulls(sql: str) -> str:
+    return f"size(filter({sql}, v -> v IS NULL))"
+
+
+def _trimmed(sql: str) -> str:
+    return f"trim(BOTH {text(spellings.AROUND)} FROM {sql})"
 
 
 def _exact(sql: str, type_: str) -> str:
     number = f"try_cast({sql} AS DECIMAL(38, 0))" if type_ in INTEGERS else sql
-    return f"try_cast({number} AS {type_})"
+    return f"CASE WHEN {_is(sql, spelling(type_).exact)} THEN try_cast({number} AS {type_}) END"
 
 
-def _written_out(sql: str) -> str:
+def _written_out(sql: str, type_: str) -> str:
     """A number without its exponent; itself if it has none."""
     before, behind, shift = (
         f"regexp_extract({sql}, {text(pattern)}, 1)"
@@ -158,8 +174,8 @@ def _written_out(sql: str) -> str:
     sign = f"CASE WHEN startswith({sql}, '-') THEN '-0' ELSE '0' END"
     whole = f"left({digits}, {place} + {exponent})"
     rest = f"substr({digits}, {place} + {exponent} + 1)"
-    written = f"concat({sign}, {whole}, '.', {rest})"
-    return f"CASE WHEN {sql} RLIKE '{spellings.EXPONENT}' THEN {written} ELSE {sql} END"
+    has_exponent = f"{sql} RLIKE '{spellings.EXPONENT}' AND {_is(sql, spelling(type_).shape)}"
+    return f"CASE WHEN {has_exponent} THEN concat({sign}, {whole}, '.', {rest}) ELSE {sql} END"
 
 
 def _binary_fraction(sql: str, type_: str) -> str:

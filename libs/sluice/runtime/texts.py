@@ -1,6 +1,9 @@
 """Rows of texts as rows of the declared types; a text that is not taken is its row's reason."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField
 
 from sluice.quality.sql import as_json, name, text
@@ -24,8 +27,7 @@ def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> D
     nulls = (f"CAST(NULL AS STRING) AS {name(f.name)}" for f in lacking)
     known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
     read = [f for f in declared if is_spelled(f.dataType)]
-    values = (f"{texts.value(name(f.name), f.dataType)} AS {VALUE}{f.name}" for f in read)
-    typed = known.selectExpr("*", *values)
+    typed = _typed(known, read, texts)
     types = {c.name: c.type for c in spec.columns}
     said = (_says(f, types[f.name], texts) for f in read)
     says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
@@ -34,6 +36,16 @@ def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> D
     whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
     raw = f"coalesce({RAW}, {whole})" if RAW in rows.columns else whole
     return finished(judged, spec, kept, raw)
+
+
+def _typed(rows: DataFrame, read: Sequence[StructField], texts: Texts) -> DataFrame:
+    """The rows with the values of their texts, a step at a time."""
+    typed = rows.selectExpr("*", *(f"{name(f.name)} AS {VALUE}{f.name}" for f in read))
+    steps = {f"{VALUE}{f.name}": texts.steps(f.dataType) for f in read}
+    for nth in range(max(map(len, steps.values()), default=0)):
+        now = {column: made[nth](column) for column, made in steps.items() if nth < len(made)}
+        typed = typed.withColumns({column: F.expr(sql) for column, sql in now.items()})
+    return typed
 
 
 def _says(field: StructField, written: str, texts: Texts) -> str:
