@@ -15,22 +15,27 @@ CHUNK = 1 << 22
 
 @dataclass(frozen=True)
 class Quotes:
-    """Patterns of what opens a quoted text, and of what goes on to its end or that of the chunk."""
+    """Patterns of what goes on to the end of a quoted text, and of whole ones and what is between.
+
+    A quote within a text that does not begin with one is a character like others.
+    """
 
     quote: str
     encoding: str
-    opening: re.Pattern[str]
     inside: re.Pattern[str]
+    outside: re.Pattern[str]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
         quote, escape = options.get("quote", '"'), options.get("escape", '"')
         separator = options.get("sep", options.get("delimiter", ","))
         encoding = options.get("encoding", options.get("charset", "utf-8"))
-        q, e = re.escape(quote), re.escape(escape)
-        body = f"[^{q}]*(?:{q}{q}[^{q}]*)*" if e == q else f"[^{q}{e}]*(?:{e}.[^{q}{e}]*)*"
-        opening = re.compile(rf"(?:[\r\n]|{re.escape(separator)}){q}")
-        return cls(quote, encoding, opening, re.compile(rf"{body}(?:({q})|\Z)", re.DOTALL))
+        q, e, start = re.escape(quote), re.escape(escape), rf"[\r\n{re.escape(separator)}]"
+        pair = f"{q}{q}" if e == q else f"{e}."
+        body = f"[^{q}{e}]*+(?:{pair}[^{q}{e}]*+)*+"
+        outside = f"(?:[^{q}]++|(?<={start}){q}{body}{q}|(?<!{start}){q})*+"
+        patterns = (rf"{body}({q})?", outside)
+        return cls(quote, encoding, *(re.compile(p, re.DOTALL) for p in patterns))
 
     def are_open_at_end(self, stream: BinaryIO) -> bool:
         """Whether the file ends within them."""
@@ -43,16 +48,13 @@ class Quotes:
     def _goes_on(self, text: str, is_inside: bool) -> bool:
         """Whether the text, whose first character is the one before it, ends within quotes."""
         at = 1
-        while True:
-            if is_inside:
-                found = self.inside.match(text, at)
-                if found is None or not found[1]:
-                    return True
-                at = found.end()
-            opened = self.opening.search(text, max(at - 1, 0) if not is_inside else at)
-            if opened is None:
-                return False
-            at, is_inside = opened.end(), True
+        if is_inside:
+            found = self.inside.match(text, at)
+            if found is None or not found[1]:
+                return True
+            at = found.end()
+        passed = self.outside.match(text, at)
+        return passed is not None and passed.end() < len(text)
 
     def _chunks(self, stream: BinaryIO) -> Iterator[str]:
         """Texts that end in no quote, lest one of two is taken for the end."""

@@ -29,7 +29,7 @@ NUMBER = (
     r"(-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN)"
     r"(?=[ \t\r\n]*(?:[,\]}]|\z))"
 )
-MAY_BE_ALTERED = r"[0-9][.eE]|-0|NaN|Infinity"
+MAY_BE_ALTERED = r"[0-9][.eE]|[:\[, \t]-0|NaN|Infinity"
 HIGH, LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F]"
 UNPAIRED = rf"{HIGH}(?!{LOW})|(?<!{HIGH}){LOW}"
 ESCAPES = (("\\\\", "\\u005c"), ('\\"', "\\u0022"))
@@ -53,10 +53,12 @@ def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
     objects = judged.selectExpr("*", f"explode({_objects_of_line(syntax)}) AS {OBJECT}")
     named = objects.selectExpr("*", f"{syntax.names(OBJECT)} AS {NAMES}")
     bare = Texts(mark=MARK).restored(OBJECT)
+    variants = _variants(spec, declared)
+    read_variants = syntax.parsed(bare, variants) if variants else "NULL"
     parsed = named.selectExpr(
         "*",
         f"{syntax.parsed(OBJECT, _texts(declared))} AS _sluice_texts",
-        f"{syntax.parsed(bare, _variants(spec, declared))} AS _sluice_variants",
+        f"{read_variants} AS _sluice_variants",
     )
     read = {True: "_sluice_texts", False: "_sluice_variants"}
     return parsed.selectExpr(
@@ -152,7 +154,7 @@ def _fault_of_object(declared: list[StructField], syntax: _Syntax) -> str:
         f"WHEN size(array_distinct({NAMES})) < size({NAMES}) "
         f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' stands twice') "
         f"{_fault_of_nested(declared, syntax)}"
-        f"WHEN _sluice_variants.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} END"
+        f"{_fault_of_variants(declared)}END"
     )
 
 
@@ -175,6 +177,12 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
     )
 
 
+def _fault_of_variants(declared: list[StructField]) -> str:
+    if all(is_spelled(f.dataType) for f in declared):
+        return ""
+    return f"WHEN _sluice_variants.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} "
+
+
 def _texts(declared: list[StructField]) -> str:
     spelled = (f for f in declared if is_spelled(f.dataType))
     columns = (f"{name(f.name)} {texts_of(f.dataType)}" for f in spelled)
@@ -182,6 +190,7 @@ def _texts(declared: list[StructField]) -> str:
 
 
 def _variants(spec: Declared, declared: list[StructField]) -> str:
+    """The schema of what is read in JSON's own types; '' if nothing is."""
     types = {c.name: c.type for c in spec.columns}
-    others = (f"{name(f.name)} {types[f.name]}" for f in declared if not is_spelled(f.dataType))
-    return ", ".join([*others, f"{CORRUPT} STRING"])
+    others = [f"{name(f.name)} {types[f.name]}" for f in declared if not is_spelled(f.dataType)]
+    return ", ".join([*others, f"{CORRUPT} STRING"]) if others else ""
