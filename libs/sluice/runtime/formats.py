@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.errors import ConfigError, QualityStop
-from sluice.quality.sql import name, text
+from sluice.quality.sql import text
 from sluice.quality.tally import FILE, RAW
 from sluice.runtime.conversion import (
     BLOCK,
@@ -79,8 +79,8 @@ def _placed(rows: DataFrame, last_column: str, *, is_cut: bool) -> DataFrame:
 
     The last row of each file that ends within quotes is marked: one task reads a file.
     """
-    last = name(last_column)
-    whole = F.expr(f"regexp_replace({last}, '\\\\r\\\\z', '')")
+    last = _quoted(last_column)
+    whole = F.expr(f"regexp_replace(`{last}`, '\\\\r\\\\z', '')")
     placed = rows.selectExpr("*", *METADATA, f"monotonically_increasing_id() AS {ROW}")
     is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
     return placed.withColumn(LAST, F.expr(is_last)).withColumn(last_column, whole)
