@@ -1,6 +1,7 @@
 """What the person on call is told."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,6 +55,14 @@ def test_a_run_for_other_days_names_these_and_that_its_answers_stay() -> None:
         "clear the task with what follows it, or trigger another run with other bounds, or run "
         "`sluice run shop --start 2024-03-05T00:00:00+00:00 --end 2024-03-07T00:00:00+00:00`"
     )
+
+
+def test_days_that_a_person_asked_for_are_those_of_the_pipelines_zone() -> None:
+    answers = {"start": "2024-03-05", "end": "2024-03-06"}
+    berlin = replace(SALES, timezone="Europe/Berlin")
+    alert = of_failure({**context(berlin, JobRefused(Outcome(error="no"))), "params": answers})
+    bounds = "--start 2024-03-04T23:00:00+00:00 --end 2024-03-05T23:00:00+00:00"
+    assert f"`sluice run shop {bounds}`" in alert.next
 
 
 def test_bounds_that_were_refused_are_not_advised_again() -> None:

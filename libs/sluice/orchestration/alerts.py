@@ -111,8 +111,7 @@ def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):
-        declared = project(context["task"].config).pipelines[task.pipeline]
-        if span := asked(context, declared.timezone).interval:
+        if span := asked(context, task.timezone).interval:
             bounds = f"--start {span.start.isoformat()} --end {span.end.isoformat()}"
             return f"sluice run {task.pipeline} {bounds}"
     return ""

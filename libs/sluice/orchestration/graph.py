@@ -32,7 +32,10 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True)
 class Task:
-    """One task: what it does, the tables that it writes and reads, the tasks that it follows."""
+    """One task: what it does, the tables that it writes and reads, the tasks that it follows.
+
+    `timezone` is the pipeline's, in which a person gives bounds.
+    """
 
     id: str
     kind: TaskKind
@@ -40,6 +43,7 @@ class Task:
     tables: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ def task_graph(project: "Project", pipeline: "Pipeline") -> TaskGraph:
         [_task([t], project.graph) for t in tables] if by_table else _halves(tables, project.graph)
     )
     own = {table: task.id for task in work for table in task.tables}
-    work = [replace(task, upstream=_above(task, own)) for task in work]
+    zone = pipeline.timezone
+    work = [replace(task, upstream=_above(task, own), timezone=zone) for task in work]
     quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=_last(work))
     read = dict.fromkeys(table for task in work for table in task.reads)
     return TaskGraph(pipeline.name, (*work, quality), tuple(t for t in read if t not in own))

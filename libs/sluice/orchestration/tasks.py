@@ -51,9 +51,8 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         """Skips if there is nothing new; else does it, and hands on the reports."""
         from sluice.orchestration.pending import pending_of  # needs Arrow; a DAG file does not
 
-        declared = project(self.config)
-        run = _asked(context, declared.pipelines[self.work.pipeline].timezone)
-        pending = pending_of(declared, self.work, run)
+        run = _asked(context, self.work.timezone)
+        pending = pending_of(project(self.config), self.work, run)
         if not pending.tables:
             self.log.info(pending.reason)
             self._hand_on_versions(context)
