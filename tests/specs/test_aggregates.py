@@ -53,7 +53,7 @@ def read(text: str) -> tuple[str, str | None, str, str | None, tuple[object, ...
             "percentile_approx(x, array(0.5, 0.9), 100)",
             ("approx_percentile", "x", "", None, ((0.5, 0.9), 100)),
         ),
-        ("max_by(a, b + 1)", ("last", "a", "b + 1 ASC NULLS FIRST", "(b + 1) IS NOT NULL", ())),
+        ("max_by(a, b + 1)", ("last", "a", "b + 1 ASC NULLS FIRST", "NOT (b + 1) IS NULL", ())),
         (
             "min_by(a, b) filter (where c > 0)",
             ("first", "a", "b ASC NULLS FIRST", "(NOT (b) IS NULL) AND (c > 0)", ()),
@@ -82,7 +82,10 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ("sum(x order by y)", "sum does not depend on an order; drop its ORDER BY"),
         ("sum()", "sum needs an argument"),
         ("max_by(a)", "max_by takes two arguments: a value, and what decides: max_by(a, b)"),
-        ("percentile(x, 2)", "percentile: 2 is no rank; a rank is a number from 0 to 1, such as"),
+        (
+            "percentile(x, 2)",
+            "percentile: 2 is no rank; a rank is a number from 0 to 1, such as 0.5",
+        ),
         ("percentile(x)", "percentile takes 1 parameters after its argument"),
         ("sum(*)", "'*' is not allowed; name the columns"),
         ("count()", "count needs an argument"),

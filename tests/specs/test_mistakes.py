@@ -269,7 +269,10 @@ dimensions:
         ),
         (
             "pipeline: [p\nschedule: assets\n",
-            ("2: can't read this as YAML: expected ',' or ']', but got ':'"),
+            (
+                "2: can't read this as YAML: expected ',' or ']', but got ':'; inside {...} and "
+                "[...] a comma ends a value: quote one that has commas"
+            ),
         ),
     ],
 )
