@@ -18,5 +18,5 @@ def test_what_was_allowed_is_asked_of_the_job() -> None:
         "run_id": "r1",
         "dag": SimpleNamespace(dag_id="shop"),
     }
-    assert not asked(context).allow_empty
-    assert asked({**context, "params": {"allow_empty": True}}).allow_empty
+    assert not asked(context, "UTC").allow_empty
+    assert asked({**context, "params": {"allow_empty": True}}, "UTC").allow_empty

@@ -4,12 +4,14 @@ Airflow's own is the same but where clocks are set: there it leaves out bounds t
 hour that is skipped, and does not get past a change of half an hour.
 """
 
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from airflow.timetables.interval import CronDataIntervalTimetable
 from pendulum import DateTime, instance
 
-from sluice.specs.wall_clock import Cron
+if TYPE_CHECKING:
+    from sluice.specs.wall_clock import Cron
 
 INSTANT = DateTime.resolution
 
@@ -24,5 +26,7 @@ class Grid(CronDataIntervalTimetable):  # type: ignore[misc]
         return instance(self._cron.until(current - INSTANT))
 
     @property
-    def _cron(self) -> Cron:
+    def _cron(self) -> "Cron":
+        from sluice.specs.wall_clock import Cron  # a DAG file does without
+
         return Cron(self._expression, ZoneInfo(str(self._timezone.name)))
