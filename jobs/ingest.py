@@ -14,7 +14,7 @@ from sluice.specs.table import Table
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
     """A source, interval by interval; a stream or a dimension as it is now."""
-    if table.kind == "dimension":
+    if table.is_dimension:
         yield from load(spark, job.project, table, job.run)
     elif is_stream(table):
         yield from ingest_stream(spark, job.project, table, job.run)

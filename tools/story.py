@@ -12,13 +12,13 @@ from rich.console import Console
 from airflow_client import RunOfTask
 from landing import CORRECTED_DEPARTMENT, Correction
 from sluice.cli.output import Format, print_table, write_record
+from sluice.dimension_views.reader import JoinedTable
 from sluice.errors import SluiceError
 from sluice.reporting.publish import publish
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.session import with_spark
 from sluice.runtime.verify import Verdict, verify
 from sluice.serving.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
-from sluice.serving.dimension_view import JoinedTable
 from sluice.serving.keyed import KeyedTable
 from sluice.serving.lake import Lake
 from sluice.serving.status import status

@@ -220,3 +220,5 @@ def test_a_pipe_that_is_closed_early_is_no_error(tmp_path):
 def test_every_command_has_a_line_of_help():
     out = CliRunner().invoke(main, ["--help"]).stdout
     assert all(f"  {name} " in out and about in out for name, (_, about) in COMMANDS.items())
+    assert "  top  " in out
+    assert "Show the rankings of a top-k." in out

@@ -17,9 +17,8 @@ from sluice.runtime.ingest import ingest
 from sluice.runtime.invariants import faults
 from sluice.runtime.run import run
 from sluice.runtime.session import Spark
-from sluice.specs import load
 from sluice.specs.interval import Interval
-from sluice.specs.project import Project
+from sluice.specs.project import Project, load
 from sluice.storage.lake import layout
 from sluice.storage.position import positions
 

@@ -26,8 +26,8 @@ from sluice.runtime.run import run
 from sluice.runtime.session import Spark
 from sluice.runtime.starting import lasting
 from sluice.runtime.verify import verify
-from sluice.specs import load
 from sluice.specs.interval import Interval
+from sluice.specs.project import load
 from sluice.specs.settings import SparkSettings
 from sluice.storage import failpoint
 from sluice.storage.failpoint import VARIABLE

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.operators.windows import assign
-from sluice.specs.view import Window
+from sluice.specs.window import Window
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.orchestration.page.facts import pipeline, table
 from sluice.orchestration.page.rendering import ago, render
-from sluice.specs import load
+from sluice.specs.project import load
 from sluice.storage.failures import Failure, keep
 from sluice.storage.lake import layout
 

@@ -15,8 +15,8 @@ from pendulum import instance
 from sluice.orchestration.dag_factory import dags
 from sluice.orchestration.timetable import Grid
 from sluice.runtime.run import complete_intervals
-from sluice.specs import load
 from sluice.specs.interval import Schedule
+from sluice.specs.project import load
 
 from .conftest import Configured
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tests.runtime.landed import Content, write
 
 from sluice.runtime.reading import Reading, read
-from sluice.specs.source import Source
+from sluice.sources.spec import Source
 from sluice.storage.landing import list_files
 
 if TYPE_CHECKING:

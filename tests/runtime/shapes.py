@@ -14,8 +14,7 @@ from tests.support.memory import Rows
 
 from sluice.runtime.node import Node
 from sluice.runtime.nodes import nodes_of
-from sluice.specs import load
-from sluice.specs.project import Project
+from sluice.specs.project import Project, load
 
 DECLARED = """
 pipeline: shop

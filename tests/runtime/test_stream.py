@@ -18,7 +18,7 @@ from sluice.runtime.replay import replay, to_replay
 from sluice.runtime.report import BatchReport
 from sluice.runtime.run import intervals_to_run, run
 from sluice.runtime.stream import ingest_stream, messages
-from sluice.specs.source import Source
+from sluice.sources.spec import Source
 from sluice.storage.position import Position
 from sluice.storage.table import create
 

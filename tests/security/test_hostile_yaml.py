@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.specs import load
+from sluice.specs.project import load
 
 HERE = Path(__file__).parent
 KNOWN = (HERE.parent / "specs" / "hostile.txt").read_text("utf-8").split("\n")

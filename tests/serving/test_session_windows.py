@@ -5,7 +5,7 @@ import pytest
 from tests.serving.tables import day, keyed, write
 
 from sluice.errors import UsageError
-from sluice.serving.window import WindowStore
+from sluice.kinds.window_store.reader import WindowStore
 
 SESSIONS = ((1, 8, 10), (1, 12, 15), (2, 9, 13), (1, 20, 21))  # user, from hour, to hour
 

@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 from tests.serving.tables import day, pin, position, project_at, write_table
 from tests.serving.test_ranking import ranked
 
-from sluice.serving.status import pending, status
+from sluice.serving.pending import pending
+from sluice.serving.status import status
 from sluice.specs.definition import definition
 from sluice.specs.interval import Interval
 from sluice.storage.failures import Failure, clear, keep

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.serving.tables import day, keyed, placed, position, project_at, write, write_table
 
 from sluice.errors import UsageError
+from sluice.kinds.window_store.reader import WindowStore, visible_span
 from sluice.serving.lake import Lake
-from sluice.serving.window import WindowStore, visible_span
 from sluice.specs.interval import Duration
 
 SCHEMA = pa.schema(

@@ -7,7 +7,8 @@ from textwrap import indent
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.specs import Project, Table, load
+from sluice.specs.project import Project, load
+from sluice.specs.table import Table
 
 SHOP = """\
 pipeline: shop

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs import Table, definition
-from sluice.specs.definition import meaning
+from sluice.specs.definition import definition, meaning
+from sluice.specs.table import Table
 
 OfViews = Callable[[str], Table]
 

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs import Project, UnknownTable, definition, load
+from sluice.specs.definition import definition
+from sluice.specs.graph import UnknownTable
+from sluice.specs.project import Project, load
 
 Shop = Callable[..., Project]
 Mistakes = Callable[..., list[str]]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.specs import load
+from sluice.specs.project import load
 
 PIPELINE: dict[str, Any] = {
     "pipeline": "p",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.specs import load
+from sluice.specs.project import load
 
 PIPELINE = """
 pipeline: shop

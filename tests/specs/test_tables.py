@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sluice.specs import Table
+from sluice.specs.table import Table
 
 OfViews = Callable[[str], Table]
 
@@ -170,7 +170,7 @@ def test_a_store_of_a_windowed_view_takes_its_start(table: OfViews) -> None:
 
 
 def test_the_column_of_changes_is_not_the_tables(write: Callable[..., object]) -> None:
-    from sluice.specs import load
+    from sluice.specs.project import load
 
     text = """\
 pipeline: p

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.sources.own_paths import same_path
 from sluice.specs.interval import Schedule
-from sluice.specs.own_paths import same_path
 from sluice.specs.path_pattern import path_of
 
 BEGIN = datetime(2011, 12, 1, tzinfo=UTC)

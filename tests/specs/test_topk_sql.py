@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sluice.specs.topk import TopK
-from sluice.specs.topk_sql import read_topk
+from sluice.kinds.topk.spec import TopK
+from sluice.kinds.topk.sql import read_topk
 
 Refusal = Callable[..., str]
 

@@ -25,7 +25,7 @@ from sluice.runtime.nodes import nodes_of
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.verify import Verdict, verify
-from sluice.specs import Project, load
+from sluice.specs.project import Project, load
 from sluice.specs.table import Table
 from sluice.storage.commit import commit_arrow
 from sluice.storage.lake import layout

@@ -23,7 +23,6 @@ from sluice.runtime.maintain import Upkeep
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.starting import lasting
-from sluice.runtime.stream import is_stream
 from sluice.runtime.sweep import Swept
 from sluice.runtime.verify import Verdict
 from sluice.runtime.workers import Workers
@@ -92,7 +91,7 @@ class Job:
 
 
 def _is_by_interval(table: Table) -> bool:
-    return table.kind == "source" and not is_stream(table)
+    return table.spec.is_by_interval
 
 
 Step = Callable[[Job, Spark, Table], Iterable[Report]]

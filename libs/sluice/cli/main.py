@@ -7,12 +7,14 @@ a hint and an exit code; `--debug` shows the trace.
 import os
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import click
 
+from sluice.cli.kinds import Commands
 from sluice.cli.options import debug_option, wants_trace
 from sluice.errors import ExitCode, SluiceError
+from sluice.specs.registry import parts
 
 # name: (where it is, what it does)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -29,11 +31,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
     "maintain": ("sluice.cli.views:maintain", "Put many small files together; no row changes."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
-    "changes": ("sluice.cli.rankings:changes", "Show a table's changelog, or one run's part."),
-    "top": ("sluice.cli.rankings:top", "Show the rankings of a top-k."),
+    "changes": ("sluice.cli.changes:changes", "Show a table's changelog, or one run's part."),
     "get": ("sluice.cli.reads:get", "Show the row of one key."),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
-    "fetch": ("sluice.cli.reads:fetch", "Read a window store by key and time."),
     "doctor": ("sluice.cli.doctor:doctor", "Look tables over: logs, files, positions, retention."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
@@ -43,18 +43,19 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, and whose errors are readable."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
+        return [*COMMANDS, *_of_kinds()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return debug_option(command) if not _has_debug(command) else command
+        command = _own(cmd_name) or _of_kinds().get(cmd_name)
+        if command is None or _has_debug(command):
+            return command
+        return debug_option(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+            own = [(name, about) for name, (_, about) in COMMANDS.items()]
+            of_kinds = [(name, str(c.short_help)) for name, c in _of_kinds().items()]
+            formatter.write_dl([*own, *of_kinds])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -77,6 +78,20 @@ class LazyGroup(click.Group):
 @debug_option
 def main() -> None:
     """Views on Delta Lake that are kept equal to their queries, batch by batch."""
+
+
+def _own(name: str) -> click.Command | None:
+    if name not in COMMANDS:
+        return None
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    command: click.Command = getattr(import_module(module), attribute)
+    return command
+
+
+def _of_kinds() -> dict[str, click.Command]:
+    """The commands that read one kind of view."""
+    commands = (c for part in parts("commands") for c in cast(Commands, part).COMMANDS)
+    return {str(command.name): command for command in commands}
 
 
 def _has_debug(command: click.Command) -> bool:

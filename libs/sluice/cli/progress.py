@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sluice.cli.output import Format, print_table, write_json, write_rows
 from sluice.runtime.report import BatchReport
+from sluice.specs.internal import declared
 from sluice.specs.interval import Interval
 from sluice.specs.spans import spans
 
@@ -54,7 +55,8 @@ class Steps:
         self.reports.append(report)
         day = f" {report.interval[0][:10]}" if report.interval else ""
         self._progress.update(self._task, description=report.table + day)
-        if report.interval or not (report.kind == "source" or "__" in report.table):
+        is_internal = declared(report.table) != report.table
+        if report.interval or not (report.kind == "source" or is_internal):
             self._progress.advance(self._task)
             self._count += 1
             if self._tells and self._tenths(self._count) > self._tenths(self._count - 1):
@@ -92,7 +94,7 @@ def _tell(done: Sequence[BatchReport]) -> None:
     by_table: dict[str, list[BatchReport]] = defaultdict(list)
     for report in done:
         if report.outcome in ("committed", "position"):
-            by_table[report.table.split("__", maxsplit=1)[0]].append(report)
+            by_table[declared(report.table)].append(report)
     if by_table:
         print_table(COLUMNS, [_row(table, batches) for table, batches in by_table.items()])
     elif done and not any(report.outcome == "failed" for report in done):

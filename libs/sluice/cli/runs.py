@@ -12,6 +12,7 @@ import click
 
 from sluice.cli.options import config_option, format_option
 from sluice.cli.output import Format, counted
+from sluice.cli.pins import read_pins
 from sluice.cli.progress import Steps, summary
 from sluice.errors import UsageError
 from sluice.limits import Limits
@@ -152,7 +153,7 @@ def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, confi
     One that fails stops only those that are made from it.
     """
     project = load_project(config)
-    this = Run(_run("advance").id, _pins(project, pin))
+    this = Run(_run("advance").id, read_pins(pin, project.graph))
     tables = [_view(project, name) for name in views]
     do(project, tables, this, lambda s, t: advance_view(s, project, t, this), format_)
 
@@ -182,10 +183,9 @@ def do(
 def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits) -> int:
     """How many deliveries and batches of tables that people see a run makes."""
     stored = [t for t in tables if t.is_stored]
-    kinds = Counter(t.kind for t in stored)
-    views = len(stored) - kinds["source"] - kinds["dimension"]
+    count = Counter(t.section for t in stored)
     rounds = rounds_of(intervals, stored, limits)
-    return len(intervals) * kinds["source"] + kinds["dimension"] + len(rounds) * views
+    return len(intervals) * count["sources"] + count["dimensions"] + len(rounds) * count["views"]
 
 
 def _pipeline(project: Project, name: str) -> Pipeline:
@@ -234,13 +234,3 @@ def _intervals(
 
 def _run(step: str) -> Run:
     return Run(f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
-
-
-def _pins(project: Project, pins: Iterable[str]) -> dict[str, int]:
-    found = {}
-    for pin in pins:
-        name, _, version = pin.rpartition("=")
-        if not name or not version.isdigit():
-            raise UsageError(f"--pin takes DIMENSION=VERSION, not {pin!r}")
-        found[project.graph.table(name).id] = int(version)
-    return found

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from sluice.changelog.net import WEIGHT
+from sluice.kinds.cogroup.spec import Cogroup, Stream
 from sluice.operators import windows
 from sluice.operators.accumulator import Accumulator
 from sluice.operators.aggregates import accumulator_of
 from sluice.operators.cogroup_rows import STREAM, packed
 from sluice.operators.operator import Agreement, Operator, Retention, Rows, names, passed_on, union
-from sluice.specs.cogroup import Cogroup, Stream
 from sluice.specs.graph import Table
 
 

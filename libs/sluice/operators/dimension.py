@@ -1,17 +1,15 @@
-"""Dimensions: the rows of a snapshot, their history, and views over several of them.
+"""Dimensions: the rows of a snapshot, and their history.
 
 History is SCD type 2 (Kimball): valid_from, valid_to (exclusive, null while current), is_current.
 A key's first version is valid from the beginning of time where the source does not say.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from sluice.operators.operator import names
-from sluice.specs.dimension import DimensionView
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
 LAST = "_last"  # the first moment behind all that a key's history has
@@ -101,23 +99,6 @@ def completed(old: DataFrame, loaded: DataFrame) -> DataFrame:
         agrees = agrees & F.col(f"_l.`{name}`").eqNullSafe(F.col(f"_r.`{name}`"))
     new = [F.col(f"_r.`{name}`") for name in added]
     return left.join(right, agrees, "left").select("_l.*", *new)
-
-
-def resolve(view: DimensionView, dimensions: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a view over dimensions, given each dimension's rows by its name in the view."""
-    first, *others = view.join
-    rows = _as_struct(dimensions[first.dimension], first.dimension)
-    for join in others:
-        right = _as_struct(dimensions[join.dimension], join.dimension)
-        assert join.on is not None
-        rows = rows.join(right, F.expr(join.on.sql), "left")
-    return rows.select(*[F.expr(e.sql).alias(name) for name, e in view.select.items()])
-
-
-def _as_struct(rows: DataFrame, name: str) -> DataFrame:
-    return rows.select(
-        F.struct(*names(tuple(rows.columns))).alias(name.rsplit(".", maxsplit=1)[-1])
-    )
 
 
 def _semi(rows: DataFrame, others: DataFrame, columns: tuple[str, ...]) -> DataFrame:

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.operators.dimension import COLUMNS, CURRENT
 from sluice.operators.identity import carried
 from sluice.operators.operator import Operator, Rows, names, union, within
-from sluice.specs.dimension import Dimension
 from sluice.specs.expression import Expression
 from sluice.specs.graph import Table
-from sluice.specs.lookup import Join, Lookup
 
 BATCH = "_sluice_batch"
 BUCKET = "_sluice_bucket"
@@ -134,7 +133,7 @@ class LookupJoin(Operator):
     def has_history(self, join: Join) -> bool:
         """Whether what a join looks up has several versions of a key."""
         spec = self.dimension(join).spec
-        return isinstance(spec, Dimension) and spec.history
+        return spec.has_history
 
     def _valid(self, dimension: str) -> Column:
         time, row = F.col(f"`{self._time}`"), F.col(f"`{dimension}`")

@@ -13,9 +13,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from sluice.errors import ConfigError
+from sluice.kinds.topk.rank_key import RankKey
 from sluice.operators.imported import imported
 from sluice.specs.names import listing
-from sluice.specs.rank_key import RankKey
 
 TYPES: Mapping[type, str] = {
     bool: "BOOLEAN",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
+from sluice.kinds.topk.spec import TopK
 from sluice.operators import windows
 from sluice.operators.identity import carried
 from sluice.operators.operator import passed_on
@@ -15,7 +16,6 @@ from sluice.operators.order import Direction, field
 from sluice.operators.own_order import sort_value
 from sluice.specs.expression import Expression
 from sluice.specs.graph import Table
-from sluice.specs.topk import TopK
 
 LIMIT = "_limit"
 LARGEST_LIMIT = 2**31 - 1  # as ranks are INT; with headroom and offset it is still a BIGINT

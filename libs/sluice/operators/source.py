@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from sluice.operators.operator import Operator, Rows, names
 from sluice.operators.order import last_first
+from sluice.specs.declared import Declared
 from sluice.specs.graph import Table
-from sluice.specs.source import Declared
 
 INTERVAL, INTERVAL_END, ID = "_sluice_interval", "_sluice_interval_end", "_sluice_id"
 POSITION, OP = "_sluice_position", "_sluice_op"

@@ -12,13 +12,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from sluice.kinds.window_store.spec import WindowStore
 from sluice.operators import windows
 from sluice.operators.identity import hidden_columns
 from sluice.operators.operator import Operator, Retention, Rows, names
 from sluice.operators.order import Direction, by, last_first
 from sluice.specs.grain import Grain
 from sluice.specs.graph import Table
-from sluice.specs.window_store import WindowStore
 
 PART = "_sluice_part"
 

@@ -14,7 +14,7 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from sluice.specs.duration import Duration
-from sluice.specs.view import Window
+from sluice.specs.window import Window
 
 START, END, TIME = "window_start", "window_end", "_time"
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds: years 1 to 9999

@@ -9,6 +9,8 @@ from typing import Any
 
 from airflow.sdk import Asset, AssetAny
 
+from sluice.specs.internal import declared
+
 GROUP = "sluice"
 FACTS = ("version", "batch", "rows_in", "inserted", "updated", "deleted", "quarantined", "refills")
 
@@ -34,7 +36,7 @@ def facts(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dic
     Rows are set aside where they are delivered, which may be such a table.
     """
     changed = sum(int(report.get(count) or 0) for count in ("inserted", "updated", "deleted"))
-    behind = (r for r in others if r["table"].partition("__")[0] == report["table"])
+    behind = (r for r in others if declared(r["table"]) == report["table"])
     aside = sum(int(r.get("quarantined") or 0) for r in behind)
     known = {name: report[name] for name in FACTS if name in report}
     return known | {"quarantined": aside, "rows_out": changed}

@@ -19,10 +19,8 @@ def export(project: "Project", tables: Iterable[str]) -> None:
 
     One that Airflow does not have is left to the job, which says what is missing.
     """
-    from sluice.specs.dimension import Dimension  # a DAG file does without
-
-    specs = (project.graph.tables[name].spec for name in tables)
-    for name in {s.connection for s in specs if isinstance(s, Dimension) and s.connection}:
+    named = (project.graph.tables[name].spec.connections for name in tables)
+    for name in {name for names in named for name in names}:
         try:
             os.environ[f"AIRFLOW_CONN_{name.upper()}"] = Connection.get(name).as_json()
         except AirflowNotFoundException:

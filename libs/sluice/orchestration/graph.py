@@ -84,7 +84,7 @@ def upkeep(project: "Project", pipeline: "Pipeline") -> Task:
 def sweep(project: "Project", pipeline: "Pipeline") -> Task | None:
     """The task that looks at what is expected of whole tables; None if nothing is."""
     tables = (t for t in project.graph.pipeline(pipeline.name) if t.is_stored)
-    expected = {t.id: getattr(t.spec, "expect", ()) for t in tables}
+    expected = {t.id: t.expect for t in tables}
     judged = tuple(name for name, of in expected.items() if any(e.over == "table" for e in of))
     return Task(f"sweep.{pipeline.name}", TaskKind.SWEEP, pipeline.name, judged) if judged else None
 
@@ -117,7 +117,7 @@ def _task(tables: Sequence["Table"], graph: "Graph") -> Task:
 
 
 def _kind(table: "Table") -> TaskKind:
-    return {"source": TaskKind.INGEST, "dimension": TaskKind.LOAD}.get(table.kind, TaskKind.ADVANCE)
+    return TaskKind(table.spec.STEP)
 
 
 def _read(table: "Table", graph: "Graph") -> Iterator[str]:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from sluice.storage.arrow import read_rows, replace_rows
 
-SUFFIX = "facts"
 KEPT = 90  # batches
 TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(

@@ -8,8 +8,8 @@
     quarantine.rows(batch, ...)             # the rows that go aside
 
 The batch is a DataFrame of parsed rows. If the reader marks rows that it could not use, it does so
-in the columns `_sluice_reason` (null: usable), `_sluice_raw` and `_sluice_file`, all STRING and
-all optional. No row is lost: read = accepted + quarantined, which `check` asserts.
+in the columns of `specs.delivered_row`. No row is lost: read = accepted + quarantined, which
+`check` asserts.
 """
 
 from dataclasses import dataclass
@@ -26,8 +26,9 @@ from sluice.quality.results import Outcome, measure_outcome, row_outcome, unique
 from sluice.quality.row_rules import EVERY_ROW, RowRule
 from sluice.quality.sql import text
 from sluice.quality.suite import Suite, build_suite
-from sluice.quality.tally import ACCEPTED, FILE, RAW, REASON, REASONS, tally, visible
+from sluice.quality.tally import ACCEPTED, REASONS, tally, visible
 from sluice.quality.verdict import Verdict
+from sluice.specs.delivered_row import FILE, RAW, REASON
 from sluice.specs.quality import Expectation
 
 OWN = (REASON, REASONS, RAW, FILE, CONFLICT)

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.errors import QualityStop
-from sluice.quality.tally import FILE, REASON
 from sluice.quality.verdict import Verdict
+from sluice.specs.delivered_row import FILE, REASON
 
 MANY = 20
 

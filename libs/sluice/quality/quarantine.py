@@ -10,7 +10,8 @@ import datetime as dt
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.quality.tally import ACCEPTED, FILE, REASONS, whole
+from sluice.quality.tally import ACCEPTED, REASONS, whole
+from sluice.specs.delivered_row import FILE
 
 SCHEMA = (
     "_sluice_interval TIMESTAMP, reason STRING, expectation STRING, raw STRING, file STRING,"

@@ -18,11 +18,9 @@ from sluice.quality.facts import Facts
 from sluice.quality.row_rules import EVERY_ROW, RowRule
 from sluice.quality.sql import as_json, name
 from sluice.quality.suite import Suite
+from sluice.specs.delivered_row import RAW, REASON
 
-REASON = "_sluice_reason"
 REASONS = "_sluice_reasons"
-RAW = "_sluice_raw"
-FILE = "_sluice_file"
 READABLE = f"{REASON} IS NULL"
 ACCEPTED = f"size({REASONS}) = 0"
 LONGEST_TEXT = 1000

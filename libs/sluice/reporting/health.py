@@ -11,6 +11,7 @@ from sluice.quality.checks import newest
 from sluice.quality.history import TABLE as RESULTS
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import NotBuilt, Snapshot
+from sluice.specs.internal import FACTS
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import layout
@@ -45,8 +46,8 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
         f"{r['on_failure']}: {r['says']}: {r['observed']}" for r in rows if not r["success"]
     )
     unusual: tuple[str, ...] = ()
-    if table.kind in ("source", "dimension"):
-        kept = facts.read(layout(project).uri(table.id, facts.SUFFIX))
+    if table.is_delivered:
+        kept = facts.read(layout(project).uri(table.id, FACTS))
         unusual = facts.newest(kept).unusual if kept else ()
     told = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
     return Health(len(rows), unmet, told, rows[0]["checked_at"] if rows else None)

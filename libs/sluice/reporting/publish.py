@@ -21,12 +21,12 @@ from sluice.reporting.sweep import sweep, whole_table
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import NotBuilt, Snapshot
 from sluice.serving.status import TableStatus, status
+from sluice.specs.internal import FACTS, INTERVALS, QUARANTINE
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.arrow import read_rows, tidy_rows
 from sluice.storage.lake import layout
 
-INTERVALS, QUARANTINE = "intervals", "quarantine"
 ASIDE = ("_sluice_interval", "reason", "raw", "file")
 OF_A_REASON = 5
 MOST_LOOKED_AT = 5_000  # rows in quarantine, to find the newest ones
@@ -72,24 +72,23 @@ def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:
 
 def _facts(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableFacts:
     lake = layout(project)
-    is_delivered = table.kind in ("source", "dimension")
-    intervals = read_rows(lake.uri(table.id, INTERVALS)) if is_delivered else []
+    intervals = read_rows(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
     return TableFacts(
         pipeline=table.pipeline,
         table=table.name,
         kind=table.kind,
-        description=getattr(table.spec, "description", ""),
+        description=table.description,
         version=state.version,
         row_count=state.rows,
         updated_at=state.last.at if state.last else None,
         behind=tuple(lag.input for lag in state.lag),
         failure=state.failure,
         columns=tuple(_columns(project, table)),
-        expected=tuple(e.label for e in getattr(table.spec, "expect", ())),
+        expected=tuple(e.label for e in table.expect),
         results=tuple(results),
-        batches=tuple(facts.read(lake.uri(table.id, facts.SUFFIX))) if is_delivered else (),
+        batches=tuple(facts.read(lake.uri(table.id, FACTS))) if table.is_delivered else (),
         intervals=tuple(intervals),
-        quarantine=tuple(_aside(project, table)) if is_delivered else (),
+        quarantine=tuple(_aside(project, table)) if table.is_delivered else (),
     )
 
 

@@ -36,7 +36,7 @@ Judge = Callable[[str, int, Sequence[Expectation]], Sequence[Outcome]]
 
 def whole_table(table: Table) -> tuple[Expectation, ...]:
     """What is expected over the whole of it."""
-    return tuple(e for e in getattr(table.spec, "expect", ()) if e.over == "table")
+    return tuple(e for e in table.expect if e.over == "table")
 
 
 def sweep(

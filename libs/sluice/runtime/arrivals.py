@@ -19,7 +19,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from sluice.changelog.diff import CHANGE
 from sluice.errors import CheckpointLost, QualityStop
 from sluice.runtime.advance import Run
-from sluice.specs.source import Source
+from sluice.sources.spec import Source
+from sluice.specs.internal import ARRIVALS
 from sluice.specs.table import Table
 from sluice.storage.arrow import read_table
 from sluice.storage.checkpoint import has_written, query_id
@@ -30,7 +31,7 @@ from sluice.storage.position import Head, Position, head
 from sluice.storage.table import create
 from sluice.storage.times import CUT, not_before
 
-ARRIVALS, CHECKPOINT = "arrivals", "checkpoint"
+CHECKPOINT = "checkpoint"
 ARRIVED = "_sluice_arrived"
 FILES = ("json", "csv", "parquet")
 MICROS = pa.timestamp("us", "UTC")

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from sluice.quality import quarantine
 from sluice.quality.verdict import Verdict
+from sluice.specs.internal import QUARANTINE
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.arrow import count_rows, create_empty, delete_rows, replace_rows
@@ -17,7 +18,6 @@ from sluice.storage.failpoint import passing
 from sluice.storage.lake import layout
 from sluice.storage.table import replace_where
 
-QUARANTINE = "quarantine"
 NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
 
 

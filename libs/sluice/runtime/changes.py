@@ -10,9 +10,11 @@ from pyspark.sql import functions as F
 from sluice.operators.operator import names
 from sluice.operators.source import OP, POSITION, comparable
 from sluice.quality.conflicts import CONFLICT
-from sluice.quality.tally import FILE, REASON, visible
+from sluice.quality.tally import visible
 from sluice.runtime.conversion import BLOCK, ROW
-from sluice.specs.source import Change, Source
+from sluice.sources.spec import Source
+from sluice.specs.declared import Change
+from sluice.specs.delivered_row import FILE, REASON
 
 
 def unknown_word(change: Change) -> Column:

@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.errors import HistoryLost
+from sluice.kinds.cogroup.parts import SHAPE
 from sluice.operators.cogroup import CogroupState, rows_column
 from sluice.operators.operator import names, same
 from sluice.runtime.batch import Batch
 from sluice.runtime.frontier import frontier_of, merge
 from sluice.runtime.node import Node
 from sluice.runtime.plan import BatchPlan
-from sluice.specs.definition import SHAPE
 from sluice.storage.feed_size import FeedSize, table_size
 from sluice.storage.lake import LakeLayout
 from sluice.storage.lineage import check_input

@@ -12,24 +12,22 @@ from sluice.errors import UsageError
 from sluice.operators.operator import names
 from sluice.operators.source import ID, INTERVAL, OP, POSITION, identified
 from sluice.quality.gate import Gate
-from sluice.quality.tally import REASON
 from sluice.runtime.changes import operations, placed, unknown_word, with_conflicts, without_repeats
 from sluice.runtime.conversion import BLOCK, ROW
 from sluice.runtime.evolution import taken, widened
-from sluice.runtime.node import DELIVERIES, internal
 from sluice.runtime.reading import Reading, look, rows_of
+from sluice.sources.spec import Source
 from sluice.specs.definition import definition_of_deliveries
+from sluice.specs.delivered_row import REASON
+from sluice.specs.internal import DELIVERIES, INTERVALS, internal
 from sluice.specs.interval import Interval, show
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
 from sluice.storage.columns import columns_at
 from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile
 from sluice.storage.position import Head
-
-INTERVALS = "intervals"
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,9 @@ class Delivery:
         return (f"{self.table.id}: nothing was delivered for {start}; the interval has no rows",)
 
 
-def keeps_deliveries(spec: Source) -> bool:
-    """Whether the source's table is computed from all that was delivered."""
-    return bool(spec.key or spec.change)
-
-
 def stored_as(table: Table, spec: Source) -> str:
     """The id of the table that deliveries are committed to."""
-    return internal(table.id, DELIVERIES) if keeps_deliveries(spec) else table.id
+    return internal(table.id, DELIVERIES) if spec.keeps_deliveries else table.id
 
 
 def plan_delivery(
@@ -148,7 +141,7 @@ def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
     if spec.change:
         reasons.append(unknown_word(spec.change))
     known = rows.withColumn(REASON, F.coalesce(*reasons))
-    if not keeps_deliveries(spec):
+    if not spec.keeps_deliveries:
         return known.drop(BLOCK, ROW)
     rows = placed(known, spec.key)
     if not spec.key or spec.change:
@@ -160,7 +153,7 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     """Accepted rows as they are stored: with their interval and identity."""
     spec, columns = delivery.spec, tuple(delivery.table.columns)
     known = columns
-    if keeps_deliveries(spec):
+    if spec.keeps_deliveries:
         rows = operations(rows, spec.change)
         columns = (*columns, OP)
         known = (*columns, POSITION)

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from sluice.dimensions.spec import Dimension
 from sluice.operators import dimension as history
 from sluice.operators.operator import names
 from sluice.operators.order import last_first
 from sluice.operators.source import OP, POSITION
 from sluice.quality.row_rules import EVERY_ROW
-from sluice.quality.tally import FILE, REASON
 from sluice.runtime.changes import operations, placed, unknown_word
 from sluice.runtime.reading import Reading
-from sluice.specs.dimension import Dimension
+from sluice.specs.delivered_row import FILE, REASON
 from sluice.specs.table import Table
 
 ORIGIN = "_sluice_origin"  # the file that a row of a log is from

@@ -9,21 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from sluice.dimensions.loaded import not_noted, note
+from sluice.dimensions.spec import Dimension
 from sluice.errors import UsageError
 from sluice.runtime.aside import NO_INTERVAL
-from sluice.runtime.node import STATE, internal
 from sluice.specs.definition import definition
-from sluice.specs.dimension import Dimension
+from sluice.specs.internal import INTERVALS, STATE, internal
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
 from sluice.storage.lake import layout
 from sluice.storage.landing import LandedFile
-from sluice.storage.loaded import not_noted, note
 from sluice.storage.position import Head, head_as_found
 
-INTERVALS = "intervals"
 WHOLE = Interval(NO_INTERVAL, NO_INTERVAL + timedelta(microseconds=1))
 IN_FILES = ("json", "csv", "parquet", "delta")
 

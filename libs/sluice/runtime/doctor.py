@@ -12,15 +12,16 @@ from itertools import chain
 
 from sluice.errors import SluiceError
 from sluice.runtime.arrivals import Stream
-from sluice.runtime.delivery import INTERVALS, stored_as
+from sluice.runtime.delivery import stored_as
 from sluice.runtime.guard import consumers
 from sluice.runtime.ingest import check_source
 from sluice.runtime.maintain import kept_in
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import plan_batch
 from sluice.serving.status import missing
+from sluice.sources.spec import Source
+from sluice.specs.internal import INTERVALS
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import inspection
 from sluice.storage.intervals import check_kept, deliveries

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.errors import QualityStop
-from sluice.quality.tally import FILE, REASON
 from sluice.quality.verdict import Verdict
 from sluice.runtime.delivery import Delivery
+from sluice.specs.delivered_row import FILE, REASON
 
 MENDING = "mend what was delivered"
 MOUNTING = "look whether the landing folder is there, and deliver the files again"

@@ -14,12 +14,13 @@ from pyspark.sql.types import StructType
 
 from sluice.runtime.conversion import Declared
 from sluice.runtime.filehead import NANOS, VOID, FileHead
-from sluice.runtime.node import DELIVERIES, internal
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.spark_paths import spark_paths
+from sluice.sources.spec import Source
+from sluice.specs.declared import Column
+from sluice.specs.internal import DELIVERIES, internal
 from sluice.specs.names import RESERVED_PREFIX, check_name
 from sluice.specs.project import Project
-from sluice.specs.source import Column, Source
 from sluice.specs.table import Table
 from sluice.storage.columns import add_columns, columns_at
 from sluice.storage.lake import layout

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sluice.dimensions.spec import Dimension
 from sluice.errors import UsageError
 from sluice.runtime.context import Context
 from sluice.runtime.dimension_source import due, find
-from sluice.runtime.node import DELIVERIES, internal
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch
 from sluice.serving.status import missing
-from sluice.specs.dimension import Dimension
+from sluice.sources.spec import Source
+from sluice.specs.internal import DELIVERIES, INTERVALS, internal
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.spans import Span
 from sluice.specs.table import Table
 from sluice.storage.intervals import deliveries
@@ -55,7 +55,7 @@ def explain(project: Project, table: Table) -> list[Step]:
 
 def _delivery(project: Project, table: Table) -> Iterator[Step]:
     if isinstance(table.spec, Source):
-        known = deliveries(layout(project).uri(table.id, "intervals"))
+        known = deliveries(layout(project).uri(table.id, INTERVALS))
         last = f", the last one {known[-1].interval.start:%Y-%m-%d %H:%M}" if known else ""
         is_kept = known and nodes_of(table, project.graph)
         written = internal(table.id, DELIVERIES) if is_kept else table.id

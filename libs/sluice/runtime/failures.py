@@ -15,6 +15,7 @@ from typing import TypeVar
 from sluice.errors import SeveralFailed, SluiceError, Unforeseen
 from sluice.runtime.report import BatchReport, Bounds
 from sluice.runtime.starting import lasting
+from sluice.specs.internal import declared
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.specs.table import Table
@@ -123,7 +124,7 @@ class Failures:
         if table.id in self.errors or not self.are_kept:
             return
         done = self._reports[table.id]
-        new = {r.table.partition("__")[0] for r in done if r.outcome in ("committed", "position")}
+        new = {declared(r.table) for r in done if r.outcome in ("committed", "position")}
         if not any(r.interval or r.outcome == "waiting" for r in done):
             new.add(table.id)
         with suppress(OSError):

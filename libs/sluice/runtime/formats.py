@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from sluice.errors import ConfigError, QualityStop
 from sluice.quality.sql import text
-from sluice.quality.tally import FILE, RAW
 from sluice.runtime.conversion import (
     BLOCK,
     METADATA,
@@ -27,6 +26,7 @@ from sluice.runtime.json_texts import LINE, rows_of_lines
 from sluice.runtime.spark_paths import spark_paths
 from sluice.runtime.spelled import Texts
 from sluice.runtime.texts import of_texts
+from sluice.specs.delivered_row import FILE, RAW
 from sluice.specs.types import head
 
 CSV_DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}

@@ -11,14 +11,16 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from sluice.quality import anomalies, facts
+from sluice.quality import anomalies
 from sluice.quality.gate import Gate, accepted
 from sluice.quality.misfits import check_misfits
 from sluice.quality.verdict import Verdict
 from sluice.runtime.aside import Delivered, set_aside
 from sluice.runtime.checking import keep_results
+from sluice.sources.spec import Source
+from sluice.specs.declared import Declared
+from sluice.specs.internal import FACTS
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage.lake import layout
 
@@ -48,7 +50,8 @@ def gated(
     takes none, or what `refuse` raises; nothing is set aside or committed then, only the results
     are kept.
     """
-    gate = Gate(table.id, table.spec.expect, table.spec.key)  # type: ignore[union-attr]
+    assert isinstance(table.spec, Declared)
+    gate = Gate(table.id, table.expect, table.spec.key)
     split = gate.split(parsed).persist()
     try:
         verdict = gate.check(split)
@@ -77,7 +80,7 @@ def _unusual(
     project: Project, table: Table, verdict: Verdict, delivered: Delivered
 ) -> tuple[str, ...]:
     return anomalies.warnings(
-        layout(project).uri(table.id, facts.SUFFIX),
+        layout(project).uri(table.id, FACTS),
         verdict,
         run=delivered.run,
         batch=delivered.batch,

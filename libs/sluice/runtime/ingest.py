@@ -19,15 +19,7 @@ from sluice.operators.source import ID, INTERVAL
 from sluice.runtime.advance import Run, advance
 from sluice.runtime.aside import Delivered
 from sluice.runtime.context import Context
-from sluice.runtime.delivery import (
-    INTERVALS,
-    Arrived,
-    Delivery,
-    arriving,
-    keeps_deliveries,
-    plan_delivery,
-    stored_rows,
-)
+from sluice.runtime.delivery import Arrived, Delivery, arriving, plan_delivery, stored_rows
 from sluice.runtime.emptied import Emptied
 from sluice.runtime.evolution import grow
 from sluice.runtime.gating import Passed, gated
@@ -37,10 +29,10 @@ from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
+from sluice.sources.spec import Source
 from sluice.specs.definition import definition_of_deliveries
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
 from sluice.storage.columns import add_columns
@@ -50,7 +42,7 @@ from sluice.storage.position import Head, Pin, Position, head
 from sluice.storage.table import snapshot
 from sluice.storage.times import may_hold
 
-__all__ = ["INTERVALS", "deliver", "follow", "ingest", "replace_interval"]
+__all__ = ["deliver", "follow", "ingest", "replace_interval"]
 
 
 def ingest(
@@ -78,7 +70,7 @@ def deliver(
 def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
     """Bring a source that keeps its deliveries up to them; nothing to do for others."""
     assert isinstance(table.spec, Source)
-    if not keeps_deliveries(table.spec):
+    if not table.spec.keeps_deliveries:
         return ()
     return advance(spark, project, grow(project, table), run)
 
@@ -86,7 +78,8 @@ def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
 def check_source(project: Project, table: Table, deliveries: Head | None) -> None:
     """Raise ConfigError if the source or its deliveries were filled by another definition."""
     check_definition(table, deliveries, definition_of_deliveries(table))
-    if deliveries is None or table.spec.key:  # type: ignore[union-attr]
+    assert isinstance(table.spec, Source)
+    if deliveries is None or table.spec.key:
         check_definition(table, head(layout(project).uri(table.id)))
 
 
@@ -147,7 +140,7 @@ def _replace(
         target = replace(target, replaces=replaces)
         old = _old_rows(session, project, delivery, before)
         changelog = inserted(new) if old is None else diff(old, new, target.key)
-        is_counted = old is None and not keeps_deliveries(delivery.spec)
+        is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = passed.verdict.rows_accepted if is_counted else None
         intervals.withdraw(delivery.intervals_uri, span)
         done = write(

@@ -13,12 +13,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from sluice.operators.source import INTERVAL
-from sluice.runtime.delivery import INTERVALS, keeps_deliveries, stored_as
+from sluice.runtime.delivery import stored_as
 from sluice.runtime.maintain import kept_in
 from sluice.runtime.nodes import nodes_of
 from sluice.serving.lake import Lake
+from sluice.sources.spec import Source
+from sluice.specs.internal import INTERVALS
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage.digest import Digest, digest_of
 from sluice.storage.intervals import deliveries
@@ -82,7 +83,7 @@ def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
     if isinstance(spec, Source) and spec.delivery == "interval":
         if table_id == stored_as(table, spec):
             stored: Mapping[object, int] = rows_by(uri, INTERVAL)
-            yield from count_faults(noted, stored, repeats=keeps_deliveries(spec))
+            yield from count_faults(noted, stored, repeats=spec.keeps_deliveries)
     elif table_id == table.id:
         yield from count_faults(noted)
 

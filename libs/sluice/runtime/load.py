@@ -11,6 +11,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changelog.diff import diff, inserted
+from sluice.dimensions.spec import Dimension
 from sluice.errors import QualityStop
 from sluice.quality.gate import Gate
 from sluice.runtime.advance import Run
@@ -27,7 +28,6 @@ from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
 from sluice.runtime.writing import Target, write
-from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import diff
+from sluice.kinds.lookup.spec import Join
 from sluice.operators.lookup import BATCH, LookupJoin
 from sluice.operators.operator import Rows
 from sluice.runtime.batch import Batch
@@ -22,8 +23,6 @@ from sluice.runtime.lookup_many import ManyJoined
 from sluice.runtime.lookup_proof import batch_by_batch
 from sluice.runtime.lookup_references import references_at
 from sluice.runtime.plan import BatchPlan
-from sluice.specs.dimension import DimensionView
-from sluice.specs.lookup import Join
 from sluice.storage.feed_size import table_size
 from sluice.storage.matches import Place
 
@@ -102,7 +101,7 @@ class LookupBatch(Batch):
         pins, limits, found = self.plan.looked_up, self.context.limits, {}
         for join in self.join.spec.join:
             table, columns = self.join.dimension(join), facts.columns(join)
-            if columns is None or isinstance(table.spec, DimensionView):
+            if columns is None or not table.is_stored:
                 return None
             used = self.join.columns(table.id)
             place = Place(self.context.lake.uri(table.id), pins[table.id].version, limits, used)

@@ -13,14 +13,13 @@ from pyspark.sql import functions as F
 
 from sluice.changelog.arrow import arrow_net
 from sluice.changelog.net import WEIGHT, arrivals, between, net, weighted
+from sluice.kinds.lookup.spec import Join
 from sluice.operators.lookup import LookupJoin
 from sluice.runtime.batch import Batch
 from sluice.runtime.lookup_few import Facts, FewFacts
 from sluice.runtime.lookup_references import dimension_at
 from sluice.runtime.plan import stored_references
 from sluice.runtime.pruning import few_of
-from sluice.specs.dimension import DimensionView
-from sluice.specs.lookup import Join
 from sluice.storage.feed_size import feed_size, table_size
 from sluice.storage.local import has_local_feed, plain, read_feed, to_arrow
 from sluice.storage.matches import Place
@@ -127,7 +126,7 @@ class ConcernedFacts:
             if not self.batch.plan.ranges.keys() & set(stored):
                 continue
             uri = self.batch.context.lake.uri(table.id)
-            if isinstance(table.spec, DimensionView) or not self._are_few(table.id):
+            if not table.is_stored or not self._are_few(table.id):
                 return None
             range_ = self.batch.plan.ranges[table.id]
             if not has_local_feed(uri, range_[1]):

@@ -19,11 +19,11 @@ from pyspark.sql.types import BooleanType, StructType
 from sluice.changelog.arrow import arrow_diff, has_plain_keys
 from sluice.changelog.diff import inserted
 from sluice.changelog.net import WEIGHT
+from sluice.kinds.lookup.spec import Join
 from sluice.operators.dimension import CURRENT
 from sluice.operators.lookup import LookupJoin
 from sluice.runtime.computed import Changelog
 from sluice.runtime.lookup_matching import matching
-from sluice.specs.lookup import Join
 from sluice.storage.local import handed_over, plain, to_arrow
 from sluice.storage.matches import Place
 

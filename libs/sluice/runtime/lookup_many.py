@@ -12,14 +12,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import diff, inserted
+from sluice.kinds.lookup.spec import Join
 from sluice.operators.lookup import BUCKET, LookupJoin
 from sluice.operators.operator import names, union, within
 from sluice.runtime.batch import Batch
 from sluice.runtime.lookup_few import Facts
 from sluice.runtime.lookup_references import references_at
 from sluice.runtime.pruning import bounds_of, few_of
-from sluice.specs.dimension import DimensionView
-from sluice.specs.lookup import Join
 from sluice.storage.local import handed_over, plain, to_arrow
 from sluice.storage.matches import Place, Values
 
@@ -71,7 +70,7 @@ class ManyJoined:
                 self.operator.columns(table.id),
             )
             for join in self.operator.spec.join
-            if not isinstance((table := self.operator.dimension(join)).spec, DimensionView)
+            if (table := self.operator.dimension(join)).is_stored
         }
         return {join: place for join, place in stored.items() if place.is_large}
 

@@ -1,19 +1,29 @@
 """The rows of dimensions, and of views over dimensions, that a lookup joins its facts to."""
 
 from collections.abc import Collection, Mapping
+from typing import Protocol, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.operators.dimension import CURRENT, resolve
+from sluice.operators.dimension import CURRENT
 from sluice.operators.operator import Operator, names
 from sluice.runtime.context import Context
 from sluice.runtime.lookup_broadcast import broadcast_of
-from sluice.specs.dimension import Dimension, DimensionView
+from sluice.specs.registry import kind
+from sluice.specs.table import Table
 from sluice.storage.position import Pin
 from sluice.storage.table import snapshot
 
 Pins = Mapping[str, Pin]
+
+
+class Unstored(Protocol):
+    """A module `rows`, of a kind whose tables are not stored."""
+
+    def rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """The rows of a table, given those of its inputs by their ids."""
+        ...
 
 
 def references_at(
@@ -36,17 +46,14 @@ def references_at(
 def dimension_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:
     """A dimension, or a view over dimensions, at pinned versions."""
     table = context.graph.tables[table_id]
-    if not isinstance(table.spec, DimensionView):
+    if table.is_stored:
         uri, version = context.lake.uri(table_id), pins[table_id].version
         return snapshot(session, uri, version, context.limits)
-    joined = {
-        join.dimension: _current_at(session, context, input_id, pins)
-        for join, input_id in zip(table.spec.join, table.inputs, strict=True)
-    }
-    return resolve(table.spec, joined)
+    inputs = {i: _current_at(session, context, i, pins) for i in table.inputs}
+    return cast(Unstored, kind(table.kind).part("rows")).rows(table, inputs)
 
 
 def _current_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:
     """A dimension at its pinned version; of a history, the rows that stand."""
-    rows, spec = dimension_at(session, context, table_id, pins), context.graph.tables[table_id].spec
-    return rows.where(CURRENT) if isinstance(spec, Dimension) and spec.history else rows
+    rows = dimension_at(session, context, table_id, pins)
+    return rows.where(CURRENT) if context.graph.tables[table_id].spec.has_history else rows

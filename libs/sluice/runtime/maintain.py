@@ -9,16 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sluice.quality import facts
-from sluice.runtime.aside import QUARANTINE
+from sluice.dimensions.spec import Dimension
 from sluice.runtime.context import Context
-from sluice.runtime.delivery import INTERVALS
 from sluice.runtime.guard import oldest_named
-from sluice.runtime.node import DELIVERIES, STATE, internal
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.session import Spark
 from sluice.runtime.upkeep import Kept, keyed, refile
-from sluice.specs.dimension import Dimension
+from sluice.specs.internal import DELIVERIES, FACTS, INTERVALS, QUARANTINE, STATE, internal
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.arrow import clean_rows
@@ -55,7 +52,7 @@ def kept_in(table: Table, project: Project) -> Iterator[Kept]:
     for table_id in dict.fromkeys([table.id, *nodes]):
         node = nodes.get(table_id)
         yield node.kept.of(context, node) if node else keyed(context, table_id, table.key)
-    if table.kind == "source" and nodes:
+    if table.is_source and nodes:
         yield keyed(context, internal(table.id, DELIVERIES))
     if isinstance(table.spec, Dimension) and table.spec.is_log:
         yield keyed(context, internal(table.id, STATE), table.spec.identity)
@@ -63,9 +60,9 @@ def kept_in(table: Table, project: Project) -> Iterator[Kept]:
 
 def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
     """What is noted of deliveries, in small tables without a position."""
-    if table.kind not in ("source", "dimension"):
+    if not table.is_delivered:
         return
-    for suffix in (facts.SUFFIX, INTERVALS, QUARANTINE):
+    for suffix in (FACTS, INTERVALS, QUARANTINE):
         uri, most = layout(project).uri(table.id, suffix), project.limits.loose_files
         if files := clean_rows(uri, most):
             yield Upkeep(internal(table.id, suffix), "vacuum", files)

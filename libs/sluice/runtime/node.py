@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from sluice.runtime.batch import Batch
     from sluice.runtime.upkeep import Kept
 
-STATE, DELIVERIES = "state", "deliveries"
-
 
 @dataclass(frozen=True)
 class Node:
@@ -38,9 +36,4 @@ class Node:
     def expectations(self) -> tuple[Expectation, ...]:
         """The expectations of its rows: of a view's own table only, sources have their gate."""
         is_visible = self.table.is_view and self.id == self.table.id
-        return self.table.spec.expect if is_visible else ()  # type: ignore[union-attr]
-
-
-def internal(table_id: str, suffix: str) -> str:
-    """The id of a table that Sluice keeps for itself."""
-    return f"{table_id}__{suffix}"
+        return self.table.expect if is_visible else ()

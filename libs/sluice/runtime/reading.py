@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice.dimensions.spec import Dimension
 from sluice.errors import QualityStop, Retryable
 from sluice.operators.operator import union
-from sluice.quality.tally import FILE, REASON
 from sluice.runtime.conversion import Declared, empty
 from sluice.runtime.filehead import FileHead, Gone, Unreadable, head_of
 from sluice.runtime.formats import READERS, store
-from sluice.specs.dimension import Dimension
+from sluice.specs.delivered_row import FILE, REASON
 from sluice.storage.landing import LandedFile
 
 

@@ -18,7 +18,7 @@ from sluice.runtime.context import Context
 from sluice.runtime.data_faults import naming_data_faults
 from sluice.runtime.evolution import grown
 from sluice.runtime.horizon import horizon_of
-from sluice.runtime.node import DELIVERIES, Node, internal
+from sluice.runtime.node import Node
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.plan import BatchPlan, plan_batch, plan_rebuild
 from sluice.runtime.reload import reload
@@ -27,6 +27,7 @@ from sluice.runtime.reread import can_be_recomputed, reread
 from sluice.runtime.session import Spark
 from sluice.runtime.swap import Swapped, swap
 from sluice.runtime.writing import Target
+from sluice.specs.internal import DELIVERIES, internal
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.lake import layout
@@ -63,7 +64,7 @@ def check_asked(table: Table, *, as_landed: bool) -> None:
     """Raise UsageError for a table that is not stored or, `as_landed`, no source."""
     if not table.is_stored:
         raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
-    if as_landed and table.kind != "source":
+    if as_landed and not table.is_source:
         raise UsageError(
             f"{table.id} is no source: no interval of it was delivered as files",
             hint=f"`sluice rebuild {table.id}`, without --as-landed",
@@ -76,10 +77,10 @@ def _rebuilt(
     check_asked(table, as_landed=as_landed)
     for table_id in (table.id, internal(table.id, DELIVERIES)):
         check_fit(table.id, head_as_found(layout(project).uri(table_id)))
-    if table.kind == "dimension":
+    if table.is_dimension:
         yield reload(spark, project, table, run)
         return
-    if table.kind == "source" and (as_landed or not can_be_recomputed(project, table)):
+    if table.is_source and (as_landed or not can_be_recomputed(project, table)):
         yield reread(spark, project, table, run, as_landed=as_landed)
     yield from _nodes(spark, project, table, run)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from sluice.dimensions.spec import Dimension
 from sluice.errors import HistoryLost
 from sluice.operators.dimension import COLUMNS, CURRENT
 from sluice.runtime.advance import Run
@@ -22,7 +23,6 @@ from sluice.runtime.retries import naming_faults, tried
 from sluice.runtime.session import Spark
 from sluice.runtime.swap import Swapped, swap
 from sluice.runtime.writing import Target
-from sluice.specs.dimension import Dimension
 from sluice.specs.project import Project
 from sluice.specs.table import Table
 from sluice.storage.commit import Committed

@@ -12,15 +12,15 @@ from datetime import datetime, timedelta
 
 from sluice.errors import UsageError
 from sluice.runtime.advance import Run
-from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.dimension_source import WHOLE
-from sluice.runtime.ingest import INTERVALS, ingest
+from sluice.runtime.ingest import ingest
 from sluice.runtime.load import load
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import is_stream, replay_stream
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import NotBuilt, Snapshot
+from sluice.specs.internal import INTERVALS, QUARANTINE
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
 from sluice.specs.table import Table
@@ -37,12 +37,12 @@ def to_replay(
 
     Starts no Spark. Raises UsageError for a table that has no quarantine.
     """
-    if table.kind not in ("source", "dimension"):
+    if not table.is_delivered:
         raise UsageError(
             f"{table.id} is a {table.kind}: only sources and dimensions set rows aside"
         )
     starts = _quarantined(project, table)
-    if table.kind == "dimension":
+    if table.is_dimension:
         return [WHOLE] if starts else []
     if is_stream(table):
         found = (Interval(moment, moment + timedelta(microseconds=1)) for moment in starts)
@@ -60,7 +60,7 @@ def replay(
         yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
         return
     for interval in intervals:
-        if table.kind == "dimension":
+        if table.is_dimension:
             yield from load(spark, project, table, again)
         else:
             yield from ingest(spark, project, table, interval, again)

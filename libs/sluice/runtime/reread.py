@@ -17,20 +17,19 @@ from pyspark.sql import SparkSession
 from sluice.errors import HistoryLost, QualityStop, UsageError
 from sluice.operators.source import ID, INTERVAL
 from sluice.runtime.advance import Run
-from sluice.runtime.aside import QUARANTINE
 from sluice.runtime.context import Context
-from sluice.runtime.delivery import INTERVALS, plan_delivery, stored_as
+from sluice.runtime.delivery import plan_delivery, stored_as
 from sluice.runtime.horizon import EPOCH
 from sluice.runtime.ingest import replace_interval
-from sluice.runtime.node import DELIVERIES, internal
 from sluice.runtime.report import BatchReport, Clock
 from sluice.runtime.session import Spark
 from sluice.runtime.swap import Swapped, swap
 from sluice.runtime.writing import Target
+from sluice.sources.spec import Source
 from sluice.specs.definition import definition_of_deliveries
+from sluice.specs.internal import DELIVERIES, INTERVALS, QUARANTINE, internal
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import intervals, landing
 from sluice.storage.arrow import take_rows
@@ -48,7 +47,7 @@ def can_be_recomputed(project: Project, table: Table) -> bool:
     deliveries = head_as_found(layout(project).uri(table.id, DELIVERIES))
     spec = table.spec
     assert isinstance(spec, Source)
-    if deliveries is None or deliveries.position is None or not (spec.key or spec.change):
+    if deliveries is None or deliveries.position is None or not spec.keeps_deliveries:
         return False
     return (
         deliveries.position.definition == definition_of_deliveries(table)

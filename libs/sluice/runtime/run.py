@@ -12,7 +12,7 @@ from sluice.limits import Limits
 from sluice.runtime.advance import Run, advance
 from sluice.runtime.dimension_source import find
 from sluice.runtime.failures import Failures
-from sluice.runtime.ingest import INTERVALS, deliver, follow
+from sluice.runtime.ingest import deliver, follow
 from sluice.runtime.load import load
 from sluice.runtime.maintain import maintain
 from sluice.runtime.report import BatchReport
@@ -20,6 +20,7 @@ from sluice.runtime.retries import naming_faults
 from sluice.runtime.session import Spark
 from sluice.runtime.stream import ingest_stream, is_stream
 from sluice.runtime.workers import Workers
+from sluice.specs.internal import INTERVALS
 from sluice.specs.interval import Interval, show
 from sluice.specs.project import Pipeline, Project
 from sluice.specs.table import Table
@@ -78,7 +79,7 @@ def _check_dimensions(
 ) -> None:
     """Raise what stands in the way of every load, before Spark is started for any."""
     for table in tables:
-        if table.kind == "dimension":
+        if table.is_dimension:
             try:
                 with suppress(Retryable), naming_faults(table.id):  # its load will meet it again
                     find(project, table)
@@ -97,7 +98,7 @@ def rounds_of(
     """The intervals in groups that views advance by; one without any where streams wait."""
     most = limits.round_intervals
     found = [tuple(intervals[i : i + most]) for i in range(0, len(intervals), most)]
-    no_intervals = any(is_stream(t) for t in tables) or not any(t.kind == "source" for t in tables)
+    no_intervals = any(is_stream(t) for t in tables) or not any(t.is_source for t in tables)
     return found or [()] * no_intervals
 
 
@@ -129,7 +130,7 @@ class _Steps:
     def take(self, spark: Spark, table: Table) -> None:
         """One table's step; a report of its own if it fails, or if a table before it has failed."""
         this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
-        is_by_interval = table.kind == "source" and not is_stream(table)
+        is_by_interval = table.is_source and not is_stream(table)
         taken = self._ingested if is_by_interval else self._taken
         for report in taken(spark, table, this):
             self.on_step(report)
@@ -140,7 +141,7 @@ class _Steps:
     def _step(self, spark: Spark, table: Table, this: Run) -> Iterable[BatchReport]:
         if is_stream(table):
             return ingest_stream(spark, self.project, table, this) if self.is_first else ()
-        if table.kind == "dimension":
+        if table.is_dimension:
             return self._loaded(spark, table, this) if self.is_first else ()
         return advance(spark, self.project, table, this)
 
@@ -166,7 +167,7 @@ def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
     """The newest versions of the dimensions that this pipeline looks up and does not load."""
     graph = project.graph
     above = {a.id: a for t in graph.pipeline(pipeline.name) for a in graph.ancestors(t.id)}
-    foreign = (t for t in above.values() if t.kind == "dimension" and t.pipeline != pipeline.name)
+    foreign = (t for t in above.values() if t.is_dimension and t.pipeline != pipeline.name)
     heads = {t.id: head(layout(project).uri(t.id)) for t in foreign}
     return {name: at.version for name, at in heads.items() if at}
 
@@ -188,7 +189,7 @@ def intervals_to_run(
         return pipeline.schedule.intervals(start, end)
     if start is not None or end is not None:
         raise UsageError("give both --start and --end, or neither")
-    if all(source.delivery == "stream" for source in pipeline.sources.values()):
+    if not any(source.is_by_interval for source in pipeline.sources.values()):
         return []
     first = pipeline.start_date
     if first is None:
@@ -221,6 +222,6 @@ def _delivered_by_all(project: Project, pipeline: Pipeline) -> set[Interval]:
     known = [
         {d.interval for d in deliveries(lake.uri(f"{pipeline.name}.{name}", INTERVALS))}
         for name, source in pipeline.sources.items()
-        if source.delivery == "interval"
+        if source.is_by_interval
     ]
     return set.intersection(*known) if known else set()

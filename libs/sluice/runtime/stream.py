@@ -16,27 +16,20 @@ from pyspark.sql import functions as F
 from sluice.errors import HistoryLost, UsageError
 from sluice.operators.operator import union
 from sluice.quality.sql import text
-from sluice.quality.tally import FILE
 from sluice.runtime.advance import Run, advance
-from sluice.runtime.arrivals import ARRIVALS, ARRIVED, FILES, Stream, file_of
+from sluice.runtime.arrivals import ARRIVED, FILES, Stream, file_of
 from sluice.runtime.conversion import BLOCK, ROW, converted, empty
-from sluice.runtime.delivery import (
-    INTERVALS,
-    Delivery,
-    check_presence,
-    judged,
-    keeps_deliveries,
-    stored_as,
-)
+from sluice.runtime.delivery import Delivery, check_presence, judged, stored_as
 from sluice.runtime.evolution import grow
 from sluice.runtime.ingest import check_source, replace_interval, unchanged
 from sluice.runtime.json_texts import LINE, rows_of_lines
-from sluice.runtime.node import internal
 from sluice.runtime.report import BatchReport
 from sluice.runtime.session import Spark
+from sluice.sources.spec import Source
+from sluice.specs.delivered_row import FILE
+from sluice.specs.internal import ARRIVALS, INTERVALS, internal
 from sluice.specs.interval import Interval
 from sluice.specs.project import Project
-from sluice.specs.source import Source
 from sluice.specs.table import Table
 from sluice.storage import landing
 from sluice.storage.lake import layout
@@ -71,7 +64,7 @@ def ingest_stream(
     reports = list(_deliver(spark, project, stream, target, run))
     if not reports and (at := head(lake.uri(target))):
         reports.append(unchanged(target, at))
-    if keeps_deliveries(spec):
+    if spec.keeps_deliveries:
         reports += advance(spark, project, grow(project, table), run)
     return tuple(_with(report, warnings) for report in reports)
 
@@ -128,7 +121,7 @@ def replay_stream(
         )
         for d in deliveries
     ]
-    if keeps_deliveries(stream.spec):
+    if stream.spec.keeps_deliveries:
         reports += advance(spark, project, grow(project, table), run)
     return tuple(reports)
 

@@ -37,7 +37,7 @@ class Workers:
 
         Dimensions are begun first, and no lookup before all of them are done.
         """
-        wanted = {t.id: t for t in sorted(tables, key=lambda t: t.kind != "dimension")}
+        wanted = {t.id: t for t in sorted(tables, key=lambda t: not t.is_dimension)}
         above = {i: graph.needed_by(table) & wanted.keys() for i, table in wanted.items()}
         order = TopologicalSorter(above)
         order.prepare()

@@ -1,13 +1,13 @@
-"""A table's changelog: its change feed by version, one run's part of it, or a top-k's whole maps.
+"""A table's changelog: its change feed by version, or one run's part of it.
 
 Within a version, changes are in key order, and an update's old row comes before its new one.
 Commits that change no row are not in it. Versions that the log has lost are a named error.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +18,6 @@ from sluice.serving.commits import Commit, back_from
 from sluice.serving.keyed import KeyedTable
 from sluice.serving.lake import Lake
 from sluice.serving.order import Order
-from sluice.serving.ranking import Ranks
 from sluice.serving.rows import Rows
 from sluice.serving.scan import Touched
 from sluice.serving.snapshot import Snapshot, open_delta
@@ -28,13 +27,26 @@ LAST_RUNS = 5  # that are named where another was asked for
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 
-@dataclass(frozen=True)
-class Full:
-    """One partition of a top-k as it was after a version that touched it."""
+class Whole(Protocol):
+    """Part of a view that a version touched, whole, as that view is read."""
 
     version: int
-    partition: dict[str, Any]
-    ranks: Ranks
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        ...
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        """For people: its rows, one empty row where none is left."""
+        ...
+
+
+class Wholes(Protocol):
+    """Those of several versions."""
+
+    columns: Sequence[str]
+
+    def __iter__(self) -> Iterator[Whole]: ...
 
 
 @dataclass(frozen=True)
@@ -79,18 +91,13 @@ class Changelog:
         commits = self.commits(from_version=from_version, run=run)
         visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
         schema = pa.schema([*CHANGE_FIELDS, *visible])
-        tables = (self._feed(c.version).select(schema.names) for c in commits)
+        tables = (self.feed(c.version).select(schema.names) for c in commits)
         return Rows(tables, schema, self.snapshot.version, Touched())
 
-    def maps(self, *, from_version: int | None = None, run: str | None = None) -> Iterator[Full]:
-        """Per version, the whole ranking of each partition that it touched, also an emptied one."""
-        columns = self.lake.ranking(self.name).partition_columns
-        for commit in self.commits(from_version=from_version, run=run):
-            ranking = self.lake.ranking(self.name, version=commit.version)
-            feed = self._feed(commit.version)
-            for partition in _distinct(feed.select(columns)):
-                ranks = next((r for _, r in ranking.partitions(partition)), {})
-                yield Full(commit.version, partition, ranks)
+    def maps(self, *, from_version: int | None = None, run: str | None = None) -> Wholes:
+        """Per version, what it touched, whole, as the view's own reader shows it."""
+        found: Wholes = self.lake.maps(self, from_version=from_version, run=run)
+        return found
 
     def _too_late(self, first: int) -> UsageError:
         newest = self.table.refresh().snapshot.version
@@ -112,7 +119,7 @@ class Changelog:
                 else "`sluice status` names each table's last run",
             )
 
-    def _feed(self, version: int) -> pa.Table:
+    def feed(self, version: int) -> pa.Table:
         """The changes of one version, in order, with hidden columns."""
         delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
         try:
@@ -142,14 +149,6 @@ class Changelog:
 
 def _run(commit: Commit) -> str:
     return commit.position.run if commit.position else ""
-
-
-def _distinct(table: pa.Table) -> list[dict[str, Any]]:
-    """Its rows without repetition; one empty row where there are no columns."""
-    if not table.column_names:
-        return [{}]
-    unique = table.group_by(table.column_names, use_threads=False).aggregate([])
-    return list(unique.to_pylist())
 
 
 def _with_missing(feed: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -2,18 +2,58 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 
 from sluice.serving.keys import Key, KeyColumns
 from sluice.serving.order import Span
-from sluice.serving.rows import Rows
+from sluice.serving.rows import Row, Rows
 
 
 class KeyValues(ABC):
     """Reads in key order: a range, everything, and both the other way round."""
 
     backward_iteration: bool
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name that it was opened by."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """The version whose rows these are."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The visible columns."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows are visible."""
+
+    @property
+    @abstractmethod
+    def stored(self) -> list[str]:
+        """The stored tables whose rows these are."""
+
+    @abstractmethod
+    def get(self, *key: Any) -> Row | None:
+        """The row of that key, None if there is none."""
+
+    @abstractmethod
+    def read(
+        self,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """Rows as they are stored."""
 
     @property
     @abstractmethod

@@ -51,6 +51,10 @@ class KeyedTable(KeyValues):
         return self.snapshot.name
 
     @property
+    def stored(self) -> list[str]:
+        return [self.name]
+
+    @property
     def version(self) -> int:
         return self.snapshot.version
 

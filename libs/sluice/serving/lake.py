@@ -3,33 +3,35 @@
 Every handle is pinned to the table version that it was opened at; open it again for a newer one.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from deltalake import DeltaTable
 
 from sluice.errors import UsageError
-from sluice.serving.dimension_view import JoinedTable
+from sluice.serving.key_values import KeyValues
 from sluice.serving.keyed import KeyedTable
 from sluice.serving.order import Span
-from sluice.serving.ranking import Partition, Ranking, Ranks
-from sluice.serving.snapshot import Snapshot, open_delta, refuse_unreadable
-from sluice.serving.window import WindowStore, visible_span
-from sluice.specs import dimension, topk, window_store
+from sluice.serving.reader import Reader
+from sluice.serving.snapshot import Snapshot
+from sluice.specs.internal import MARK
 from sluice.specs.project import Project, load
+from sluice.specs.registry import kind, parts
 from sluice.specs.table import Table
+from sluice.specs.table_spec import TableSpec
 from sluice.storage.lake import layout
-from sluice.storage.lineage import position_at
 from sluice.storage.position import positions
 
-BUILD = {"source": "sluice ingest", "dimension": "sluice load"}
+S = TypeVar("S", bound=TableSpec)
 
 
 class Lake:
-    """The tables of one project."""
+    """The tables of one project.
+
+    Kinds of views add ways to read them: `ranking` and `top`, `window`.
+    """
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -37,47 +39,35 @@ class Lake:
 
     def table(
         self, name: str, *, version: int | None = None, backward_iteration: bool = False
-    ) -> KeyedTable | JoinedTable:
+    ) -> Any:
         """Any table as a key-value store; also a source's `<source>__quarantine` and the like.
 
         With `backward_iteration`, a range from a later to an earlier key is the same range with the
         last first; otherwise it is empty.
         """
-        base, _, suffix = name.partition("__")
+        base, _, suffix = name.partition(MARK)
         table = self.project.graph.table(base)
         if suffix:
             uri = self._layout.uri(table.id, suffix)
             return KeyedTable(Snapshot.open(name, uri, version, build=build_command(table)), ())
-        if isinstance(table.spec, dimension.DimensionView):
-            joined = self._joined(table, table.spec, version)
-            return replace(joined, backward_iteration=backward_iteration)
-        return self._stored(table, version, backward_iteration=backward_iteration)
+        return self._opened(table, version, backward_iteration=backward_iteration)
 
-    def ranking(self, name: str, *, version: int | None = None) -> Ranking:
-        """A top-k as rankings."""
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        """A way to read that a kind adds."""
+        for reader in [] if verb.startswith("_") else parts("reader"):
+            if verb in cast(Reader, reader).VERBS:
+                return partial(cast(Reader, reader).VERBS[verb], self)
+        raise AttributeError(f"a lake has no {verb!r}")
+
+    def of_kind(self, name: str, model: type[S], command: str) -> tuple[Table, S]:
+        """The table of that name and its declaration; UsageError if it is of another kind."""
         table = self.project.graph.table(name)
-        if not isinstance(table.spec, topk.TopK):
-            raise _wrong_kind(table, "topk", "top")
-        return Ranking(self._stored(table, version), table.spec)
-
-    def top(
-        self,
-        name: str,
-        partition: Mapping[str, Any] | None = None,
-        *,
-        version: int | None = None,
-    ) -> Ranks | dict[Partition, Ranks]:
-        """The map rank -> row of one partition, or partition -> rank -> row."""
-        return self.ranking(name, version=version).top(partition)
-
-    def window(self, name: str, *, version: int | None = None) -> WindowStore:
-        """A window store, read by key and time."""
-        table = self.project.graph.table(name)
-        if not isinstance(table.spec, window_store.WindowStore):
-            raise _wrong_kind(table, "window_store", "fetch")
-        stored = self._stored(table, version)
-        newest = partial(self.window, name)
-        return WindowStore(stored, table.spec.key, table.spec.backward_iteration, newest)
+        if not isinstance(table.spec, model):
+            raise UsageError(
+                f"{command} reads a {model.KIND}; {table.name!r} is a {table.kind}",
+                hint=f"use `sluice read {table.name}`, `get` or `range`",
+            )
+        return table, table.spec
 
     def uri(self, table: Table) -> str:
         """Where the table lies."""
@@ -89,52 +79,32 @@ class Lake:
         built = (uri for uri in stored if DeltaTable.is_deltatable(uri))
         return any(found.run == run for uri in built for _, found in positions(uri))
 
-    def _stored(
-        self, table: Table, version: int | None, *, backward_iteration: bool = False
+    def stored(
+        self,
+        table: Table,
+        version: int | None = None,
+        *,
+        backward_iteration: bool = False,
+        current: str | None = None,
+        alive: Callable[[Snapshot], Iterable[Span]] = lambda _: (),
     ) -> KeyedTable:
-        uri = self.uri(table)
-        snapshot = Snapshot.open(table.name, uri, version, build=build_command(table))
-        has_history = isinstance(table.spec, dimension.Dimension) and table.spec.history
-        current = "is_current" if has_history else None
-        newest = partial(self._stored, table, None, backward_iteration=backward_iteration)
-        alive = self._alive(table, snapshot)
-        return KeyedTable(snapshot, table.key, alive, current, backward_iteration, newest)
+        """A stored table; `alive`: the spans of the rows that its readers may see."""
+        snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))
+        newest = partial(
+            self.stored,
+            table,
+            backward_iteration=backward_iteration,
+            current=current,
+            alive=alive,
+        )
+        spans = tuple(alive(snapshot))
+        return KeyedTable(snapshot, table.key, spans, current, backward_iteration, newest)
 
-    def _alive(self, table: Table, snapshot: Snapshot) -> tuple[Span, ...]:
-        """What a retention leaves visible at that version."""
-        if not isinstance(table.spec, window_store.WindowStore) or table.spec.retention is None:
-            return ()
-        position = position_at(snapshot.uri, snapshot.version)
-        return visible_span(position.horizon if position else None, table.spec.retention)
-
-    def _joined(
-        self, table: Table, spec: dimension.DimensionView, version: int | None
-    ) -> JoinedTable:
-        if version is not None:
-            raise UsageError(
-                f"{table.name!r} is a view over dimensions and has no versions of its own",
-                hint=f"read its dimensions at a version: {', '.join(table.inputs)}",
-            )
-        return self._resolved(table, spec, {})
-
-    def _resolved(
-        self, table: Table, spec: dimension.DimensionView, opened: dict[str, DeltaTable]
-    ) -> JoinedTable:
-        """A view over dimensions; each is opened once, whoever joins it."""
-        found: dict[str, DeltaTable | JoinedTable] = {}
-        inputs = self.project.graph.inputs(table.id)
-        for t in inputs:
-            if isinstance(t.spec, dimension.DimensionView):
-                found[t.name] = self._resolved(t, t.spec, opened)
-            else:
-                found[t.name] = opened[t.id] = opened.get(t.id) or self._dimension(t)
-        history = frozenset(t.name for t in inputs if getattr(t.spec, "history", False))
-        return JoinedTable(spec, found, history, table.key)
-
-    def _dimension(self, table: Table) -> DeltaTable:
-        opened = open_delta(table.name, self.uri(table), build=build_command(table))
-        refuse_unreadable(table.name, opened)
-        return opened
+    def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
+        reader = cast(Reader | None, kind(table.kind).part("reader"))
+        if reader is None:
+            return self.stored(table, version, backward_iteration=backward_iteration)
+        return reader.opened(self, table, version, backward_iteration=backward_iteration)
 
 
 def open_lake(config: Path | str = "config") -> Lake:
@@ -144,14 +114,7 @@ def open_lake(config: Path | str = "config") -> Lake:
 
 def build_command(table: Table) -> str:
     """The command that makes the table."""
-    if table.kind in BUILD:
-        bounds = " --start T --end T" if table.kind == "source" else ""
-        return f"{BUILD[table.kind]} {table.name}{bounds}` or `sluice run {table.pipeline}"
-    return f"sluice run {table.pipeline}"
-
-
-def _wrong_kind(table: Table, kind: str, command: str) -> UsageError:
-    return UsageError(
-        f"{command} reads a {kind}; {table.name!r} is a {table.kind}",
-        hint=f"use `sluice read {table.name}`, `get` or `range`",
-    )
+    if not table.is_delivered:
+        return f"sluice run {table.pipeline}"
+    bounds = " --start T --end T" if table.is_source else ""
+    return f"sluice {table.spec.STEP} {table.name}{bounds}` or `sluice run {table.pipeline}"

@@ -19,12 +19,10 @@ from sluice.errors import Retryable, UsageError
 from sluice.serving import parquet
 from sluice.serving.bounds import Bounds, from_log
 from sluice.serving.order import FIRST, LAST, Span
+from sluice.specs.internal import QUARANTINE, internal
 from sluice.specs.names import RESERVED_PREFIX
 
 READABLE = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-
-
-QUARANTINE = "__quarantine"
 
 
 class SnapshotExpired(Retryable):
@@ -203,7 +201,7 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
     try:
         return DeltaTable(uri, version=version)
     except TableNotFoundError:
-        if name.endswith(QUARANTINE):
+        if name.endswith(internal("", QUARANTINE)):
             raise NotBuilt(f"{name} is empty: no row was ever set aside") from None
         hint = f"run `{build}`" if build else ""
         raise NotBuilt(f"table {name!r} has not been built yet", hint=hint) from None

@@ -6,25 +6,24 @@ Read from the heads of the logs alone, no data file is opened but the small tabl
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
 from sluice.errors import HistoryLost
 from sluice.serving.commits import Commit, back_from
+from sluice.serving.pending import Heads, Range, is_redefined, not_filled, pending_by
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import NotBuilt, Snapshot
-from sluice.specs.definition import definition
+from sluice.specs.internal import INTERVALS, STATE, internal
 from sluice.specs.project import Project
 from sluice.specs.spans import Span, gaps
 from sluice.specs.table import Table
 from sluice.storage.failures import Failure, kept
 from sluice.storage.intervals import deliveries
 from sluice.storage.lake import LakeLayout, layout
-from sluice.storage.lineage import is_past
-from sluice.storage.position import UPKEEP, Head, head
+from sluice.storage.position import UPKEEP, Head
 
-Range = tuple[int | None, int]  # (from, to] versions; from is None where nothing was read yet
 REDEFINED = "built by another definition: run `sluice rebuild {}`, or take the change back"
 WORKERS = 8
 
@@ -78,33 +77,11 @@ class TableStatus:
         return bool(self.lag)
 
 
-@dataclass
-class _Heads:
-    """The heads of a lake's tables, each read once."""
-
-    lake: LakeLayout
-    _known: dict[str, Head | None] = field(default_factory=dict)
-
-    def of(self, table_id: str) -> Head | None:
-        if table_id not in self._known:
-            self._known[table_id] = head(self.lake.uri(table_id))
-        return self._known[table_id]
-
-
-def pending(project: Project, table: Table) -> dict[str, Range]:
-    """Which versions of which inputs the table does not reflect yet; empty if it is up to date.
-
-    A view whose inputs are not all built yet has nothing to do either; one whose definition has
-    changed has everything to do, so that somebody hears of it.
-    """
-    return _pending(project, table, _Heads(layout(project)))
-
-
 def status(project: Project, tables: Iterable[Table] | None = None) -> list[TableStatus]:
     """The status of these tables, or of all, in the order of the graph."""
     chosen = project.graph.tables.values() if tables is None else tables
     stored = [table for table in chosen if table.is_stored]
-    heads, failures = _Heads(layout(project)), kept(layout(project))
+    heads, failures = Heads(layout(project)), kept(layout(project))
     with ThreadPoolExecutor(WORKERS) as workers:
         found = workers.map(partial(_status, project, heads), stored)
         troubled = (_troubled(project, failures, *one) for one in zip(stored, found, strict=True))
@@ -121,20 +98,20 @@ def _troubled(
 
 def missing(project: Project, table: Table) -> tuple[Span, ...]:
     """The intervals of a source that were not delivered, between others that were."""
-    if table.kind != "source" or table.spec.delivery != "interval":  # type: ignore[union-attr]
+    if not table.spec.is_by_interval:
         return ()
-    known = deliveries(layout(project).uri(table.id, "intervals"))
+    known = deliveries(layout(project).uri(table.id, INTERVALS))
     schedule = project.pipelines[table.pipeline].schedule
     return tuple(gaps((d.interval for d in known), schedule))
 
 
-def _status(project: Project, heads: _Heads, table: Table) -> TableStatus:
+def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
     try:
         at = heads.of(table.id)
         if at is None or not at.is_filled:
-            waits = tuple(_not_filled(project, table, heads))
+            waits = tuple(not_filled(project, table, heads))
             return TableStatus(table.id, table.kind, waits_for=waits)
-        ranges = _pending(project, table, heads)
+        ranges = pending_by(project, table, heads)
     except HistoryLost as error:
         return TableStatus(table.id, table.kind, problem=error.message)
     return TableStatus(
@@ -146,72 +123,12 @@ def _status(project: Project, heads: _Heads, table: Table) -> TableStatus:
         last=_last_batch(at),
         quarantined=_quarantined(heads.lake, table),
         refills=_refills(heads, table),
-        problem=REDEFINED.format(table.id) if _is_redefined(table, at) else "",
+        problem=REDEFINED.format(table.id) if is_redefined(table, at) else "",
         missing=missing(project, table),
     )
 
 
-def _pending(project: Project, table: Table, heads: _Heads) -> dict[str, Range]:
-    at = heads.of(table.id)
-    is_filled = at is not None and at.position is not None and at.is_filled
-    if at is None or not is_filled or _is_redefined(table, at):
-        return _unread(project, table, heads)
-    return dict(_behind(table.id, at, heads))
-
-
-def _is_redefined(table: Table, at: Head) -> bool:
-    """Whether the table was built by another definition than the configuration has now."""
-    built_by = at.position.definition if at.position else ""
-    return table.is_view and bool(built_by) and built_by != definition(table)
-
-
-def _unread(project: Project, table: Table, heads: _Heads) -> dict[str, Range]:
-    """Everything, once all that the table reads is there."""
-    if any(_not_filled(project, table, heads)):
-        return {}
-    found = {i: heads.of(i) for i in _read(project, table)}
-    return {i: (None, h.version) for i, h in found.items() if h}
-
-
-def _not_filled(project: Project, table: Table, heads: _Heads) -> Iterator[str]:
-    """The stored tables that it reads and that no batch has filled yet."""
-    for input_id in _read(project, table):
-        at = heads.of(input_id)
-        if at is None or not at.is_filled:
-            yield input_id
-
-
-def _read(project: Project, table: Table) -> list[str]:
-    return list(dict.fromkeys(t for i in table.inputs for t in _stored(project, i)))
-
-
-def _stored(project: Project, table_id: str) -> Iterator[str]:
-    """The stored tables behind an input: a dimension view stands for those that it joins."""
-    table = project.graph.tables[table_id]
-    if table.is_stored:
-        yield table_id
-    else:
-        for input_id in table.inputs:
-            yield from _stored(project, input_id)
-
-
-def _behind(table_id: str, at: Head, heads: _Heads) -> Iterator[tuple[str, Range]]:
-    """The inputs that went on since the position; an internal input's own inputs as well."""
-    assert at.position is not None
-    for input_id, pin in at.position.inputs.items():
-        newest = heads.of(input_id)
-        if newest is None:
-            yield input_id, (None, 0)
-            continue
-        if not is_past(newest, pin):
-            yield input_id, (None, newest.version)
-        elif newest.data_version > pin.version:
-            yield input_id, (pin.version, newest.version)
-        if input_id.startswith(f"{table_id}__") and newest.position:
-            yield from _behind(table_id, newest, heads)
-
-
-def _lag(heads: _Heads, input_id: str, range_: Range) -> Lag:
+def _lag(heads: Heads, input_id: str, range_: Range) -> Lag:
     read, newest = range_
     waiting = [c for c in _since(heads.lake.uri(input_id), newest, read) if c.changes_data]
     since = waiting[-1].at if waiting else None
@@ -233,19 +150,19 @@ def _last_batch(at: Head) -> LastBatch | None:
     return None
 
 
-def _refills(heads: _Heads, table: Table) -> int:
-    """How many groups of a top-k were filled again from its input, since it was built."""
-    state = heads.of(f"{table.id}__state") if table.kind == "topk" else None
+def _refills(heads: Heads, table: Table) -> int:
+    """How many groups were filled again from the input, since the table was built."""
+    state = heads.of(internal(table.id, STATE)) if table.is_view else None
     return state.position.refills if state and state.position else 0
 
 
 def _quarantined(lake: LakeLayout, table: Table) -> int:
     """How many rows of a source or dimension lie in quarantine, by its deliveries."""
-    if table.kind not in ("source", "dimension"):
+    if not table.is_delivered:
         return 0
     column = ("rows_quarantined",)
     try:
-        deliveries = Snapshot.open(table.name, lake.uri(table.id, "intervals"))
+        deliveries = Snapshot.open(table.name, lake.uri(table.id, INTERVALS))
     except NotBuilt:
         return 0
     counts = (t[column[0]].to_pylist() for t in Scan(deliveries).unordered(column))

@@ -3,25 +3,18 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, cast
 
-from sluice.specs.cogroup import Cogroup
-from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.document import Document, Where
 from sluice.specs.graph import Graph
-from sluice.specs.lookup import Lookup
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.names import unknown
-from sluice.specs.resolution.cogroup import resolve_cogroup
-from sluice.specs.resolution.declared import resolve_dimension, resolve_source
-from sluice.specs.resolution.dimension_view import resolve_dimension_view
-from sluice.specs.resolution.lookup import resolve_lookup
+from sluice.specs.quality import Expectation
+from sluice.specs.registry import kind
+from sluice.specs.resolution.resolver import Resolver
 from sluice.specs.resolution.scope import Report, Review, check_expectations
-from sluice.specs.resolution.topk import resolve_topk
-from sluice.specs.resolution.window_store import resolve_window_store
-from sluice.specs.source import Source
-from sluice.specs.table import Spec, Table
-from sluice.specs.topk import TopK
+from sluice.specs.table import Table
+from sluice.specs.table_spec import Reference, TableSpec
 
 
 @dataclass(frozen=True)
@@ -29,7 +22,7 @@ class Declaration:
     """A table as it was declared; `spec` is None where it has mistakes of its own."""
 
     id: str
-    spec: Spec | None
+    spec: TableSpec | None
     document: Document
     where: Where
 
@@ -37,15 +30,6 @@ class Declaration:
     def pipeline(self) -> str:
         """The pipeline that it is declared in."""
         return self.id.partition(".")[0]
-
-
-@dataclass(frozen=True)
-class Reference:
-    """One table named by another."""
-
-    where: Where
-    name: str
-    is_dimension: bool = False
 
 
 def build(
@@ -72,18 +56,6 @@ def build(
     return Graph(tables)
 
 
-def references(spec: Spec) -> Iterator[Reference]:
-    """Every table that a declaration names."""
-    if isinstance(spec, Cogroup):
-        for name, stream in spec.streams.items():
-            yield Reference(("streams", name, "from"), stream.from_)
-    elif not isinstance(spec, Source | Dimension | DimensionView):
-        yield Reference(("from",), spec.from_)
-    if isinstance(spec, Lookup | DimensionView):
-        for i, name in enumerate(joined_names(spec)):
-            yield Reference(("join", i, "dimension"), name, is_dimension=True)
-
-
 def written_references(declaration: Declaration) -> Iterator[Reference]:
     """The dimensions that a declaration with mistakes of its own joins, as far as it is legible."""
     written: Any = declaration.document.at(declaration.where)
@@ -102,7 +74,7 @@ def _inputs(
     """The ids that a declaration's references mean; unknown ones are noted."""
     spec = declaration.spec
     found = {}
-    for reference in references(spec) if spec else written_references(declaration):
+    for reference in spec.references() if spec else written_references(declaration):
         is_own = "." not in reference.name
         target = f"{declaration.pipeline}.{reference.name}" if is_own else reference.name
         if target not in declared and not is_own and not is_complete:
@@ -135,12 +107,12 @@ def _problem(
     spec = declared[target].spec
     if spec is None:
         return ""
-    if reference.is_dimension and not isinstance(spec, Dimension | DimensionView):
+    if reference.is_dimension and spec.SECTION != "dimensions":
         return (
             f"{reference.name} is no dimension: a lookup joins only what stands under "
             "`dimensions:` (declare the table there as well, with format: delta)"
         )
-    if not reference.is_dimension and isinstance(spec, DimensionView):
+    if not (reference.is_dimension or spec.IS_STORED):
         return f"{reference.name} is resolved at a lookup: it has no rows of its own to read"
     return ""
 
@@ -186,39 +158,12 @@ def _resolve(
         return None
     inputs = {where: tables[name] for where, name in edges.items() if name in tables}
     report = Report(mistakes, declaration.document, declaration.where)
-    is_whole = len(inputs) == len(list(references(spec)))
-    table = _resolved(spec, inputs, report) if is_whole else None
-    if not isinstance(spec, DimensionView):
-        check_expectations(table.columns if table else {}, spec.expect, report, review)
+    is_whole = len(inputs) == len(list(spec.references()))
+    table = _resolver(spec).resolve(spec, inputs, report) if is_whole else None
+    expect: tuple[Expectation, ...] = getattr(spec, "expect", ())
+    check_expectations(table.columns if table else {}, expect, report, review)
     return table
 
 
-def _resolved(  # noqa: PLR0911 - one per kind
-    spec: Spec, inputs: Mapping[Where, Table], report: Report
-) -> Table:
-    match spec:
-        case Source():
-            return resolve_source(spec, report)
-        case Dimension():
-            return resolve_dimension(spec, report)
-        case DimensionView():
-            return resolve_dimension_view(spec, _dimensions(spec, inputs), report)
-        case Cogroup():
-            streams = {name: inputs["streams", name, "from"] for name in spec.streams}
-            return resolve_cogroup(spec, streams, report)
-        case Lookup():
-            return resolve_lookup(spec, inputs["from",], _dimensions(spec, inputs), report)
-        case TopK():
-            return resolve_topk(spec, inputs["from",], report)
-    return resolve_window_store(spec, inputs["from",], report)
-
-
-def _dimensions(spec: Lookup | DimensionView, inputs: Mapping[Where, Table]) -> dict[str, Table]:
-    return {name: inputs["join", i, "dimension"] for i, name in enumerate(joined_names(spec))}
-
-
-def joined_names(spec: Lookup | DimensionView) -> list[str]:
-    """The dimensions that a declaration joins."""
-    if isinstance(spec, Lookup):
-        return [join.dimension for join in spec.join]
-    return [join.dimension for join in spec.join]
+def _resolver(spec: TableSpec) -> Resolver:
+    return cast(Resolver, kind(spec.KIND).part("resolve"))

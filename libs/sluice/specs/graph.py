@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from sluice.errors import UsageError
 from sluice.specs.names import listing, near
-from sluice.specs.table import Kind, Table
+from sluice.specs.table import Table
 
-__all__ = ["Graph", "Kind", "Table", "UnknownTable"]
+__all__ = ["Graph", "Table", "UnknownTable"]
 
 
 class UnknownTable(UsageError):
@@ -55,8 +55,8 @@ class Graph:
     def needed_by(self, table: Table) -> set[str]:
         """Tables that come before it in a run: its ancestors; of joined facts, all dimensions."""
         above = self.ancestors(table.id)
-        is_joined = any(t.kind == "lookup" for t in (table, *above))
-        dimensions = [t for t in self.tables.values() if t.kind == "dimension"] if is_joined else []
+        is_joined = any(t.spec.joins_dimensions for t in (table, *above))
+        dimensions = [t for t in self.tables.values() if t.is_dimension] if is_joined else []
         return {t.id for t in (*above, *dimensions)}
 
     def _unknown(self, name: str) -> UnknownTable:

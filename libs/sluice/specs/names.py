@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from sluice.specs.internal import MARK
+
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 RESERVED_PREFIX = "_sluice"
 SHOWN = 40
@@ -26,7 +28,7 @@ def check_name(name: str) -> str:
 
 def check_table_name(name: str) -> str:
     """The name itself, if a table may have it."""
-    if "__" in check_name(name):
+    if MARK in check_name(name):
         raise ValueError(f"{name!r}: `__` is reserved for the tables that Sluice keeps beside it")
     return name
 

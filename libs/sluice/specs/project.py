@@ -11,19 +11,16 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from sluice.limits import Limits
 from sluice.specs.building import build
 from sluice.specs.code import check_module
-from sluice.specs.dimension import Dimension, DimensionView
 from sluice.specs.graph import Graph
 from sluice.specs.interval import IntervalError, Schedule, parse_time, zone
 from sluice.specs.mistakes import Mistakes
 from sluice.specs.model import Model
 from sluice.specs.names import Name
 from sluice.specs.names_elsewhere import check_compared, check_modules
-from sluice.specs.own_paths import same_path
 from sluice.specs.reading import Reading, find_files, read_file, read_tables
 from sluice.specs.resolution.scope import Review
 from sluice.specs.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.specs.source import Source
-from sluice.specs.table import ViewSpec
+from sluice.specs.table_spec import TableSpec
 
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
 
@@ -45,9 +42,9 @@ class Pipeline(Model):
     end_date: datetime | None = None
     catchup: bool = False
     timezone: str = "UTC"
-    sources: dict[str, Source] = Field(default_factory=dict)
-    dimensions: dict[str, Dimension | DimensionView] = Field(default_factory=dict)
-    views: dict[str, ViewSpec] = Field(default_factory=dict)
+    sources: dict[str, TableSpec] = Field(default_factory=dict)
+    dimensions: dict[str, TableSpec] = Field(default_factory=dict)
+    views: dict[str, TableSpec] = Field(default_factory=dict)
     airflow: AirflowSettings = AirflowSettings()
 
     @field_validator("schedule", mode="before")
@@ -184,35 +181,18 @@ def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) ->
     start, end = pipeline.start_date, pipeline.end_date
     if start and end and end <= start:
         mistakes.add(reading.document, ("end_date",), "`end_date` is not after `start_date`")
+    if pipeline.schedule.has_intervals and start is None:
+        at = ("start_date",) if "start_date" in reading.header else ()
+        mistakes.add(reading.document, at, "`start_date` is missing: the first interval's start")
     if pipeline.schedule.has_intervals:
-        if pipeline.start_date is None:
-            at = ("start_date",) if "start_date" in reading.header else ()
-            missing = "`start_date` is missing: the first interval's start"
-            mistakes.add(reading.document, at, missing)
         _check_bounds(pipeline, reading, mistakes)
-        _check_paths(pipeline, reading, mistakes)
-        return
-    for source in pipeline.sources.values():
-        if source.delivery == "interval":
-            message = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
-            mistakes.add(reading.document, ("sources", source.name), message)
+    for section, tables in reading.sections.items():
+        for name, spec in tables.items():
+            for where, message in spec.check_schedule(pipeline.schedule):
+                mistakes.add(reading.document, (section, name, *where), message)
 
 
 def _check_bounds(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
     for field, bound in (("start_date", pipeline.start_date), ("end_date", pipeline.end_date)):
         if bound and (off := pipeline.schedule.off_grid(bound)):
             mistakes.add(reading.document, (field,), f"{off.message}; {off.hint}")
-
-
-def _check_paths(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
-    for source in pipeline.sources.values():
-        if source.key or not source.has_pattern:
-            continue
-        if same := same_path(source.path, pipeline.schedule):
-            first, second = (interval.shown(pipeline.timezone) for interval in same)
-            message = (
-                f"{first} and {second} have the same path, so their rows would count twice; "
-                "tell them apart, by %H, or by %z where clocks are set back; or give the source a "
-                "`key`"
-            )
-            mistakes.add(reading.document, ("sources", source.name, "path"), message)

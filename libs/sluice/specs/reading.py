@@ -10,25 +10,12 @@ from typing import Any
 
 from sluice.errors import ConfigError
 from sluice.specs.building import Declaration
-from sluice.specs.cogroup import Cogroup
-from sluice.specs.dimension import Dimension, DimensionView
-from sluice.specs.document import BrokenDocument, Document, Where, read
-from sluice.specs.lookup import Lookup
+from sluice.specs.document import BrokenDocument, Document, read
 from sluice.specs.mistakes import Mistakes
-from sluice.specs.model import Model
 from sluice.specs.names import check_table_name, unknown
+from sluice.specs.registry import kinds
 from sluice.specs.secrets import misplaced
-from sluice.specs.source import Source
-from sluice.specs.topk import TopK
-from sluice.specs.window_store import WindowStore
-
-KINDS: dict[str, type[Model]] = {
-    "topk": TopK,
-    "cogroup": Cogroup,
-    "lookup": Lookup,
-    "window_store": WindowStore,
-}
-SECTIONS = ("sources", "dimensions", "views")
+from sluice.specs.table_spec import SECTIONS, Section, TableSpec
 
 
 @dataclass(frozen=True)
@@ -90,17 +77,18 @@ def _tables(document: Document, pipeline: str, mistakes: Mistakes) -> Iterator[D
             mistakes.add(document, (section,), "a mapping of names to tables is wanted")
             continue
         for name, data in tables.items():
-            where: Where = (section, name)
+            where = (section, name)
             if name in seen:
                 mistakes.add(document, where, f"the name {name!r} is taken by {seen[name]}.{name}")
                 continue
             seen[name] = section
-            yield _declaration(name, data, document, pipeline, where, mistakes)
+            yield _declaration(data, document, pipeline, where, mistakes)
 
 
 def _declaration(
-    name: str, data: Any, document: Document, pipeline: str, where: Where, mistakes: Mistakes
+    data: Any, document: Document, pipeline: str, where: tuple[Section, str], mistakes: Mistakes
 ) -> Declaration:
+    name = where[1]
     table_id = f"{pipeline}.{name}"
     model = _model(data, document, where, mistakes)
     try:
@@ -115,21 +103,19 @@ def _declaration(
     for at, problem in misplaced(data, document, where):
         mistakes.add(document, at, problem)
     spec = mistakes.validated(model, {**data, "name": name, "pipeline": pipeline}, document, where)
-    return Declaration(table_id, spec, document, where)  # type: ignore[arg-type]
+    return Declaration(table_id, spec, document, where)
 
 
-def _model(data: Any, document: Document, where: Where, mistakes: Mistakes) -> type[Model] | None:
+def _model(
+    data: Any, document: Document, where: tuple[Section, str], mistakes: Mistakes
+) -> type[TableSpec] | None:
     if not isinstance(data, dict):
         mistakes.add(document, where, "a mapping is wanted")
         return None
-    match where[0]:
-        case "sources":
-            return Source
-        case "dimensions":
-            return DimensionView if "join" in data else Dimension
-    kind = data.get("kind")
-    if kind is None:
-        mistakes.add(document, where, f"`kind` is missing: {', '.join(KINDS)}")
-    elif str(kind) not in KINDS:
-        mistakes.add(document, (*where, "kind"), unknown("kind", str(kind), KINDS))
-    return KINDS.get(str(kind))
+    known = {kind.name: kind.model for kind in kinds(where[0])}
+    meant = next((model for model in known.values() if model.is_meant_by(data)), None)
+    if meant is None and data.get("kind") is None:
+        mistakes.add(document, where, f"`kind` is missing: {', '.join(known)}")
+    elif meant is None:
+        mistakes.add(document, (*where, "kind"), unknown("kind", str(data["kind"]), known))
+    return meant

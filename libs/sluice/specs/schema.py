@@ -5,20 +5,12 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from sluice.specs.cogroup import Cogroup
-from sluice.specs.dimension import Dimension, DimensionView
-from sluice.specs.lookup import Lookup
-from sluice.specs.model import Model
 from sluice.specs.project import Project
+from sluice.specs.registry import kinds
 from sluice.specs.settings import AirflowSettings
-from sluice.specs.source import Source
-from sluice.specs.topk import TopK
-from sluice.specs.window_store import WindowStore
+from sluice.specs.table_spec import SECTIONS, TableSpec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-VIEWS: tuple[type[Model], ...] = (TopK, Cogroup, Lookup, WindowStore)
-TABLES: tuple[type[Model], ...] = (Source, Dimension, DimensionView, *VIEWS)
-MODELS: tuple[type[BaseModel], ...] = (*TABLES, AirflowSettings)
 VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 JsonSchema = dict[str, Any]
@@ -49,11 +41,12 @@ def _project() -> JsonSchema:
 
 
 def _pipeline() -> JsonSchema:
-    _, generated = models_json_schema([(model, "validation") for model in MODELS], by_alias=True)
+    tables = [kind.model for kind in kinds()]
+    models: list[type[BaseModel]] = [*tables, AirflowSettings]
+    _, generated = models_json_schema([(model, "validation") for model in models], by_alias=True)
     definitions = generated["$defs"]
-    for model in TABLES:
-        _as_written(definitions[model.__name__], is_view=model in VIEWS)
-    definitions["Stream"]["required"].remove("key")
+    for model in tables:
+        _as_written(definitions[model.__name__], is_view=model.SECTION == "views")
     return _closed(_header() | _sections(), ["pipeline", "schedule"]) | {"$defs": definitions}
 
 
@@ -71,14 +64,10 @@ def _header() -> JsonSchema:
 
 
 def _sections() -> JsonSchema:
-    return {
-        "sources": _named(Source),
-        "dimensions": _named(Dimension, DimensionView),
-        "views": _named(*VIEWS),
-    }
+    return {section: _named(*(kind.model for kind in kinds(section))) for section in SECTIONS}
 
 
-def _named(*models: type[Model]) -> JsonSchema:
+def _named(*models: type[TableSpec]) -> JsonSchema:
     choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
     one = choices[0] if len(choices) == 1 else {"anyOf": choices}
     return {"type": "object", "additionalProperties": one}
@@ -90,8 +79,6 @@ def _as_written(schema: JsonSchema, *, is_view: bool) -> None:
         schema["properties"].pop(name)
     required = [name for name in schema.get("required", []) if name not in ("name", "pipeline")]
     schema["required"] = [*required, "kind"] if is_view else required
-    if "sql" in schema["properties"]:
-        schema["required"] = ["kind"]
 
 
 def _closed(properties: JsonSchema, required: list[str]) -> JsonSchema:

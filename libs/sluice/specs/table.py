@@ -2,18 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from sluice.specs.cogroup import Cogroup
-from sluice.specs.dimension import Dimension, DimensionView
-from sluice.specs.lookup import Lookup
-from sluice.specs.source import Source
-from sluice.specs.topk import TopK
-from sluice.specs.window_store import WindowStore
-
-Kind = Literal["source", "dimension", "dimension_view", "topk", "cogroup", "lookup", "window_store"]
-ViewSpec = TopK | Cogroup | Lookup | WindowStore
-Spec = Source | Dimension | DimensionView | ViewSpec
+from sluice.specs.quality import Expectation
+from sluice.specs.table_spec import Section, TableSpec
 
 INTERVAL = "_sluice_interval"
 ROW_ID = "_sluice_id"
@@ -32,10 +23,10 @@ class Table:
 
     name: str
     pipeline: str
-    kind: Kind
+    kind: str
     columns: Mapping[str, str]
     key: tuple[str, ...]
-    spec: Spec
+    spec: TableSpec
     inputs: tuple[str, ...] = ()
     hidden: Mapping[str, str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
@@ -49,12 +40,47 @@ class Table:
     @property
     def is_view(self) -> bool:
         """Whether it is kept by `advance`."""
-        return self.kind in ("topk", "cogroup", "lookup", "window_store")
+        return self.section == "views"
 
     @property
     def is_stored(self) -> bool:
         """Whether it is a table on disk: a dimension view is not."""
-        return self.kind != "dimension_view"
+        return self.spec.IS_STORED
+
+    @property
+    def is_delivered(self) -> bool:
+        """True if its rows are delivered from outside; those that can't be used are quarantined."""
+        return self.spec.IS_DELIVERED
+
+    @property
+    def is_source(self) -> bool:
+        """True for one of the `sources:`."""
+        return self.section == "sources"
+
+    @property
+    def is_dimension(self) -> bool:
+        """True for a stored one of the `dimensions:`."""
+        return self.section == "dimensions" and self.is_stored
+
+    @property
+    def section(self) -> Section:
+        """The part of its pipeline's file in which it is declared."""
+        return self.spec.SECTION
+
+    @property
+    def description(self) -> str:
+        """Description in its declaration."""
+        return getattr(self.spec, "description", "")
+
+    @property
+    def expect(self) -> tuple[Expectation, ...]:
+        """Expectations of its rows."""
+        return getattr(self.spec, "expect", ())
+
+    @property
+    def current_key(self) -> tuple[str, ...]:
+        """Columns that identify the rows that stand now: a history has one of each key."""
+        return self.key[:-1] if self.spec.has_history else self.key
 
     def reference(self, name: str) -> str:
         """The id that a name in this table's declaration means."""

@@ -1,58 +1,19 @@
-"""What every view declares, and the event time windows that some of them have."""
+"""Declaration of a view."""
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar
 
-from pydantic import field_validator, model_validator
+from pydantic import field_validator
 
-from sluice.specs.interval import Duration, zone
-from sluice.specs.model import Model
-from sluice.specs.names import Name
+from sluice.specs.interval import Duration
 from sluice.specs.quality import Expectation
-
-NEEDS = {"tumbling": ("size",), "hopping": ("size", "advance"), "session": ("gap",)}
-
-
-class Window(Model):
-    """Event time cut into windows, aligned to the epoch in the window's zone."""
-
-    type: Literal["tumbling", "hopping", "session"]
-    time: str
-    size: Duration | None = None
-    advance: Duration | None = None
-    gap: Duration | None = None
-    timezone: str = "UTC"
-
-    @field_validator("timezone")
-    @classmethod
-    def _zone_exists(cls, name: str) -> str:
-        return zone(name).key
-
-    @model_validator(mode="after")
-    def _has_its_lengths(self) -> Self:
-        given = {name for name in ("size", "advance", "gap") if getattr(self, name)}
-        needed = set(NEEDS[self.type])
-        if given != needed:
-            raise ValueError(
-                f"a {self.type} window takes {_and(needed)}, not {_and(given) or 'none'}"
-            )
-        if self.advance and self.size and self.advance.may_exceed(self.size):
-            raise ValueError("`advance` is longer than `size`: rows between windows would be lost")
-        if self.type == "session" and "timezone" in self.model_fields_set:
-            raise ValueError("a session begins with its first row: `timezone` would have no effect")
-        return self
+from sluice.specs.table_spec import Section, TableSpec
 
 
-def _and(names: set[str]) -> str:
-    return " and ".join(f"`{name}`" for name in sorted(names, reverse=True))
-
-
-class View(Model):
+class View(TableSpec):
     """A table that is kept equal to a query over others."""
 
-    LOADED: ClassVar[frozenset[str]] = frozenset({"name", "pipeline"})
+    SECTION: ClassVar[Section] = "views"
 
-    name: Name
-    pipeline: str
     kind: str
     description: str = ""
     expect: tuple[Expectation, ...] = ()

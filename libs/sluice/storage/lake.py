@@ -5,6 +5,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from sluice.specs.internal import declared, internal
 from sluice.specs.project import Project
 
 
@@ -17,7 +18,7 @@ class LakeLayout:
     def uri(self, table_id: str, suffix: str = "") -> str:
         """The URI of `pipeline.table`, or of its internal table `__suffix`."""
         pipeline, table = table_id.split(".", 1)
-        return f"{self.root}/{pipeline}/{table}{'__' + suffix if suffix else ''}"
+        return f"{self.root}/{pipeline}/{internal(table, suffix) if suffix else table}"
 
     @property
     def quality_uri(self) -> str:
@@ -35,7 +36,7 @@ def layout(project: Project) -> LakeLayout:
 def table_at(uri: str) -> str:
     """The id of the declared table that what lies at a URI belongs to."""
     pipeline, table = uri.rstrip("/").split("/")[-2:]
-    return f"{pipeline}.{table.partition('__')[0]}"
+    return f"{pipeline}.{declared(table)}"
 
 
 def moved_away(uri: str) -> str:

@@ -1,29 +1,26 @@
 """What the page shows of pipelines and tables, gathered without Spark, as plain data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from sluice.errors import SluiceError
-from sluice.orchestration.page.leaders import Leaders, leaders
+from sluice.orchestration.page.block import Block
 from sluice.reporting.health import Health, health
 from sluice.serving.commits import Commit, back_from
 from sluice.serving.lake import Lake
 from sluice.serving.status import TableStatus, status
-from sluice.specs.dimension import Dimension
+from sluice.specs.internal import INTERVALS
 from sluice.specs.project import Pipeline as Declared
 from sluice.specs.project import Project
+from sluice.specs.registry import kind
 from sluice.specs.table import Table
-from sluice.specs.topk import TopK
-from sluice.specs.window_store import WindowStore
 from sluice.storage import intervals
 from sluice.storage.lake import layout
 
-NEWEST, COMMITS = 12, 12
-INTERVALS = "intervals"
-Row = Mapping[str, Any]
+COMMITS = 12
 
 
 @dataclass(frozen=True)
@@ -76,13 +73,16 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class TablePage:
-    """Everything that a table's own page shows."""
+    """Everything that a table's own page shows.
+
+    `template`: what shows its newest `rows`, in the way of its kind.
+    """
 
     facts: TableFacts
     made_from: tuple[Table, ...]
     commits: tuple[Commit, ...] = ()
-    leaders: tuple[Leaders, ...] = ()
-    windows: tuple[Row, ...] = ()
+    template: str = ""
+    rows: Sequence[Any] = ()
     trouble: str = ""
 
 
@@ -110,12 +110,11 @@ def table(project: Project, found: Table) -> TablePage:
         return TablePage(facts, inputs, commits, trouble=str(error))
 
 
-def _rows(lake: Lake, found: Table) -> tuple[tuple[Leaders, ...], tuple[Row, ...]]:
-    if isinstance(found.spec, TopK):
-        return tuple(leaders(lake.ranking(found.id), found.spec)), ()
-    if isinstance(found.spec, WindowStore):
-        return (), tuple(lake.window(found.id).all(reverse=True, limit=NEWEST))
-    return (), ()
+def _rows(lake: Lake, found: Table) -> tuple[str, Sequence[Any]]:
+    block = cast(Block | None, kind(found.kind).part("page"))
+    if block is None:
+        return "", ()
+    return f"{found.kind}/{block.TEMPLATE}", block.shown(lake, found)
 
 
 def _facts(project: Project, tables: Sequence[Table]) -> Iterator[TableFacts]:
@@ -126,7 +125,7 @@ def _facts(project: Project, tables: Sequence[Table]) -> Iterator[TableFacts]:
 
 def _until(project: Project, found: Table) -> datetime | None:
     """The end of the last interval that was delivered."""
-    if found.kind != "source" or isinstance(found.spec, Dimension):
+    if not found.is_source:
         return None
     known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))
     return max((one.interval.end for one in known), default=None)

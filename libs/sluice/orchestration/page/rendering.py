@@ -2,9 +2,20 @@
 
 import datetime as dt
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FunctionLoader,
+    PackageLoader,
+    StrictUndefined,
+)
+
+from sluice.specs.registry import kind
+
+OWN = PackageLoader("sluice.orchestration.page", "templates")
 
 
 def render(template: str, **shown: Any) -> str:
@@ -28,7 +39,7 @@ def ago(moment: dt.datetime | None, now: dt.datetime) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("sluice.orchestration.page", "templates"),
+        loader=ChoiceLoader([OWN, FunctionLoader(_of_kind)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -36,6 +47,12 @@ def _environment() -> Environment:
     )
     environment.filters |= {"ago": ago, "count": _count, "moment": _moment, "cell": _cell}
     return environment
+
+
+def _of_kind(template: str) -> str | None:
+    """The template that a kind brings: `kind/template`."""
+    name, _, file = template.partition("/")
+    return files(kind(name).package).joinpath(file).read_text("utf-8") if file else None
 
 
 def _count(number: int | None) -> str:

@@ -1,0 +1,46 @@
+"""The command `changes`: a table's changelog, without Spark."""
+
+import click
+
+from sluice.cli.options import config_option, format_option
+from sluice.cli.output import Format, write_json, write_rows
+from sluice.serving.changes import Changelog
+from sluice.serving.lake import open_lake
+
+
+@click.command()
+@click.argument("table")
+@click.option("--from-version", type=int, help="The first version, included.")
+@click.option("--to-version", type=int, help="The last version, included.")
+@click.option("--run", metavar="ID", help="Only what this run changed.")
+@click.option(
+    "--as",
+    "as_",
+    type=click.Choice(["rows", "map"]),
+    default="rows",
+    show_default=True,
+    help="Each changed row, or what was touched as a whole: of rankings, each partition.",
+)
+@format_option
+@config_option
+def changes(
+    table: str,
+    from_version: int | None,
+    to_version: int | None,
+    run: str | None,
+    as_: str,
+    format_: Format,
+    config: str,
+) -> None:
+    """Show what changed in TABLE, version by version."""
+    changelog = Changelog.open(open_lake(config), table, to_version)
+    if as_ == "rows":
+        rows = changelog.rows(from_version=from_version, run=run)
+        write_rows(rows, rows.schema.names, format_)
+        return
+    maps = changelog.maps(from_version=from_version, run=run)
+    if format_ is Format.JSON:
+        for whole in maps:
+            write_json(whole.as_json())
+        return
+    write_rows((row for whole in maps for row in whole.rows()), maps.columns, format_)

@@ -1,0 +1,17 @@
+"""The versions of dimensions that a step is to look up, as commands and jobs take them."""
+
+from collections.abc import Iterable
+
+from sluice.errors import UsageError
+from sluice.specs.graph import Graph
+
+
+def read_pins(texts: Iterable[str], graph: Graph) -> dict[str, int]:
+    """The version of each dimension by its id; UsageError for a text that is not one's."""
+    found = {}
+    for text in texts:
+        name, _, version = text.rpartition("=")
+        if not name or not version.isdigit():
+            raise UsageError(f"--pin takes DIMENSION=VERSION, not {text!r}")
+        found[graph.table(name).id] = int(version)
+    return found

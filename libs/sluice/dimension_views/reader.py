@@ -1,0 +1,213 @@
+"""A dimension joined to dimensions: resolved when it is read, never stored.
+
+The join is run by delta-rs' own query engine over the pinned versions of its dimensions; of a
+dimension with a history, the current rows stand. Only expressions that mean the same there as in
+Spark are taken; a view that needs more is read through a lookup.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from sluice.dimension_views.spec import DimensionView
+from sluice.errors import UsageError
+from sluice.serving import where as predicates
+from sluice.serving.cursor import Place, behind
+from sluice.serving.engine_sql import translated, where_sql
+from sluice.serving.key_values import KeyValues
+from sluice.serving.keys import KeyColumns
+from sluice.serving.lake import Lake, build_command
+from sluice.serving.order import Order, Span
+from sluice.serving.rows import Row, Rows, check_limit
+from sluice.serving.scan import Touched
+from sluice.serving.snapshot import open_delta, refuse_unreadable
+from sluice.serving.values import check_columns
+from sluice.specs.table import Table
+
+
+@dataclass(frozen=True)
+class JoinedTable(KeyValues):
+    """One pinned state of a dimension view.
+
+    `dimensions`: its tables, and the views that it joins, by their ids' last part.
+    """
+
+    spec: DimensionView
+    dimensions: Mapping[str, "DeltaTable | JoinedTable"]
+    history: frozenset[str]
+    key_names: tuple[str, ...]
+    backward_iteration: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version of each dimension that is read; one behind a view has both names."""
+        return {name: table.version() for name, table in self.tables().items()}
+
+    @property
+    def stored(self) -> list[str]:
+        """The dimensions that are behind it."""
+        return list(dict.fromkeys(name.rpartition("__")[2] for name in self.tables()))
+
+    @property
+    def version(self) -> int:
+        """The version of the dimension that gives the rows."""
+        first = self.dimensions[self._qualifiers[0]]
+        return first.version if isinstance(first, JoinedTable) else first.version()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The view's columns."""
+        return _plain(self._query("LIMIT 0").schema)
+
+    @property
+    def key(self) -> KeyColumns:
+        """The first dimension's key, as the view names it."""
+        return KeyColumns.of(self.name, self.key_names, self.schema)
+
+    @property
+    def count(self) -> int:
+        """How many rows the view has: as many as the join gives."""
+        return sum(batch.num_rows for batch in self._query())
+
+    def get(self, *key: Any) -> Row | None:
+        """The row of that key, None if there is none."""
+        span = self.key.exactly(key[0] if len(key) == 1 else key)
+        return next(self.between((span,), reverse=False, limit=1), None)
+
+    def read(
+        self,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """Rows in key order; a join has no stored order."""
+        return self.range(limit=limit, where=where, columns=columns)
+
+    def between(
+        self,
+        spans: tuple[Span, ...],
+        *,
+        reverse: bool,
+        limit: int | None,
+        where: str | None = None,
+        columns: Iterable[str] | None = None,
+        after: str | None = None,
+    ) -> Rows:
+        limit, keys = check_limit(limit), tuple(self.key_names)
+        if after is not None:
+            spans = (*spans, behind(after, Order(keys, reverse), self.schema))
+        shown = check_columns(self.name, columns, self.schema.names)
+        condition = predicates.parse(where, self.schema) if where is not None else None
+        way = "DESC NULLS LAST" if reverse else "ASC NULLS FIRST"
+        order = ", ".join(f'"{column}" {way}' for column in self.key_names)
+        reader = self._query(f"{where_sql(spans)} ORDER BY {order}")
+        found = _filtered(reader, self.schema, spans, condition, limit)
+        schema = pa.schema([self.schema.field(column) for column in shown])
+        return Rows(found, schema, self.version, Touched(), Place(keys, after=after))
+
+    def _query(self, rest: str = "") -> pa.RecordBatchReader:
+        engine = QueryBuilder()
+        for name, table in self.tables().items():
+            engine.register(f"dimension_{name}", table)
+        found = engine.execute(f"SELECT * FROM ({self.sql()}) AS resolved {rest}")
+        return pa.RecordBatchReader.from_stream(found)
+
+    @property
+    def _qualifiers(self) -> list[str]:
+        return [join.dimension.split(".")[-1] for join in self.spec.join]
+
+    def tables(self, within: str = "") -> dict[str, DeltaTable]:
+        """What is read, by names that no two of them share."""
+        found: dict[str, DeltaTable] = {}
+        for name, of in self.dimensions.items():
+            mine = f"{within}{name}"
+            found |= of.tables(f"{mine}__") if isinstance(of, JoinedTable) else {mine: of}
+        return found
+
+    def sql(self, within: str = "") -> str:
+        """The query over `tables`."""
+        selected = [f'{translated(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
+        first, *others = self._qualifiers
+        joins = [f"{self._rows(first, within)} AS {first}"]
+        for qualifier, join in zip(others, self.spec.join[1:], strict=True):
+            condition = translated(join.on, self.name) if join.on else "TRUE"
+            rows = self._rows(qualifier, within)
+            joins.append(f"LEFT JOIN {rows} AS {qualifier} ON {condition}")
+        return f"SELECT {', '.join(selected)} FROM {' '.join(joins)}"
+
+    def _rows(self, qualifier: str, within: str) -> str:
+        of, name = self.dimensions[qualifier], f"{within}{qualifier}"
+        if isinstance(of, JoinedTable):
+            return f"({of.sql(f'{name}__')})"
+        current = " WHERE is_current" if qualifier in self.history else ""
+        return f"(SELECT * FROM dimension_{name}{current})"
+
+
+def _filtered(
+    reader: pa.RecordBatchReader,
+    schema: pa.Schema,
+    spans: tuple[Span, ...],
+    condition: predicates.Where | None,
+    limit: int | None,
+) -> Iterator[pa.Table]:
+    left = limit
+    for batch in reader:
+        if left == 0:
+            return
+        table = pa.Table.from_batches([batch]).cast(schema)
+        for span in spans:
+            table = span.rows(table)
+        table = condition.rows(table) if condition else table
+        table = table.slice(0, left)
+        left = None if left is None else left - table.num_rows
+        yield table
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The same columns without the engine's own string and binary representations."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
+
+
+def opened(
+    lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
+) -> JoinedTable:
+    """The view over its dimensions as they are now."""
+    if version is not None:
+        raise UsageError(
+            f"{table.name!r} is a view over dimensions and has no versions of its own",
+            hint=f"read its dimensions at a version: {', '.join(table.inputs)}",
+        )
+    return replace(_resolved(lake, table, {}), backward_iteration=backward_iteration)
+
+
+def _resolved(lake: Lake, table: Table, known: dict[str, DeltaTable]) -> JoinedTable:
+    """The view; each dimension is opened once, whoever joins it."""
+    assert isinstance(table.spec, DimensionView)
+    found: dict[str, DeltaTable | JoinedTable] = {}
+    inputs = lake.project.graph.inputs(table.id)
+    for t in inputs:
+        if t.is_stored:
+            found[t.name] = known[t.id] = known.get(t.id) or _dimension(lake, t)
+        else:
+            found[t.name] = _resolved(lake, t, known)
+    history = frozenset(t.name for t in inputs if t.spec.has_history)
+    return JoinedTable(table.spec, found, history, table.key)
+
+
+def _dimension(lake: Lake, table: Table) -> DeltaTable:
+    delta = open_delta(table.name, lake.uri(table), build=build_command(table))
+    refuse_unreadable(table.name, delta)
+    return delta
+
+
+VERBS: Mapping[str, Callable[..., Any]] = {}

@@ -1,0 +1,67 @@
+"""Dimensions joined to dimensions."""
+
+from collections.abc import Mapping
+
+from sluice.dimension_views.spec import DimensionView
+from sluice.specs.document import Where
+from sluice.specs.expression import Expression
+from sluice.specs.join_syntax import read_pairs
+from sluice.specs.resolution.joins import check_alike, check_covers_key, joined
+from sluice.specs.resolution.scope import Report, Scope
+from sluice.specs.table import Table, views_among
+
+
+def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: Report) -> Table:
+    """The view's columns; its key is the first dimension's."""
+    dimensions = joined((join.dimension for join in spec.join), inputs)
+    qualified = {name.rpartition(".")[2]: table.columns for name, table in dimensions.items()}
+    scope = Scope({}, qualified)
+    _check_names(spec, report)
+    for i in range(len(spec.join)):
+        _check_join(spec, i, dimensions, report)
+    scope.check_select(spec.select, report)
+    columns = scope.types_of(spec.select)
+    key = _key(spec, dimensions, report)
+    ids = tuple(table.id for table in dimensions.values())
+    through = views_among(dimensions.values())
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids, through=through)
+
+
+def _check_names(spec: DimensionView, report: Report) -> None:
+    names = [join.dimension.rpartition(".")[2] for join in spec.join]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            report.add(("join", i, "dimension"), f"{name} is joined twice")
+
+
+def _check_join(spec: DimensionView, i: int, inputs: Mapping[str, Table], report: Report) -> None:
+    join, at = spec.join[i], ("join", i, "on")
+    if i == 0 or join.on is None:
+        if (i == 0) != (join.on is None):
+            report.add(at, "the first dimension has no `on`, every other one has")
+        return
+    before = [other.dimension for other in spec.join[:i]]
+    names = {name.rpartition(".")[2]: inputs[name].columns for name in before if name in inputs}
+    try:
+        pairs = read_pairs(join.on.sql, join.dimension.rpartition(".")[2])
+    except ValueError as error:
+        report.add(at, str(error))
+        return
+    added, name = inputs[join.dimension], join.dimension.rpartition(".")[2]
+    scope = Scope({}, {**names, name: added.columns})
+    scope.check(join.on, report, *at)
+    for tree, column in pairs:
+        left, right = Expression.of(tree), added.columns.get(column, "")
+        check_alike(left.text, scope.type_of(left), f"{name}.{column}", right, report, at)
+    check_covers_key(added, [column for _, column in pairs], report, at)
+
+
+def _key(spec: DimensionView, inputs: Mapping[str, Table], report: Report) -> tuple[str, ...]:
+    base = inputs[spec.join[0].dimension]
+    selected = {expression.plain_column: name for name, expression in spec.select.items()}
+    key = base.current_key
+    lacking = [column for column in key if f"{base.name}.{column}" not in selected]
+    if lacking:
+        names = ", ".join(f"{base.name}.{column}" for column in lacking)
+        report.add(("select",), f"the key of {base.name} must be selected: {names}")
+    return tuple(selected.get(f"{base.name}.{column}", column) for column in key)

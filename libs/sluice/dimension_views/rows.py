@@ -1,0 +1,30 @@
+"""The rows of a dimension view, made of those of its dimensions."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluice.dimension_views.spec import DimensionView
+from sluice.operators.operator import names
+from sluice.specs.table import Table
+
+
+def rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """The view's rows, given each dimension's rows by its id."""
+    view = table.spec
+    assert isinstance(view, DimensionView)
+    named = {j.dimension: inputs[table.reference(j.dimension)] for j in view.join}
+    first, *others = view.join
+    found = _as_struct(named[first.dimension], first.dimension)
+    for join in others:
+        right = _as_struct(named[join.dimension], join.dimension)
+        assert join.on is not None
+        found = found.join(right, F.expr(join.on.sql), "left")
+    return found.select(*[F.expr(e.sql).alias(name) for name, e in view.select.items()])
+
+
+def _as_struct(rows: DataFrame, name: str) -> DataFrame:
+    return rows.select(
+        F.struct(*names(tuple(rows.columns))).alias(name.rsplit(".", maxsplit=1)[-1])
+    )

@@ -1,0 +1,40 @@
+"""A dimension view: dimensions joined to dimensions, resolved when it is read."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from sluice.specs.expression import Expression
+from sluice.specs.model import Model
+from sluice.specs.named import Select
+from sluice.specs.table_spec import Reference, Section, TableSpec, to_dimensions
+
+
+class DimensionJoin(Model):
+    """One dimension of a view, and how it joins those before it."""
+
+    dimension: str
+    on: Expression | None = None
+
+
+class DimensionView(TableSpec):
+    """Dimensions joined to dimensions: not stored, resolved at a lookup or a get."""
+
+    KIND: ClassVar[str] = "dimension_view"
+    SECTION: ClassVar[Section] = "dimensions"
+    IS_STORED: ClassVar[bool] = False
+
+    description: str = ""
+    join: tuple[DimensionJoin, ...] = Field(min_length=1)
+    select: Select
+
+    @classmethod
+    def is_meant_by(cls, data: Mapping[str, Any]) -> bool:
+        return "join" in data
+
+    def references(self) -> Iterator[Reference]:
+        return to_dimensions(join.dimension for join in self.join)
+
+
+SPEC = DimensionView

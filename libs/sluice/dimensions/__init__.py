@@ -1,0 +1,1 @@
+"""Dimensions: whole tables of reference data."""

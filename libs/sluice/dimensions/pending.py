@@ -1,0 +1,33 @@
+"""News of a dimension: files that are not those that were loaded last."""
+
+from sluice.dimensions.loaded import note
+from sluice.dimensions.spec import Dimension
+from sluice.specs.declared import FILES
+from sluice.specs.definition import definition_of_deliveries
+from sluice.specs.internal import INTERVALS
+from sluice.specs.interval import Interval
+from sluice.specs.project import Project
+from sluice.specs.table import Table
+from sluice.storage import intervals, landing
+from sluice.storage.lake import exists, layout
+from sluice.storage.position import head
+
+
+def nothing_new(
+    project: Project,
+    table: Table,
+    interval: Interval | None,  # noqa: ARG001
+) -> str | None:
+    """Reason for loading nothing, in words; None if there may be something to load."""
+    spec = table.spec
+    assert isinstance(spec, Dimension)
+    lake = layout(project)
+    if spec.format not in FILES or not exists(lake.uri(table.id)):
+        return None
+    files = landing.delivered(project.resolve(spec.path), table.id)
+    noted = note(spec, files, definition_of_deliveries(table))
+    known = intervals.deliveries(lake.uri(table.id, INTERVALS))
+    intervals.check_kept(table.id, known, head(lake.uri(table.id)))
+    if any(d.files == noted for d in known):
+        return f"{table.id} is loaded, and its files are the same"
+    return None

@@ -1,0 +1,42 @@
+"""A dimension's table."""
+
+from collections.abc import Iterator, Mapping
+
+from sluice.dimensions.spec import HISTORY_COLUMNS, Dimension
+from sluice.specs.document import Where
+from sluice.specs.resolution.declared import check_columns
+from sluice.specs.resolution.scope import Report, Scope
+from sluice.specs.table import Table
+
+
+def resolve(
+    spec: Dimension,
+    inputs: Mapping[Where, Table],  # noqa: ARG001
+    report: Report,
+) -> Table:
+    """A dimension's table; with history, a row per version."""
+    for where, message in _useless(spec):
+        report.add(where, message)
+    check_columns(spec, report)
+    if spec.valid_from:
+        Scope(spec.types).check_time(spec.valid_from, report, "valid_from")
+    if not spec.history:
+        return Table(spec.name, spec.pipeline, spec.KIND, spec.row_types, spec.key, spec)
+    _check_history(spec, report)
+    columns = {**spec.row_types, **HISTORY_COLUMNS}
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, (*spec.key, "valid_from"), spec)
+
+
+def _useless(spec: Dimension) -> Iterator[tuple[Where, str]]:
+    """Settings that have no effect, and formats that a dimension can't be read from."""
+    if spec.format == "kafka":
+        kinds = "json, csv, parquet, delta, jdbc"
+        yield ("format",), f"a dimension is loaded whole, and a topic has no end: use {kinds}"
+    elif spec.format == "jdbc" and spec.path:
+        yield ("path",), "a database has no path: name its table in `options` (dbtable or query)"
+
+
+def _check_history(spec: Dimension, report: Report) -> None:
+    taken = [name for name in HISTORY_COLUMNS if name in spec.types and name != spec.valid_from]
+    if taken:
+        report.add(("schema",), f"history: true adds the columns {', '.join(taken)} itself")

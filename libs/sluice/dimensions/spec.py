@@ -1,0 +1,64 @@
+"""A dimension: a whole table of reference data, brought by snapshots or changes."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sluice.specs.declared import Declared
+from sluice.specs.table_spec import Section, Step
+
+HISTORY_COLUMNS = {"valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "is_current": "BOOLEAN"}
+
+
+class Dimension(Declared):
+    """A table that facts are looked up in."""
+
+    KIND: ClassVar[str] = "dimension"
+    SECTION: ClassVar[Section] = "dimensions"
+    STEP: ClassVar[Step] = "load"
+    SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {"connection"}
+
+    format: Literal["json", "csv", "parquet", "delta", "kafka", "jdbc"] = "parquet"
+    connection: str | None = None
+    key: tuple[str, ...] = Field(min_length=1)
+    history: bool = False
+    valid_from: str | None = None
+    delivery: Literal["snapshot", "changes"] = "snapshot"
+
+    @model_validator(mode="after")
+    def _keys_fit_the_kind(self) -> Self:
+        if self.format not in ("kafka", "jdbc") and not self.path:
+            raise ValueError(f"`path` is missing: a {self.format} dimension is read from one")
+        if self.connection and self.format != "jdbc":
+            raise ValueError(f"`connection` is for format: jdbc, not for {self.format}")
+        if self.valid_from and not self.history:
+            raise ValueError("`valid_from` says since when a version holds: it needs history: true")
+        if self.change and self.delivery == "snapshot":
+            raise ValueError("a snapshot holds whole rows: `change` needs delivery: changes")
+        return self
+
+    @property
+    def is_log(self) -> bool:
+        """Whether its files are a log of changes, each of which is read once."""
+        return self.delivery == "changes" and self.format in ("json", "csv", "parquet")
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells its rows apart: of a key there may be several versions."""
+        return (*self.key, self.valid_from) if self.valid_from else self.key
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return (self.connection,) if self.connection else ()
+
+    @property
+    def has_history(self) -> bool:
+        return self.history
+
+    @classmethod
+    def is_meant_by(cls, data: Mapping[str, Any]) -> bool:
+        return "join" not in data
+
+
+SPEC = Dimension

@@ -1,0 +1,1 @@
+"""Many streams aggregated into one row per key."""

@@ -1,0 +1,29 @@
+"""The tables that a cogroup is kept in: its state, and the visible view over it."""
+
+from sluice.kinds.cogroup.parts import definition_by_part
+from sluice.kinds.cogroup.spec import Cogroup
+from sluice.operators.cogroup import CogroupState
+from sluice.operators.cogroup_view import CogroupView
+from sluice.runtime.batch import Batch
+from sluice.runtime.cogroup_batch import CogroupBatch
+from sluice.runtime.node import Node
+from sluice.runtime.upkeep import Kept
+from sluice.specs.definition import definition
+from sluice.specs.graph import Graph
+from sluice.specs.internal import STATE, internal
+from sluice.specs.table import Table
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """The state comes first."""
+    spec = table.spec
+    assert isinstance(spec, Cogroup)
+    inputs = {input_.id: input_ for input_ in graph.inputs(table.id)}
+    streams = {name: table.reference(stream.from_) for name, stream in spec.streams.items()}
+    state, state_id = CogroupState(table, inputs, streams), internal(table.id, STATE)
+    made = definition(table)
+    parts = definition_by_part(table, spec, {i: t.key for i, t in inputs.items()})
+    return (
+        Node(state_id, table, state, made, CogroupBatch, Kept, parts=parts),
+        Node(table.id, table, CogroupView(state, state_id), made, Batch, Kept),
+    )

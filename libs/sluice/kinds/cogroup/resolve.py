@@ -1,0 +1,136 @@
+"""A cogroup's table."""
+
+from collections.abc import Collection, Mapping
+
+from sluice.kinds.cogroup.initial import initial_problem
+from sluice.kinds.cogroup.spec import Cogroup, Stream
+from sluice.specs.coercion import common
+from sluice.specs.document import Where
+from sluice.specs.families import widen_exactly
+from sluice.specs.inference import aggregate_type
+from sluice.specs.names import unknown
+from sluice.specs.resolution.scope import Report, Scope, Select
+from sluice.specs.table import Table
+from sluice.specs.window import WINDOW
+
+Scopes = Mapping[str, Scope]
+
+
+def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: Report) -> Table:
+    """Window, key, then the aggregates stream by stream, or the selected columns."""
+    scopes = {name: Scope(inputs["streams", name, "from"].columns) for name in spec.streams}
+    for name, scope in scopes.items():
+        _check_stream(spec, name, scope, report)
+    _check_keys(spec, scopes, report)
+    window = WINDOW if spec.window else {}
+    head = {**window, **{name: _key_type(spec, i, scopes) for i, name in enumerate(spec.key)}}
+    _check_names(spec, report)
+    values = _aggregates(spec, scopes)
+    if spec.select is not None:
+        scope = Scope({**head, **values})
+        scope.check_select(spec.select, report)
+        _check_selected_names(spec.select, head, report)
+        values = scope.types_of(spec.select)
+    columns = {**head, **{name: type_ for name, type_ in values.items() if name not in head}}
+    key = (*list(window)[:1], *spec.key)
+    ids = tuple(dict.fromkeys(table.id for table in inputs.values()))
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, ids)
+
+
+def _check_stream(spec: Cogroup, name: str, scope: Scope, report: Report) -> None:
+    stream, at = spec.streams[name], ("streams", name)
+    inherited = tuple(key.text for key in stream.key) == spec.key
+    scope.check_groups(stream.key, report, *(("key",) if inherited else (*at, "key")))
+    scope.check_condition(stream.where, report, *at, "where")
+    if len(stream.key) != len(spec.key):
+        count = f"{len(stream.key)} expressions for the {len(spec.key)} columns of the view's `key`"
+        report.add((*at, "key"), count)
+    if spec.window and stream.time:
+        scope.check_time(stream.time, report, *at, "time")
+    elif spec.window:
+        scope.check_time(spec.window.time, report, "window", "time")
+    _check_aggregates(stream, scope, report, *at)
+
+
+def _check_aggregates(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
+    for name, aggregate in stream.aggregates.items():
+        scope.check_aggregate(aggregate, report, *at, "aggregates", name)
+        for expression in stream.in_order(aggregate).kept:
+            scope.check_storable(expression, report, *at, "aggregates", name)
+        if aggregate.lacks_order and not stream.sequence:
+            report.add((*at, "aggregates", name), _without_order(aggregate.function))
+    scope.check_order(stream.sequence, report, *at, "sequence")
+    _check_initial(stream, scope, report, *at)
+
+
+def _check_initial(stream: Stream, scope: Scope, report: Report, *at: str) -> None:
+    for name, value in stream.initial.items():
+        aggregate = stream.aggregates.get(name)
+        if aggregate is None:
+            problem = unknown("aggregate", name, stream.aggregates)
+        else:
+            type_ = aggregate_type(aggregate, scope.type_of(aggregate.argument))
+            problem = initial_problem(value, type_)
+        if problem:
+            report.add((*at, "initial", name), problem)
+
+
+def _without_order(function: str) -> str:
+    return (
+        f"{function} depends on the order of the rows; write {function}(x ORDER BY at), "
+        "or give the stream a `sequence`"
+    )
+
+
+def _check_names(spec: Cogroup, report: Report) -> None:
+    taken = dict.fromkeys(WINDOW, "the window") if spec.window else {}
+    for name in spec.key:
+        if name in taken:
+            report.add(("key",), f"the column {name!r} is that of {taken[name]} already")
+        taken[name] = "the key"
+    for stream_name, stream in spec.streams.items():
+        for name in stream.aggregates:
+            if name in taken:
+                where = ("streams", stream_name, "aggregates", name)
+                report.add(where, f"the column {name!r} is that of {taken[name]} already")
+            taken[name] = f"the stream {stream_name}"
+
+
+def _check_selected_names(select: Select, head: Collection[str], report: Report) -> None:
+    """Note columns of the key and the window that would be others: they are there anyway."""
+    for name, expression in select.items():
+        if name in head and expression.plain_column != name:
+            why = f"the column {name!r} is that of the key or the window already; name it otherwise"
+            report.add(("select", name), why)
+
+
+def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:
+    """The type of the key's column in each stream."""
+    keys = {name: spec.streams[name].key for name in scopes}
+    return {name: scopes[name].type_of(key[i]) for name, key in keys.items() if i < len(key)}
+
+
+def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
+    return common(_key_types(spec, i, scopes).values())
+
+
+def _check_keys(spec: Cogroup, scopes: Scopes, report: Report) -> None:
+    """Note streams whose keys can't be one column."""
+    for i, key in enumerate(spec.key):
+        types = _key_types(spec, i, scopes)
+        first = next((name for name, type_ in types.items() if type_), "")
+        for name, type_ in types.items():
+            if first and not widen_exactly(types[first], type_):
+                report.add(
+                    ("streams", name, "key"),
+                    f"the key {key!r} is {type_} here and {types[first]} in the stream {first}; "
+                    "cast one of them",
+                )
+
+
+def _aggregates(spec: Cogroup, scopes: Scopes) -> dict[str, str]:
+    return {
+        output: aggregate_type(aggregate, scopes[name].type_of(aggregate.argument))
+        for name, stream in spec.streams.items()
+        for output, aggregate in stream.aggregates.items()
+    }

@@ -1,0 +1,95 @@
+"""`kind: cogroup`: one row per key over several streams, each with its aggregates."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from sluice.specs.document import Where
+from sluice.specs.expression import Aggregate, Expression, SortKey
+from sluice.specs.model import Model
+from sluice.specs.named import Select
+from sluice.specs.names import Name
+from sluice.specs.table_spec import Reference
+from sluice.specs.view import View
+from sluice.specs.window import Window
+
+
+def _key_is_the_views(schema: dict[str, Any]) -> None:
+    """A stream that writes no key takes that of the view."""
+    schema["required"].remove("key")
+
+
+class Stream(Model):
+    """One input of a cogroup and what is aggregated of it.
+
+    `sequence`: the order of its rows, for aggregates that need one and name none.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_key_is_the_views)
+
+    from_: str = Field(alias="from")
+    key: tuple[Expression, ...] = Field(min_length=1)
+    aggregates: dict[Name, Aggregate] = Field(min_length=1)
+    initial: dict[str, Any] = Field(default_factory=dict)
+    where: Expression | None = None
+    time: str | None = None
+    sequence: tuple[SortKey, ...] = ()
+
+    def in_order(self, aggregate: Aggregate) -> Aggregate:
+        """The aggregate with the order that it goes by."""
+        if not aggregate.lacks_order:
+            return aggregate
+        return aggregate.model_copy(update={"order_by": self.sequence})
+
+
+class Cogroup(View):
+    """A row per key that has a row in any stream."""
+
+    KIND: ClassVar[str] = "cogroup"
+
+    kind: Literal["cogroup"] = "cogroup"
+    key: tuple[Name, ...] = Field(min_length=1)
+    streams: dict[Name, Stream] = Field(min_length=1)
+    select: Select | None = None
+    window: Window | None = None
+    keep_empty: bool = False
+
+    @model_validator(mode="after")
+    def _times_need_a_window(self) -> Self:
+        if self.retention and not self.window:
+            raise ValueError("`retention` says how long a window lives: it needs a `window`")
+        timed = [name for name, stream in self.streams.items() if stream.time]
+        if timed and not self.window:
+            raise ValueError(f"`time` of the stream {timed[0]!r} needs a `window`")
+        if self.keep_empty and self.window and self.window.type == "session":
+            raise ValueError("`keep_empty` keeps keys without rows: a session is made of rows")
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _streams_take_the_views_key(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("streams"), dict):
+            return data
+        streams = {
+            name: {"key": data.get("key"), **stream} if isinstance(stream, dict) else stream
+            for name, stream in data["streams"].items()
+        }
+        return {**data, "streams": streams}
+
+    @property
+    def windows(self) -> Window | None:
+        return self.window
+
+    def references(self) -> Iterator[Reference]:
+        for name, stream in self.streams.items():
+            yield Reference(("streams", name, "from"), stream.from_)
+
+    def own_code(self) -> Iterator[tuple[Where, str]]:
+        for stream_name, stream in self.streams.items():
+            for name, aggregate in stream.aggregates.items():
+                if aggregate.is_python:
+                    yield ("streams", stream_name, "aggregates", name), aggregate.function
+
+
+SPEC = Cogroup

@@ -1,0 +1,1 @@
+"""Facts joined to dimensions."""

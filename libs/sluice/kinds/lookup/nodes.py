@@ -1,0 +1,22 @@
+"""The table that a lookup is kept in."""
+
+from sluice.kinds.lookup.spec import Lookup
+from sluice.operators.lookup import BATCH, BUCKET, LookupJoin
+from sluice.runtime.lookup_batch import LookupBatch
+from sluice.runtime.node import Node
+from sluice.runtime.upkeep import Kept
+from sluice.specs.definition import definition
+from sluice.specs.graph import Graph
+from sluice.specs.table import Table
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """The view itself; where dimensions' changes correct it, in buckets by what it joins on."""
+    spec, tables = table.spec, graph.tables
+    assert isinstance(spec, Lookup)
+    dimensions = {j.dimension: tables[table.reference(j.dimension)] for j in spec.join}
+    join = LookupJoin(table, tables[table.reference(spec.from_)], dimensions)
+    ignored = () if join.follows_references else (BATCH,)
+    filed = (BUCKET,) if join.follows_references else ()
+    made = definition(table)
+    return (Node(table.id, table, join, made, LookupBatch, Kept, filed, ignored),)

@@ -1,0 +1,78 @@
+"""A lookup's table."""
+
+from collections.abc import Mapping
+
+from sluice.kinds.lookup.spec import Join, Lookup
+from sluice.specs.document import Where
+from sluice.specs.families import are_comparable
+from sluice.specs.resolution.joins import check_alike, check_covers_key, joined
+from sluice.specs.resolution.scope import Report, Scope, plain_columns, unknown_of
+from sluice.specs.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, views_among
+
+
+def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: Report) -> Table:
+    """The fact's columns and the dimensions', or the selected ones."""
+    fact = inputs["from",]
+    dimensions = joined((join.dimension for join in spec.join), inputs)
+    qualified = {join.qualifier: dimensions[join.dimension].columns for join in spec.join}
+    scope = Scope(fact.columns, qualified)
+    for i, join in enumerate(spec.join):
+        _check_join(i, join, Scope(fact.columns), dimensions[join.dimension], report)
+    scope.check_select(spec.select, report)
+    if spec.time:
+        scope.check_time(spec.time, report, "time")
+        _check_history(spec, dimensions, report)
+    columns = _all(fact, dimensions) if spec.select is None else scope.types_of(spec.select)
+    unchanged = fact.columns if spec.select is None else plain_columns(spec.select)
+    keys = carried(fact, unchanged)
+    is_corrected = spec.refresh or spec.as_of == "event_time"
+    hidden = {**hidden_of(keys), **({} if is_corrected else {BATCH: HIDDEN_TYPES[BATCH]})}
+    ids = (fact.id, *(table.id for table in dimensions.values()))
+    through = views_among(dimensions.values())
+    return Table(
+        spec.name,
+        spec.pipeline,
+        spec.KIND,
+        columns,
+        tuple(keys),
+        spec,
+        ids,
+        hidden,
+        through=through,
+    )
+
+
+def _all(fact: Table, dimensions: Mapping[str, Table]) -> dict[str, str]:
+    columns = dict(fact.columns)
+    for table in dimensions.values():
+        columns.update({k: v for k, v in table.columns.items() if k not in columns})
+    return columns
+
+
+def _check_join(i: int, join: Join, fact: Scope, dimension: Table, report: Report) -> None:
+    at: Where = ("join", i, "on")
+    for expression, column in join.on:
+        fact.check(expression, report, *at)
+        if column not in dimension.columns:
+            report.add(at, unknown_of(join.qualifier, column, dimension.columns))
+            continue
+        left, right = fact.type_of(expression), dimension.columns[column]
+        if not are_comparable(left, right):
+            report.add(
+                at,
+                f"{expression.text!r} is {left} and {join.qualifier}.{column} is {right}: "
+                "they can't be compared; cast one of them",
+            )
+            continue
+        check_alike(expression.text, left, f"{join.qualifier}.{column}", right, report, at)
+    check_covers_key(dimension, [column for _, column in join.on], report, at)
+
+
+def _check_history(spec: Lookup, dimensions: Mapping[str, Table], report: Report) -> None:
+    for i, join in enumerate(spec.join):
+        if not dimensions[join.dimension].spec.has_history:
+            report.add(
+                ("join", i, "dimension"),
+                f"as_of: event_time needs the past of {join.dimension}: "
+                "declare it with history: true",
+            )

@@ -1,0 +1,71 @@
+"""`kind: lookup`: facts joined to dimensions."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+
+from sluice.specs.expression import Expression
+from sluice.specs.join_syntax import read_pairs
+from sluice.specs.model import Model
+from sluice.specs.named import Select
+from sluice.specs.table_spec import Reference, to_dimensions
+from sluice.specs.view import View
+
+
+class Join(Model):
+    """One dimension, and the pairs (fact expression, dimension column) that must be equal."""
+
+    dimension: str
+    on: Annotated[tuple[tuple[Expression, str], ...], WithJsonSchema({"type": "string"})]
+    type: Literal["inner", "left"] = "inner"
+
+    @field_validator("on", mode="before")
+    @classmethod
+    def _read_on(cls, on: Any, given: ValidationInfo) -> Any:
+        if not isinstance(on, str):
+            return on
+        qualifier = str(given.data.get("dimension", "")).rpartition(".")[2]
+        return tuple((Expression.of(fact), column) for fact, column in read_pairs(on, qualifier))
+
+    @property
+    def qualifier(self) -> str:
+        """The name that its columns are qualified with."""
+        return self.dimension.rpartition(".")[2]
+
+
+class Lookup(View):
+    """Each fact with its dimension rows' columns."""
+
+    KIND: ClassVar[str] = "lookup"
+
+    kind: Literal["lookup"] = "lookup"
+    from_: str = Field(alias="from")
+    join: tuple[Join, ...] = Field(min_length=1)
+    select: Select | None = None
+    refresh: bool = False
+    as_of: Literal["latest", "event_time"] = "latest"
+    time: str | None = None
+
+    @model_validator(mode="after")
+    def _keys_fit_together(self) -> Self:
+        names = [join.qualifier for join in self.join]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(
+                f"{twice[0]} is joined twice; declare a dimension view of another name for one"
+            )
+        if self.retention:
+            raise ValueError("`retention` needs a window; a lookup keeps its facts' rows")
+        if (self.as_of == "event_time") != bool(self.time):
+            raise ValueError("`time` names the fact's event time: it goes with as_of: event_time")
+        if self.refresh and self.as_of == "event_time":
+            raise ValueError("as_of: event_time follows the dimension's history: drop `refresh`")
+        return self
+
+    def references(self) -> Iterator[Reference]:
+        yield Reference(("from",), self.from_)
+        yield from to_dimensions(join.dimension for join in self.join)
+
+
+SPEC = Lookup

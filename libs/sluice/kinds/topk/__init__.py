@@ -1,0 +1,1 @@
+"""First rows of each group, by an order."""

@@ -1,0 +1,60 @@
+"""A top-k's changelog as whole rankings, for those who keep them elsewhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.kinds.topk.ranking import Ranking, Ranks
+from sluice.serving.changes import COMMIT_VERSION, Changelog
+from sluice.serving.rows import Row
+
+
+@dataclass(frozen=True)
+class Full:
+    """One partition of a top-k as it was after a version that touched it."""
+
+    version: int
+    partition: dict[str, Any]
+    ranks: Ranks
+    ranking: Ranking
+
+    def as_json(self) -> dict[str, Any]:
+        return {COMMIT_VERSION: self.version, "partition": self.partition, "top": self.ranks}
+
+    def rows(self) -> Iterator[Row]:
+        for row in (*self.ranking.flat(self.ranks),) or ({},):
+            yield {COMMIT_VERSION: self.version, **self.partition, **row}
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Per version, the whole ranking of each partition that it touched, also an emptied one."""
+
+    changelog: Changelog
+    newest: Ranking
+    from_version: int | None
+    run: str | None
+
+    @property
+    def columns(self) -> list[str]:
+        """Those of its rows."""
+        return [COMMIT_VERSION, *self.newest.columns]
+
+    def __iter__(self) -> Iterator[Full]:
+        lake, name = self.changelog.lake, self.changelog.name
+        for commit in self.changelog.commits(from_version=self.from_version, run=self.run):
+            then = Ranking.open(lake, name, commit.version)
+            feed = self.changelog.feed(commit.version)
+            for partition in _distinct(feed.select(self.newest.partition_columns)):
+                ranks = next((r for _, r in then.partitions(partition)), {})
+                yield Full(commit.version, partition, ranks, then)
+
+
+def _distinct(table: pa.Table) -> list[dict[str, Any]]:
+    """Its rows without repetition; one empty row where there are no columns."""
+    if not table.column_names:
+        return [{}]
+    unique = table.group_by(table.column_names, use_threads=False).aggregate([])
+    return list(unique.to_pylist())

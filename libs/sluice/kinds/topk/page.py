@@ -1,0 +1,107 @@
+"""A top-k's leaders as bars: the rankings of a few partitions, drawn by what they are ordered by.
+
+Of many partitions those are shown whose leaders lead by most; of a ranking per window, those of the
+newest window.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from sluice.kinds.topk.ranking import Ranking
+from sluice.kinds.topk.spec import TopK
+from sluice.serving.lake import Lake
+from sluice.specs.table import Table
+
+TEMPLATE = "page.html.j2"
+SHOWN = 6
+WINDOW = ("window_start", "window_end")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One row of a ranking; `share` is its length, as a part of the longest."""
+
+    rank: int
+    label: str
+    value: str
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """The ranking of one partition."""
+
+    title: str
+    measure: str
+    bars: tuple[Bar, ...]
+
+
+def shown(lake: Lake, table: Table) -> tuple[Leaders, ...]:
+    """The rankings that are worth a look."""
+    ranking = Ranking.open(lake, table.id)
+    return tuple(leaders(ranking, ranking.spec))
+
+
+def leaders(ranking: Ranking, spec: TopK) -> Iterator[Leaders]:
+    """The rankings of the partitions, or windows, that lead."""
+    columns = ranking.partition_columns
+    found = [(key, list(_flat(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
+    measure = _measure(spec, ranking)
+    largest = sorted(found, key=lambda one: _size(one[1][0][1], measure), reverse=True)[:SHOWN]
+    for key, rows in sorted(largest, key=lambda one: str(one[0])):
+        title = ", ".join(_text(value) for value in key) or "all"
+        yield Leaders(title, measure, tuple(_bars(rows, measure, {*columns, spec.rank})))
+
+
+def _newest(ranking: Ranking) -> dict[str, Any]:
+    """The newest window, where there is a ranking per window."""
+    (time, *_) = (c for c in (*ranking.partition_columns, "") if c in (*WINDOW, ""))
+    if not time:
+        return {}
+    starts = (row[time] for row in ranking.table.read(columns=[time]))
+    newest = max((start for start in starts if start is not None), default=None)
+    return {time: newest} if newest is not None else {}
+
+
+def _flat(ranks: Mapping[int, Any]) -> Iterator[tuple[int, Row]]:
+    for rank, tied in ranks.items():
+        for row in tied if isinstance(tied, list) else [tied]:
+            yield rank, row
+
+
+def _measure(spec: TopK, ranking: Ranking) -> str:
+    """The visible column that the ranking goes by first, if it is one."""
+    column = spec.order_by[0].expression.plain_column if spec.order_by else None
+    return column if column in ranking.table.snapshot.visible else ""
+
+
+def _size(row: Row, measure: str) -> float:
+    return _number(row.get(measure)) or 0.0
+
+
+def _bars(rows: list[tuple[int, Row]], measure: str, hidden: set[Any]) -> Iterator[Bar]:
+    most = max((abs(_size(row, measure)) for _, row in rows), default=0.0)
+    for rank, row in rows:
+        names = [c for c in row if c not in hidden and c != measure and c not in WINDOW]
+        number = _number(row.get(measure))
+        share = round(abs(number) / most, 4) if number is not None and most else None
+        value = row.get(measure) if measure else ""
+        yield Bar(rank, str(row[names[0]]) if names else "", _text(value), share)
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return float(value) if is_number else None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    if isinstance(value, date):
+        return value.isoformat()
+    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    return f"{value:,}" if is_number else "–" if value is None else str(value)

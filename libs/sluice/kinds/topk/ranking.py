@@ -1,0 +1,155 @@
+"""A top-k as the map partition -> {rank: row}.
+
+With `row_number`, a rank has one row. With `rank` and `dense_rank` several rows may share one, so
+there each rank has the list of its rows, also where the list has one. A view without a rank column
+is ranked here by its order, if the columns of that order are among those it stores.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from sluice.errors import UsageError
+from sluice.kinds.topk.spec import TopK
+from sluice.serving.keyed import KeyedTable
+from sluice.serving.keys import KeyColumns
+from sluice.serving.lake import Lake
+from sluice.serving.order import Order, only
+from sluice.serving.rows import Row
+from sluice.serving.values import from_text
+from sluice.specs.expression import SortKey
+from sluice.specs.names import unknown
+
+Partition = Any  # a value for one partition column, a tuple for several
+Ranks = dict[int, Row] | dict[int, list[Row]]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One version of a top-k."""
+
+    table: KeyedTable
+    spec: TopK
+
+    @classmethod
+    def open(cls, lake: Lake, name: str, version: int | None = None) -> "Ranking":
+        """The rankings of that top-k; UsageError if it is another kind of table."""
+        table, spec = lake.of_kind(name, TopK, "top")
+        return cls(lake.stored(table, version), spec)
+
+    @property
+    def version(self) -> int:
+        return self.table.version
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that tell one ranking from another."""
+        window = ("window_start",) if self.spec.window else ()
+        return (*window, *(named.name for named in self.spec.partition_by))
+
+    def top(self, partition: Mapping[str, Any] | None = None) -> Ranks | dict[Partition, Ranks]:
+        """The map rank -> row of one partition, or partition -> rank -> row of several.
+
+        A partition is one where every partition column is given (or the view has none).
+        """
+        given = dict(partition or {})
+        found = self.partitions(given)
+        if set(given) == set(self.partition_columns):
+            return next((ranks for _, ranks in found), {})
+        return {key[0] if len(key) == 1 else key: ranks for key, ranks in found}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of its rows as they are shown, the rank among them."""
+        names: list[str] = self.table.schema.names
+        return names if self.spec.rank else [*names, "rank"]
+
+    def flat(self, ranks: Ranks) -> Iterator[Row]:
+        """The rows of one partition's ranks, each with its rank."""
+        for rank, found in ranks.items():
+            for row in found if isinstance(found, list) else [found]:
+                yield row if self.spec.rank else {**row, "rank": rank}
+
+    def value(self, column: str, text: str) -> Any:
+        """The value of a partition column that a command line's text stands for."""
+        self._check_partition([column])
+        return from_text(text, self.table.snapshot.kind(column), column)
+
+    def partitions(self, given: Mapping[str, Any]) -> Iterator[tuple[tuple[Any, ...], Ranks]]:
+        """Every partition that has these values, with its ranks."""
+        rows = self._rows(given)
+        names = self.partition_columns
+        for key, group in groupby(rows, lambda row: tuple(row[name] for name in names)):
+            yield key, self._ranked(list(group))
+
+    def _rows(self, given: Mapping[str, Any]) -> Iterable[Row]:
+        names = self.partition_columns
+        self._check_partition(given)
+        schema = self.table.snapshot.schema
+        pinned = [
+            KeyColumns.of(self.table.name, (c,), schema).checked((v,)) for c, v in given.items()
+        ]
+        spans = tuple(only((c,), v) for c, v in zip(given, pinned, strict=True))
+        order = (*names, *((self.spec.rank,) if self.spec.rank else ()), *self.table.identity)
+        return self.table.select(spans, Order(tuple(dict.fromkeys(order))))
+
+    def _check_partition(self, columns: Iterable[str]) -> None:
+        names = self.partition_columns
+        for column in columns:
+            if column not in names:
+                raise UsageError(f"{self.table.name}: {unknown('partition column', column, names)}")
+
+    def _ranked(self, rows: list[Row]) -> Ranks:
+        rank = self.spec.rank
+        ranked = [(row[rank], row) for row in rows] if rank else self._by_order(rows)
+        if self.spec.function == "row_number":
+            return dict(ranked)
+        return {r: [row for _, row in tied] for r, tied in groupby(ranked, lambda pair: pair[0])}
+
+    def _by_order(self, rows: list[Row]) -> list[tuple[int, Row]]:
+        if self.spec.function == "rank" and self.spec.offset:
+            raise self._refuse("ranks with ties can't be told from behind an offset")
+        keys = [(self._stored(key), key) for key in self.spec.order_by]
+        for column, key in reversed(keys):
+            rows = _sorted(rows, column, key)
+        values = [tuple(row[column] for column, _ in keys) for row in rows]
+        return list(zip(_ranks(values, self.spec), rows, strict=True))
+
+    def _stored(self, key: SortKey) -> str:
+        """The visible column that holds a sort key's value."""
+        column = key.expression.plain_column
+        if self.spec.select is not None:
+            names = [n for n, e in self.spec.select.items() if column and e.plain_column == column]
+            column = names[0] if names else None
+        if column is None or column not in self.table.snapshot.visible:
+            raise self._refuse(f"its order {key.expression.text!r} is not one of its columns")
+        return column
+
+    def _refuse(self, why: str) -> UsageError:
+        return UsageError(
+            f"{self.table.name!r} has no rank column, and {why}",
+            hint="give the view a rank column, or select the columns of its order",
+        )
+
+
+def _sorted(rows: list[Row], column: str, key: SortKey) -> list[Row]:
+    """The rows by one sort key; equal ones stay as they are."""
+    missing = [row for row in rows if row[column] is None]
+    present = [row for row in rows if row[column] is not None]
+    present.sort(key=lambda row: row[column], reverse=key.descending)
+    return missing + present if key.nulls_first else present + missing
+
+
+def _ranks(values: Sequence[tuple[Any, ...]], spec: TopK) -> list[int]:
+    """The ranks of rows with these sort values, in order."""
+    ranks: list[int] = []
+    for position, value in enumerate(values, spec.offset + 1):
+        is_tie = position > spec.offset + 1 and value == values[position - spec.offset - 2]
+        if spec.function != "row_number" and is_tie:
+            ranks.append(ranks[-1])
+        elif spec.function == "dense_rank":
+            ranks.append(ranks[-1] + 1 if ranks else spec.offset + 1)
+        else:
+            ranks.append(position)
+    return ranks

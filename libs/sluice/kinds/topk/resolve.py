@@ -1,0 +1,106 @@
+"""A top-k's table."""
+
+from collections.abc import Mapping
+
+from sluice.kinds.topk.spec import TopK
+from sluice.specs.document import Where
+from sluice.specs.resolution.scope import Report, Scope, plain_columns
+from sluice.specs.table import Table, carried, hidden_of
+from sluice.specs.types import INTEGERS
+from sluice.specs.window import WINDOW
+
+
+def resolve(spec: TopK, inputs: Mapping[Where, Table], report: Report) -> Table:
+    """Window, partition columns, then the selected or the input's other ones, then the rank."""
+    source = inputs["from",]
+    scope = Scope(source.columns)
+    _check(spec, scope, report)
+    _check_window(spec, source, report)
+    window = WINDOW if spec.window else {}
+    partition = {named.name: scope.type_of(named.expression) for named in spec.partition_by}
+    head = {**window, **partition}
+    rest = {k: v for k, v in _rest(spec, source, scope).items() if k not in head}
+    columns = {**head, **rest}
+    _check_rank(spec, columns, report)
+    keys = carried(source, _unchanged(spec, columns))
+    key = tuple(dict.fromkeys((*list(window)[:1], *partition, *keys)))
+    visible = {**columns, spec.rank: "INT"} if spec.rank else columns
+    hidden = hidden_of(keys)
+    return Table(spec.name, spec.pipeline, spec.KIND, visible, key, spec, (source.id,), hidden)
+
+
+def _check(spec: TopK, scope: Scope, report: Report) -> None:
+    partition = [named.expression for named in spec.partition_by]
+    at = ("sql",) if spec.sql else ("partition_by",)
+    scope.check_groups(partition, report, *at)
+    scope.check_order(spec.order_by, report, "sql" if spec.sql else "order_by")
+    scope.check_select(spec.select, report)
+    _check_taken(spec, report)
+    names = [named.name for named in spec.partition_by]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        report.add(at, f"{name!r} is named twice")
+    if isinstance(spec.limit, str):
+        scope.check_names([spec.limit], report, "limit")
+        type_ = scope.columns.get(spec.limit, "")
+        if type_ and type_ not in INTEGERS:
+            report.add(("limit",), f"{spec.limit} is {type_}; a limit is a whole number")
+
+
+def _check_taken(spec: TopK, report: Report) -> None:
+    """A selected column gives way to the window's and the partition's only where it is the same."""
+    taken = dict.fromkeys(WINDOW, "the window's") if spec.window else {}
+    groups = {named.name: named.expression.sql for named in spec.partition_by}
+    taken |= {name: f"the partition's {sql}" for name, sql in groups.items()}
+    for name, expression in (spec.select or {}).items():
+        if name in taken and groups.get(name) != expression.sql:
+            at = ("sql",) if spec.sql else ("select", name)
+            report.add(at, f"{name!r} is {taken[name]} already; select it under another name")
+
+
+def _check_window(spec: TopK, source: Table, report: Report) -> None:
+    if spec.window:
+        Scope(source.columns).check_time(spec.window.time, report, "window", "time")
+        if "window_start" in source.columns:
+            report.add(
+                ("window",),
+                f"{source.name} has windows already; put window_start into `partition_by` instead",
+            )
+        if spec.window.type == "session":
+            report.add(("window", "type"), "a top-k's window is tumbling or hopping")
+    elif spec.retention:
+        hint = "is inherited from the input" if source.spec.windows else "needs a `window`"
+        report.add(("retention",), f"`retention` says how long a window lives: it {hint}")
+
+
+def _rest(spec: TopK, source: Table, scope: Scope) -> dict[str, str]:
+    if spec.select is not None:
+        return scope.types_of(spec.select)
+    return {
+        name: type_
+        for name, type_ in source.columns.items()
+        if not _is_old_rank(name, spec, source)
+    }
+
+
+def _is_old_rank(name: str, spec: TopK, source: Table) -> bool:
+    """A top-k over a top-k ranks anew: the first one's rank gives way."""
+    return isinstance(source.spec, TopK) and name == source.spec.rank == spec.rank
+
+
+def _unchanged(spec: TopK, columns: dict[str, str]) -> set[str]:
+    partition = {named.name: named.is_plain for named in spec.partition_by}
+    selected = set(columns) if spec.select is None else plain_columns(spec.select)
+    window = set(WINDOW) if spec.window else set()
+    return {
+        name for name in columns if partition.get(name, name in selected) and name not in window
+    }
+
+
+def _check_rank(spec: TopK, columns: dict[str, str], report: Report) -> None:
+    if spec.rank in columns:
+        at = ("rank",) if "rank" in spec.model_fields_set and not spec.sql else ()
+        report.add(
+            at,
+            f"the rank column {spec.rank!r} has the name of another column; "
+            "set `rank:` to a new name, or to false for none",
+        )

@@ -1,0 +1,107 @@
+"""`kind: topk`: the first k rows of each group, by an order."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from sluice.kinds.topk.rank_key import RankKey
+from sluice.kinds.topk.sql import read_topk
+from sluice.specs.document import Where
+from sluice.specs.expression import Expression
+from sluice.specs.named import Named, Select
+from sluice.specs.names import Name, check_name
+from sluice.specs.table_spec import Reference
+from sluice.specs.view import View
+from sluice.specs.window import Window
+
+RankFunction = Literal["row_number", "rank", "dense_rank"]
+Strategy = Literal["append", "update", "retract", "full"]
+
+
+def read_limit(data: Any) -> int | str:
+    """A number of rows, or the column that holds it."""
+    if isinstance(data, str) and not data.isdigit():
+        return check_name(data)
+    if isinstance(data, bool) or not isinstance(data, int | str):
+        raise ValueError(f"a number of rows or a column is wanted, not {data!r}")
+    if int(data) < 1:
+        raise ValueError(f"{data} is too small: at least 1 is wanted")
+    return int(data)
+
+
+Limit = Annotated[int | str, PlainValidator(read_limit, json_schema_input_type=int | str)]
+SAID_BY_SQL = frozenset(
+    {"from", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
+)
+
+
+def _sql_says_all(schema: dict[str, Any]) -> None:
+    """Nothing must be written where `sql` says it."""
+    schema["required"] = []
+
+
+class TopK(View):
+    """Ranks offset + 1 to offset + limit of each group."""
+
+    model_config = ConfigDict(json_schema_extra=_sql_says_all)
+    KIND: ClassVar[str] = "topk"
+    SILENT: ClassVar[frozenset[str]] = frozenset({"sql", "strategy", "headroom"})
+
+    kind: Literal["topk"] = "topk"
+    from_: str = Field(alias="from")
+    partition_by: tuple[Named, ...] = ()
+    order_by: tuple[RankKey, ...] = Field(min_length=1)
+    limit: Limit
+    offset: int = Field(default=0, ge=0)
+    select: Select | None = None
+    rank: Annotated[Name | None, WithJsonSchema({"type": ["string", "boolean"]})] = "rank"
+    function: RankFunction = "row_number"
+    window: Window | None = None
+    headroom: int | None = Field(default=None, ge=0)
+    strategy: Strategy | None = None
+    sql: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_sql(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("sql"), str):
+            return data
+        said = sorted(SAID_BY_SQL & data.keys())
+        if said:
+            raise ValueError(f"`sql` says it already: drop {', '.join(said)}")
+        return {**data, **read_topk(data["sql"])}
+
+    @field_validator("rank", mode="before")
+    @classmethod
+    def _rank_or_none(cls, data: Any) -> Any:
+        return {False: None, True: "rank"}[data] if isinstance(data, bool) else data
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Every expression that it evaluates over its input."""
+        partition = (named.expression for named in self.partition_by)
+        order = (key.expression for key in self.order_by)
+        return (*partition, *order, *(self.select or {}).values())
+
+    @property
+    def windows(self) -> Window | None:
+        return self.window
+
+    def references(self) -> Iterator[Reference]:
+        yield Reference(("from",), self.from_)
+
+    def own_code(self) -> Iterator[tuple[Where, str]]:
+        for i, key in enumerate(self.order_by):
+            if key.function:
+                yield ("order_by", i), key.function
+
+
+SPEC = TopK

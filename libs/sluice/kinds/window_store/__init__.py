@@ -1,0 +1,1 @@
+"""Rows by key and event time."""

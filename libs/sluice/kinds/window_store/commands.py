@@ -1,0 +1,41 @@
+"""The command `fetch`: a window store by key and time, without Spark."""
+
+from typing import Any
+
+import click
+
+from sluice.cli.output import Format
+from sluice.cli.paging import key_from_option, key_to_option, names, page_options, write_page
+
+
+@click.command(short_help="Read a window store by key and time.")
+@click.argument("view")
+@click.option("--key", multiple=True, metavar="K", help="One key; once for each key column.")
+@key_from_option
+@key_to_option
+@click.option("--time-from", metavar="T", help="First window start, UTC where no zone is given.")
+@click.option("--time-to", metavar="T", help="Last window start, included.")
+@click.option("--overlapping", is_flag=True, help="Windows that overlap the times, by their end.")
+@page_options
+def fetch(
+    view: str,
+    key: tuple[str, ...],
+    key_from: tuple[str, ...],
+    key_to: tuple[str, ...],
+    columns: str | None,
+    version: int | None,
+    format_: Format,
+    config: str,
+    **how: Any,
+) -> None:
+    """Show the rows of the window store VIEW by window start, oldest first or in --reverse."""
+    from sluice.kinds.window_store.reader import window
+    from sluice.serving.lake import open_lake
+
+    store = window(open_lake(config), view, version=version)
+    one, low, high = (store.key.parse(texts) for texts in (key, key_from, key_to))
+    how["columns"] = names(columns)
+    write_page(store.fetch(key=one, key_from=low, key_to=high, **how), how["limit"], format_)
+
+
+COMMANDS = (fetch,)

@@ -1,0 +1,16 @@
+"""A window store's newest rows on Airflow's page."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sluice.kinds.window_store.reader import window
+from sluice.serving.lake import Lake
+from sluice.specs.table import Table
+
+TEMPLATE = "page.html.j2"
+NEWEST = 12
+
+
+def shown(lake: Lake, table: Table) -> tuple[Mapping[str, Any], ...]:
+    """The newest rows."""
+    return tuple(window(lake, table.id).all(reverse=True, limit=NEWEST))

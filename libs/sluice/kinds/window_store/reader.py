@@ -1,0 +1,202 @@
+"""A window store: rows by key and event time, read forward or newest first, without Spark.
+
+Rows are ordered by window start, and within one start by key; reverse is the exact mirror. Bounds
+are inclusive. A store with a retention shows a row only while its window start is later than the
+horizon less the retention, also before its file is dropped.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, TypedDict, Unpack
+
+import pyarrow as pa
+
+from sluice.errors import UsageError
+from sluice.kinds.window_store.spec import WindowStore as Declared
+from sluice.serving.keyed import KeyedTable
+from sluice.serving.keys import Key, KeyColumns
+from sluice.serving.lake import Lake
+from sluice.serving.order import Order, Places, Span, places
+from sluice.serving.rows import Row, Rows, check_limit
+from sluice.serving.snapshot import Snapshot
+from sluice.serving.values import check
+from sluice.specs.interval import Duration
+from sluice.specs.names import unknown
+from sluice.specs.table import Table
+from sluice.storage.lineage import position_at
+
+TIME, END = "window_start", "window_end"
+KEYS = ("key", "key_from", "key_to")
+Time = datetime | str
+
+
+class How(TypedDict, total=False):
+    """What every read takes: in which direction, how many, which rows and columns, from where on.
+
+    `after` is the cursor of the page before: the read goes on behind the last row that was taken.
+    """
+
+    reverse: bool
+    limit: int | None
+    where: str | None
+    columns: Iterable[str] | None
+    after: str | None
+
+
+class Times(How, total=False):
+    """As `How`, between two times, both included.
+
+    `overlapping` takes the windows that overlap them: those that begin by `time_to` and end after
+    `time_from`, instead of those that begin between them.
+    """
+
+    time_from: Time | None
+    time_to: Time | None
+    overlapping: bool
+
+
+def visible_span(horizon: datetime | None, retention: Duration | None) -> tuple[Span, ...]:
+    """The span of the window starts that a store with that retention shows."""
+    if horizon is None or retention is None:
+        return ()
+    earliest = retention.before(horizon) + timedelta(microseconds=1)
+    return (Span((TIME,), places((earliest,))),)
+
+
+@dataclass(frozen=True)
+class WindowStore:
+    """One version of a window store: `table` holds its visible rows, `key_names` its key.
+
+    `backward_iteration` lets a time range be given newest first, from a later to an earlier time.
+    """
+
+    table: KeyedTable
+    key_names: tuple[str, ...]
+    backward_iteration: bool = False
+    newest: Callable[[], "WindowStore"] | None = field(default=None, compare=False)
+
+    def refresh(self) -> "WindowStore":
+        """The store at its newest version; this one, and what it gave, stay where they are."""
+        return self.newest() if self.newest else self
+
+    @property
+    def version(self) -> int:
+        return self.table.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The visible columns."""
+        return self.table.schema
+
+    @property
+    def key(self) -> KeyColumns:
+        """The key columns, without the time."""
+        return KeyColumns.of(self.table.name, self.key_names, self.table.snapshot.schema)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Window start, key, then what tells duplicates apart."""
+        return tuple(dict.fromkeys((TIME, *self.key_names, *self.table.identity)))
+
+    def fetch(
+        self,
+        *,
+        key: Key = None,
+        key_from: Key = None,
+        key_to: Key = None,
+        **times: Unpack[Times],
+    ) -> Rows:
+        """The rows of one key, or of the keys from `key_from` to `key_to`, by window start.
+
+        None is no bound: the null key is `(None,)`.
+        """
+        for name in times.keys() - Times.__annotations__:
+            raise UsageError(f"fetch: {unknown('argument', name, [*KEYS, *Times.__annotations__])}")
+        keys, limit = self._keys(key, key_from, key_to), check_limit(times.get("limit"))
+        start, end = self._time(times.get("time_from")), self._time(times.get("time_to"))
+        reverse = times.get("reverse", False)
+        if start and end and start > end:
+            start, end, reverse = end, start, True
+            limit = limit if self.backward_iteration else 0
+        between = self._between(start, end, overlapping=times.get("overlapping", False))
+        return self.table.select(
+            (*keys, *between),
+            Order(self.order, reverse),
+            times.get("where"),
+            times.get("columns"),
+            limit,
+            times.get("after"),
+        )
+
+    def fetch_one(self, key: Key, time: Time) -> Row | None:
+        """The row of that key and window start; of duplicates, the last. None is the null key."""
+        if time is None:
+            raise UsageError("fetch_one takes a key and a time; fetch(limit=1) finds the last")
+        at = (None,) if key is None else key
+        return next(self.fetch(key=at, time_from=time, time_to=time, reverse=True, limit=1), None)
+
+    def fetch_all(self, **times: Unpack[Times]) -> Rows:
+        """The rows of every key between two times."""
+        return self.fetch(**times)
+
+    def all(self, **how: Unpack[How]) -> Rows:
+        """Every row, by window start."""
+        return self.fetch(**how)
+
+    def to_arrow(self) -> pa.Table:
+        """Every row, oldest first, as an Arrow table."""
+        return self.all().to_arrow()
+
+    def _keys(self, key: Key, key_from: Key, key_to: Key) -> tuple[Span, ...]:
+        if key is None:
+            return self.key.between(key_from, key_to)
+        if key_from is not None or key_to is not None:
+            raise UsageError("fetch takes either key, or key_from and key_to")
+        return (self.key.exactly(key),)
+
+    def _between(
+        self, start: Places | None, end: Places | None, *, overlapping: bool
+    ) -> tuple[Span, ...]:
+        """The spans of the windows that begin between two times, or overlap them."""
+        if not overlapping:
+            return (Span((TIME,), start, end),) if start or end else ()
+        if END not in self.schema.names:
+            raise UsageError(
+                f"the windows of {self.table.name!r} have no end: they can't overlap a time",
+                hint="declare `window`, or select window_end from an input that has it",
+            )
+        ends = (Span((END,), low=start, is_open=True),) if start else ()
+        return (*ends, *((Span((TIME,), high=end),) if end else ()))
+
+    def _time(self, time: Time | None) -> Places | None:
+        if time is None:
+            return None
+        return places((check(time, self.table.snapshot.kind(TIME), TIME),))
+
+
+def opened(
+    lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
+) -> KeyedTable:
+    """The store as a key-value store."""
+    alive = partial(_alive, getattr(table.spec, "retention", None))
+    return lake.stored(table, version, backward_iteration=backward_iteration, alive=alive)
+
+
+def window(lake: Lake, name: str, *, version: int | None = None) -> WindowStore:
+    """A window store, read by key and time."""
+    table, spec = lake.of_kind(name, Declared, "fetch")
+    stored = opened(lake, table, version, backward_iteration=False)
+    return WindowStore(stored, spec.key, spec.backward_iteration, partial(window, lake, name))
+
+
+def _alive(retention: Duration | None, snapshot: Snapshot) -> tuple[Span, ...]:
+    """Spans of rows that a retention leaves visible at that version."""
+    if retention is None:
+        return ()
+    position = position_at(snapshot.uri, snapshot.version)
+    return visible_span(position.horizon if position else None, retention)
+
+
+VERBS: Mapping[str, Callable[..., Any]] = {"window": window}

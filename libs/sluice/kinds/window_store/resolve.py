@@ -1,0 +1,64 @@
+"""A window store's table."""
+
+from collections.abc import Mapping
+
+from sluice.kinds.window_store.spec import WindowStore
+from sluice.specs.document import Where
+from sluice.specs.resolution.scope import Report, Scope, plain_columns
+from sluice.specs.table import Table, carried, hidden_of
+from sluice.specs.types import head
+
+NESTED = ("ARRAY", "STRUCT")
+USELESS = "`sequence` says which of two rows stands; with `duplicates` both do: drop one"
+
+
+def resolve(spec: WindowStore, inputs: Mapping[Where, Table], report: Report) -> Table:
+    """Key, window start (and end), then the other columns of the input or the selected ones."""
+    source = inputs["from",]
+    scope = Scope(source.columns)
+    _check(spec, scope, report)
+    if spec.duplicates and spec.sequence:
+        report.add(("sequence",), USELESS)
+    window = {"window_start": "TIMESTAMP", **({"window_end": "TIMESTAMP"} if spec.window else {})}
+    first = {**{name: source.type_of(name) for name in spec.key}, **window}
+    rest = _rest(spec, source, scope)
+    _check_rest(spec, rest, report)
+    columns = {**first, **{name: type_ for name, type_ in rest.items() if name not in first}}
+    keys = carried(source, _unchanged(spec, columns)) if spec.duplicates else {}
+    key = tuple(dict.fromkeys((*spec.key, "window_start", *keys)))
+    hidden = hidden_of(keys)
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,), hidden)
+
+
+def _check(spec: WindowStore, scope: Scope, report: Report) -> None:
+    scope.check_key(spec.key, report, "key")
+    scope.check_time(spec.time, report, "time")
+    scope.check_order(spec.sequence, report, "sequence")
+    scope.check_select(spec.select, report)
+    for name in spec.key:
+        if (nested := head(scope.columns.get(name, ""))) in NESTED:
+            report.add(("key",), f"{name} is {nested}; reads order by plain values: select those")
+    if spec.time in spec.key:
+        report.add(("key",), f"{spec.time} is the event time already: drop it from the key")
+
+
+def _check_rest(spec: WindowStore, rest: dict[str, str], report: Report) -> None:
+    selected = spec.select or {}
+    for name in sorted({*spec.key} & selected.keys() - plain_columns(selected)):
+        report.add(("select", name), f"{name} is the store's key as it is; name this otherwise")
+    own = {"window_start"} | ({"window_end"} if spec.window else set())
+    for name in sorted(own & rest.keys()):
+        at = ("select", name) if spec.select else ()
+        report.add(at, f"{name} is the store's own column; `select` the others, or rename it")
+
+
+def _rest(spec: WindowStore, source: Table, scope: Scope) -> dict[str, str]:
+    if spec.select is not None:
+        return scope.types_of(spec.select)
+    return {name: type_ for name, type_ in source.columns.items() if name != spec.time}
+
+
+def _unchanged(spec: WindowStore, columns: dict[str, str]) -> set[str]:
+    kept = set(columns) if spec.select is None else plain_columns(spec.select)
+    start = {"window_start"} if spec.time == "window_start" else set()
+    return (kept - {"window_start", "window_end"}) | set(spec.key) | start

@@ -1,0 +1,17 @@
+"""The module of a kind that shows its newest rows on the page of a table."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from sluice.serving.lake import Lake
+from sluice.specs.table import Table
+
+
+class Block(Protocol):
+    """A module `page`. `TEMPLATE` lies beside it, and is given `rows`."""
+
+    TEMPLATE: str
+
+    def shown(self, lake: Lake, table: Table) -> Sequence[Any]:
+        """The rows that are worth a look, as the template takes them."""
+        ...

@@ -1,0 +1,1 @@
+"""Sources: rows that arrive over time."""

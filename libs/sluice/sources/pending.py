@@ -1,0 +1,46 @@
+"""News of a source: an interval whose files are not those that it delivered last."""
+
+from sluice.serving.pending import pending
+from sluice.sources.spec import Source
+from sluice.specs.declared import FILES
+from sluice.specs.definition import definition_of_deliveries
+from sluice.specs.internal import DELIVERIES, INTERVALS
+from sluice.specs.interval import Interval
+from sluice.specs.project import Project
+from sluice.specs.table import Table
+from sluice.storage import intervals, landing
+from sluice.storage.lake import exists, layout
+from sluice.storage.position import head
+
+
+def nothing_new(project: Project, table: Table, interval: Interval | None) -> str | None:
+    """Reason for ingesting nothing, in words; None if there may be something to ingest."""
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if not spec.is_by_interval:
+        return None
+    if interval is None:
+        return "this run has no data interval, so there is nothing to ingest"
+    if spec.format not in FILES or _is_interrupted(project, table, spec):
+        return None
+    pipeline = project.pipelines[table.pipeline]
+    known = intervals.deliveries(layout(project).uri(table.id, INTERVALS))
+    kept_in = DELIVERIES if spec.keeps_deliveries else ""
+    intervals.check_kept(table.id, known, head(layout(project).uri(table.id, kept_in)))
+    delivered = {d.interval: d.files for d in known}
+    for each in pipeline.schedule.intervals(interval.start, interval.end):
+        path = project.resolve(landing.interval_path(spec.path, each, pipeline.timezone))
+        if delivered.get(each) != _fingerprint(path, table):
+            return None
+    shown = interval.shown(pipeline.timezone)
+    return f"{table.id} holds {shown} already, and its files are the same"
+
+
+def _is_interrupted(project: Project, table: Table, spec: Source) -> bool:
+    """Whether a delivery was recorded that its table, kept apart, may not have yet."""
+    uri = layout(project).uri(table.id)
+    return not exists(uri) or (spec.keeps_deliveries and bool(pending(project, table)))
+
+
+def _fingerprint(path: str, table: Table) -> str:
+    return landing.fingerprint(landing.delivered(path, table.id), definition_of_deliveries(table))

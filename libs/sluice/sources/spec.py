@@ -1,0 +1,114 @@
+"""A source: where rows arrive, by interval or as a stream, and what a row looks like."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import field_validator, model_validator
+
+from sluice.sources.own_paths import same_path
+from sluice.specs.declared import Declared
+from sluice.specs.document import Where
+from sluice.specs.interval import Duration, Schedule
+from sluice.specs.path_pattern import check_pattern
+from sluice.specs.table_spec import Section, Step
+
+NO_INTERVALS = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
+SAME_PATH = (
+    "{} and {} have the same path, so their rows would count twice; "
+    "tell them apart, by %H, or by %z where clocks are set back; or give the source a `key`"
+)
+
+
+class Source(Declared):
+    """Rows that arrive over time."""
+
+    KIND: ClassVar[str] = "source"
+    SECTION: ClassVar[Section] = "sources"
+    STEP: ClassVar[Step] = "ingest"
+    SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {
+        *("missing", "evolve", "max_ahead", "on_conflict")
+    }
+    CHOOSING: ClassVar[frozenset[str]] = frozenset({"sequence"})
+
+    delivery: Literal["interval", "stream"] = "interval"
+    format: Literal["json", "csv", "parquet", "delta", "kafka"] = "parquet"
+    time: str | None = None
+    max_ahead: Duration = Duration("1 day")
+    missing: Literal["warn", "fail", "empty"] = "warn"
+    on_conflict: Literal["last", "quarantine", "fail"] = "last"
+    evolve: bool = False
+
+    @field_validator("path")
+    @classmethod
+    def _placeholders_are_known(cls, path: str) -> str:
+        check_pattern(path)
+        return path
+
+    @model_validator(mode="after")
+    def _slices_can_be_told_apart(self) -> Self:
+        if self.format != "kafka" and not self.path:
+            raise ValueError(f"`path` is missing: a {self.format} source is read from one")
+        if self.delivery == "stream" and self.has_pattern:
+            raise ValueError("a stream is read as it arrives: its `path` takes no {interval_start}")
+        if self.delivery == "interval" and not self.has_pattern and not self.time:
+            raise ValueError(
+                "an interval's rows can't be told: put {interval_start:%Y-%m-%d} into `path`, "
+                "or name the event `time` column that selects them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _columns_are_taken_from_files(self) -> Self:
+        if self.evolve and self.format not in ("json", "csv", "parquet"):
+            raise ValueError(f"`evolve` takes columns from files; a {self.format} source has none")
+        return self
+
+    @model_validator(mode="after")
+    def _keyless_rows_have_no_order(self) -> Self:
+        if self.key:
+            return self
+        if self.sequence:
+            raise ValueError("`sequence` orders the rows of one key; this source has no `key`")
+        if self.change and self.change.update and not self.change.update_before:
+            raise ValueError(
+                "without a `key` an update must bring the row as it was: "
+                "give change.update_before its words, or the source a `key`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _only_states_conflict(self) -> Self:
+        if self.on_conflict != "last" and not self.key:
+            raise ValueError("`on_conflict` is about rows of one key; this source has no `key`")
+        if self.on_conflict != "last" and self.change:
+            raise ValueError("`on_conflict` has no effect: rows that are changes follow each other")
+        return self
+
+    @property
+    def has_pattern(self) -> bool:
+        """Whether its path names the interval, so that no row has to be looked at to select it."""
+        return "{" in self.path
+
+    @property
+    def keeps_deliveries(self) -> bool:
+        """True if its delivered rows are kept beside its table, which is made of them."""
+        return bool(self.key or self.change)
+
+    @property
+    def is_by_interval(self) -> bool:
+        return self.delivery == "interval"
+
+    @classmethod
+    def is_meant_by(cls, data: Mapping[str, Any]) -> bool:  # noqa: ARG003
+        return True
+
+    def check_schedule(self, schedule: Schedule) -> Iterator[tuple[Where, str]]:
+        if not schedule.has_intervals:
+            if self.is_by_interval:
+                yield (), NO_INTERVALS
+        elif not self.key and self.has_pattern and (same := same_path(self.path, schedule)):
+            shown = (interval.shown(schedule.timezone) for interval in same)
+            yield ("path",), SAME_PATH.format(*shown)
+
+
+SPEC = Source

@@ -1,0 +1,95 @@
+"""The kinds of tables that there are: a package each, whose modules have fixed names.
+
+This is the one place that lists them. A package is imported when its kind is first asked for.
+The modules, called parts, are these:
+
+    spec      `SPEC`: the model of the declaration (specs.table_spec)
+    resolve   `resolve(spec, inputs, report)`: the table that it declares
+    nodes     `nodes(table, graph)`: the stored tables, each with its operator and its batches
+    rows      `rows(table, inputs)`, of what is not stored (runtime.lookup_references)
+    reader    `opened(lake, table, ...)`: a stored table as this kind's reader (serving.reader)
+    pending   `nothing_new(project, table, interval)`, of what is delivered (serving.pending)
+    commands  `COMMANDS`: the commands that read it (cli.kinds)
+    page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (orchestration.page)
+
+`spec` and `resolve` are a must. Those, `reader`, `pending` and `page` import no Spark.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sluice.specs.table_spec import Section, TableSpec
+
+BUILT_IN = (
+    "sluice.sources",
+    "sluice.dimensions",
+    "sluice.dimension_views",
+    "sluice.kinds.topk",
+    "sluice.kinds.cogroup",
+    "sluice.kinds.lookup",
+    "sluice.kinds.window_store",
+)
+ROLES = ("spec", "resolve", "nodes", "rows", "reader", "pending", "commands", "page")
+_added: list[str] = []
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of table, by the package that describes it."""
+
+    package: str
+
+    @property
+    def model(self) -> "type[TableSpec]":
+        """The model of its declarations."""
+        model: type[TableSpec] = import_module(f"{self.package}.spec").SPEC
+        return model
+
+    @property
+    def name(self) -> str:
+        """Its name, for views as written under `kind:`."""
+        return self.model.KIND
+
+    @property
+    def section(self) -> "Section":
+        """The part of a pipeline's file in which it is declared."""
+        return self.model.SECTION
+
+    def part(self, role: str) -> ModuleType | None:
+        """Its module for that role; None where the kind has nothing special to say."""
+        return _module(f"{self.package}.{role}")
+
+
+def register(package: str) -> None:
+    """Add the kind that a package describes. Safe to repeat."""
+    if package not in (*BUILT_IN, *_added):
+        _added.append(package)
+
+
+def kinds(section: "Section | None" = None) -> tuple[Kind, ...]:
+    """Every kind, or those of a section."""
+    every = (Kind(package) for package in (*BUILT_IN, *_added))
+    return tuple(kind for kind in every if section is None or kind.section == section)
+
+
+def kind(name: str) -> Kind:
+    """The kind of that name."""
+    return next(kind for kind in kinds() if kind.name == name)
+
+
+def parts(role: str) -> Iterator[ModuleType]:
+    """Every kind's module for that role."""
+    for each in kinds():
+        if (module := each.part(role)) is not None:
+            yield module
+
+
+@cache
+def _module(name: str) -> ModuleType | None:
+    return import_module(name) if find_spec(name) else None

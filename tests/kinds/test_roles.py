@@ -1,0 +1,84 @@
+"""Every kind's modules are what the code that asks for them expects."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from sluice.cli.kinds import Commands
+from sluice.orchestration.page.block import Block
+from sluice.runtime.lookup_references import Unstored
+from sluice.runtime.nodes import Maker
+from sluice.serving.pending import Landed
+from sluice.serving.reader import Reader
+from sluice.specs.registry import BUILT_IN, ROLES, Kind, kind, kinds
+from sluice.specs.resolution.resolver import Resolver
+from sluice.specs.table_spec import TableSpec
+
+PROTOCOLS: dict[str, type] = {
+    "resolve": Resolver,
+    "nodes": Maker,
+    "rows": Unstored,
+    "reader": Reader,
+    "pending": Landed,
+    "commands": Commands,
+    "page": Block,
+}
+PARTS = [(each, role) for each in kinds() for role in ROLES if each.part(role)]
+
+
+def lacking(module: ModuleType, protocol: type) -> Iterator[str]:
+    """List what a module lacks of a role."""
+    for name in protocol.__annotations__:
+        if not hasattr(module, name):
+            yield name
+    for name, wanted in inspect.getmembers(protocol, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        mine = getattr(module, name, None)
+        parameters = list(inspect.signature(wanted).parameters)[1:]
+        if mine is None or list(inspect.signature(mine).parameters) != parameters:
+            yield f"{name}({', '.join(parameters)})"
+
+
+@pytest.mark.parametrize(("of", "role"), PARTS, ids=lambda part: getattr(part, "name", part))
+def test_a_module_has_what_its_role_asks_for(of: Kind, role: str) -> None:
+    module = of.part(role)
+    assert module is not None
+    if role in PROTOCOLS:
+        assert list(lacking(module, PROTOCOLS[role])) == []
+
+
+def test_a_module_that_lacks_something_is_seen() -> None:
+    module = ModuleType("reader")
+    module.opened = lambda lake, table: None  # type: ignore[attr-defined]
+    wanted = "opened(lake, table, version, backward_iteration)"
+    assert list(lacking(module, Reader)) == ["VERBS", wanted]
+
+
+@pytest.mark.parametrize("of", kinds(), ids=lambda of: of.name)
+def test_a_kind_is_declared_and_resolved(of: Kind) -> None:
+    assert issubclass(of.model, TableSpec)
+    assert of.part("resolve") is not None
+    assert kind(of.name) == of
+
+
+def test_kinds_have_names_of_their_own() -> None:
+    names = [each.name for each in kinds()]
+    assert len(names) == len(set(names)) == len(BUILT_IN)
+
+
+def test_a_page_brings_its_template() -> None:
+    for each in kinds():
+        page = each.part("page")
+        if page is not None:
+            assert (Path(str(page.__file__)).parent / page.TEMPLATE).is_file()
+
+
+def test_commands_have_a_line_of_help_and_names_of_their_own() -> None:
+    parts = (each.part("commands") for each in kinds())
+    commands = [command for part in parts if part for command in part.COMMANDS]
+    assert all(command.short_help for command in commands)
+    assert sorted(str(command.name) for command in commands) == ["fetch", "top"]

@@ -1,0 +1,101 @@
+"""A kind of view that nothing in the product knows, from its declaration to the page."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from tests.support.lake import Lake
+
+from sluice.cli.main import main
+from sluice.errors import ConfigError
+from sluice.orchestration.graph import task_graph
+from sluice.orchestration.page.facts import table
+from sluice.orchestration.page.rendering import render
+from sluice.runtime.explain import explain
+from sluice.serving.lake import open_lake
+from sluice.serving.status import status
+from sluice.specs import registry
+from sluice.specs.registry import register
+from sluice.specs.schema import json_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  sales: {path: "sales/{interval_start:%Y-%m-%d}", format: json, schema: "id INT, v INT", key: [id]}
+views:
+  high: {kind: above, from: sales, column: v, least: 5}
+"""
+AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": False}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_added", [])
+    register("tests.kinds.throwaway")
+
+
+@pytest.fixture
+def lake(spark: "SparkSession", tmp_path: Path) -> Lake:
+    found = Lake(tmp_path, DECLARED, spark.newSession())
+    found.put("sales", {"id": 1, "v": 4}, {"id": 2, "v": 6}, {"id": 3, "v": 7})
+    return found
+
+
+def test_it_is_validated_like_any_other(spark: "SparkSession", tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"views\.high\.column: unknown column 'w'"):
+        Lake(tmp_path, DECLARED.replace("column: v", "column: w"), spark)
+
+
+def test_an_unknown_kind_lists_it(spark: "SparkSession", tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown kind 'abov'; did you mean 'above'"):
+        Lake(tmp_path, DECLARED.replace("above", "abov"), spark)
+
+
+def test_editors_know_it() -> None:
+    views = json_schema()["properties"]["views"]["additionalProperties"]["anyOf"]
+    assert views[-1] == {"$ref": "#/$defs/Above"}
+    assert json_schema()["$defs"]["Above"]["required"] == ["from", "column", "kind"]
+
+
+def test_its_batches_are_planned_run_and_proved(lake: Lake) -> None:
+    (step,) = explain(lake.project, lake.table("high"))
+    assert (step.table, step.next) == ("shop.high", "build")
+    lake.advance()
+    assert lake.rows("high") == [{"id": 2, "v": 6}, {"id": 3, "v": 7}]
+    lake.put("sales", {"id": 1, "v": 5}, {"id": 2, "v": 3}, {"id": 3, "v": 7})
+    (step,) = explain(lake.project, lake.table("high"))
+    assert (step.next, step.pending) == ("row-wise", {"shop.sales": (1, 2)})
+    (report,) = lake.advance()
+    assert (report.inserted, report.updated, report.deleted) == (1, 0, 1)
+    (verdict,) = lake.verdicts()
+    assert (verdict.table, verdict.is_equal, verdict.faults) == ("shop.high", True, ())
+
+
+def test_its_status_and_its_task_are_shown(lake: Lake) -> None:
+    (high,) = status(lake.project, [lake.table("high")])
+    assert (high.kind, high.version) == ("above", None)
+    lake.advance()
+    (high,) = status(lake.project, [lake.table("high")])
+    assert (high.version, high.rows, high.lag) == (lake.head("high").version, 2, ())
+    graph = task_graph(lake.project, lake.project.pipelines["shop"])
+    assert graph.tables == ("shop.sales", "shop.high")
+
+
+def test_it_is_read_in_its_own_way(lake: Lake) -> None:
+    lake.advance()
+    config = str(lake.folder / "config")
+    assert open_lake(config).highest("high") == {"id": 3, "v": 7}
+    assert open_lake(config).table("high").get(2) == {"id": 2, "v": 6}
+    shown = CliRunner().invoke(main, ["highest", "high", "--config", config])
+    assert json.loads(shown.stdout) == {"id": 3, "v": 7}
+    assert "Show the highest row." in CliRunner().invoke(main, ["--help"]).stdout
+
+
+def test_its_page_shows_its_own_block(lake: Lake) -> None:
+    lake.advance()
+    html = render("table", table=table(lake.project, lake.table("high")), **AROUND)
+    assert "<p>The highest: 3</p>" in html

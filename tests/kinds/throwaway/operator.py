@@ -1,0 +1,26 @@
+"""Its query."""
+
+from pyspark.sql import DataFrame
+from tests.kinds.throwaway.spec import Above
+
+from sluice.operators.operator import Operator, Rows
+from sluice.specs.table import Table
+
+
+class AboveRows(Operator):
+    row_wise = mirror = True
+
+    def __init__(self, view: Table, source: Table):
+        assert isinstance(view.spec, Above)
+        self.view, self.spec = view, view.spec
+        self.inputs, self.key, self.group = (source.id,), view.key, view.key
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        return tuple(self.view.columns)
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        return rows.where(f"`{self.spec.column}` >= {self.spec.least}")
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        (rows,) = prepared.values()
+        return rows.select(*self.view.columns)

@@ -1,0 +1,16 @@
+"""Its table: the input's columns."""
+
+from collections.abc import Mapping
+
+from tests.kinds.throwaway.spec import Above
+
+from sluice.specs.document import Where
+from sluice.specs.resolution.scope import Report, Scope
+from sluice.specs.table import Table
+
+
+def resolve(spec: Above, inputs: Mapping[Where, Table], report: Report) -> Table:
+    source = inputs["from",]
+    Scope(source.columns).check_names([spec.column], report, "column")
+    columns, key = source.columns, source.key
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, key, spec, (source.id,))
