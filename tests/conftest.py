@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from tests.support import sail
 from xdist.scheduler import LoadFileScheduling
 
-from sluice.runtime import sail
 from sluice.runtime.jars import classpath
 from sluice.runtime.java import environment
 from sluice.runtime.session import CODE_CACHE

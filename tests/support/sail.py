@@ -1,10 +1,10 @@
-"""Sail: Spark Connect without a JVM, in this process, for small batches.
+"""Sail: Spark Connect without a JVM, in this process, to run the tests of operators on.
 
 One server a process, on a free port of the loopback interface. It has no login, so every user of
 the machine can reach it while the process lasts; it listens on no other interface. It gets nothing
 of the environment but what is set here, so that nothing sends its traces elsewhere.
 
-Sail's answers are Spark's for what `proven` lists, and for the version that was proven alone.
+No batch runs on it: some of its answers are not Spark's (a whole number that overflows wraps).
 """
 
 import atexit
@@ -20,7 +20,7 @@ from sluice.errors import MissingDependency
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROVEN = "0.7.2"
+TRIED = "0.7.2"
 LOOPBACK = "127.0.0.1"
 PREFIX = "SAIL_"
 SERVER_ENVIRONMENT: Mapping[str, str] = {
@@ -47,16 +47,15 @@ _server: Any = None
 
 
 def check_version() -> None:
-    """Raises MissingDependency for another version than the proven one."""
+    """Raise MissingDependency for another version than the one that was tried."""
     try:
         found = version("pysail")
     except PackageNotFoundError:
         found = "none"
-    if found != PROVEN:
+    if found != TRIED:
         raise MissingDependency(
-            f"small batches on Sail need pysail {PROVEN}, the version proven equal to Spark; "
-            f"installed is {found}",
-            hint=f"install pysail=={PROVEN}, or let all batches run on Spark",
+            f"tests on Sail need pysail {TRIED}, the version that was tried; installed is {found}",
+            hint=f"install pysail=={TRIED}, or leave out --engine sail",
         )
 
 

@@ -1,13 +1,13 @@
-"""Sail's server: on loopback alone, of the proven version, set up by nothing of the environment."""
+"""Sail's server: on loopback alone, of one version, set up by nothing of the environment."""
 
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support import sail
 
 from sluice.errors import MissingDependency
-from sluice.runtime import sail
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,13 +21,13 @@ def session() -> Iterator["SparkSession"]:
     sail.stop()
 
 
-def test_another_version_than_the_proven_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_than_the_tried_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sail, "version", lambda name: "0.8.0")
-    with pytest.raises(MissingDependency, match=r"proven equal to Spark; installed is 0\.8\.0"):
+    with pytest.raises(MissingDependency, match=r"tried; installed is 0\.8\.0"):
         sail.check_version()
 
 
-def test_the_installed_version_is_the_proven_one() -> None:
+def test_the_installed_version_is_the_tried_one() -> None:
     sail.check_version()
 
 
