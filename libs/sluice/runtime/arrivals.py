@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
@@ -36,6 +37,7 @@ ARRIVED = "_sluice_arrived"
 FILES = ("json", "csv", "parquet")
 MICROS = pa.timestamp("us", "UTC")
 OF_FEED = ("change_type", "commit_version", "commit_timestamp")  # named so in `schema`
+EMPTY = pa.table({"path": pa.array([], pa.string()), ARRIVED: pa.array([], MICROS)})
 _LISTING = StructType(
     [
         StructField("path", StringType()),
@@ -83,13 +85,14 @@ class Stream:
     def note(self, files: Iterable[LandedFile], run: Run) -> None:
         """Append the files that are not known yet. Starts no Spark. Raises LostRace."""
         before = head(self.uri)
-        noted = read_table(self.uri)["path"].to_pylist() if before else ()
-        known = {file_of(path) for path in noted}
+        noted = read_table(self.uri) if before else EMPTY
+        known = {file_of(path) for path in noted["path"].to_pylist()}
         fresh = [file for file in files if file.uri not in known]
         if not fresh:
             return
         before = before or self._create(_LISTING)
-        at = datetime.now(UTC) + timedelta(microseconds=self._behind(before))
+        last = pc.max(noted[ARRIVED]).as_py()
+        at = datetime.now(UTC) + timedelta(microseconds=self._behind(last))
         rows = pa.table(
             {
                 "path": [file.uri for file in fresh],
@@ -104,7 +107,8 @@ class Stream:
     def receive(self, session: SparkSession, run: Run) -> None:
         """Append what has arrived by now, and return when it is there."""
         before = head(self.uri)
-        now = f"current_timestamp() + INTERVAL {self._behind(before)} MICROSECONDS"
+        last = not_before(self.uri, before.version, ARRIVED) if before else None
+        now = f"current_timestamp() + INTERVAL {self._behind(last)} MICROSECONDS"
         arriving = self._arriving(session).selectExpr("*", f"{now} AS {ARRIVED}")
         before = before or self._create(arriving.schema)
         position = self._position(before, run)
@@ -117,9 +121,8 @@ class Stream:
         )
         query.awaitTermination()
 
-    def _behind(self, at: Head | None) -> int:
-        """By how many microseconds the clock is behind what has arrived last."""
-        last = not_before(self.uri, at.version, ARRIVED) if at else None
+    def _behind(self, last: datetime | None) -> int:
+        """Microseconds by which the clock is behind the last arrival."""
         behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
         return max(behind // timedelta(microseconds=1), 0)
 
