@@ -1,8 +1,8 @@
-"""One batch: what changed, which groups it touches, their new rows, the difference, one commit.
+"""One batch: net the changes, compute the touched groups' new rows, and commit the difference.
 
-The step is the same for every kind of table; an operator says what its groups and its query are.
-All strategies end in the diff against the rows that the table has, so a rerun commits nothing. A
-lost race throws the diff away: the next attempt plans again from the new head.
+The step is the same for every kind of table; an operator supplies its groups and its query. Every
+strategy ends in a diff against the table's current rows, so a rerun commits nothing. A lost race
+discards the diff: the next attempt plans again from the new head.
 """
 
 import uuid
@@ -37,10 +37,10 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Run:
-    """What the tasks of one run share: its id, and the dimension versions that they use.
+    """Id, dimension pins and options that the tasks of one run share.
 
-    With `full_refresh`, files are read again although they are unchanged; with `allow_empty`, a
-    delivery without usable rows may take the place of one that had some.
+    With `full_refresh`, unchanged files are read again. With `allow_empty`, a delivery without
+    usable rows may replace one that had some.
     """
 
     id: str = ""
@@ -50,14 +50,14 @@ class Run:
 
 
 def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
-    """Bring a view (and the internal tables behind it) up to its inputs. Safe to repeat."""
+    """Bring a view, and the internal tables behind it, up to its inputs. Safe to repeat."""
     return advance_nodes(spark, project, nodes_of(table, project.graph), run)
 
 
 def advance_nodes(
     spark: Spark, project: Project, nodes: Iterable[Node], run: Run
 ) -> tuple[BatchReport, ...]:
-    """One batch of each node; what one has computed for the next is handed on."""
+    """Run one batch of each node, handing what one has computed on to the next."""
     context, reports, carried = Context.of(project), [], None
     with ExitStack() as held:
         for node in nodes:
@@ -74,9 +74,9 @@ def _advance(
     carried: Carried | None,
     held: ExitStack,
 ) -> Advanced:
-    """One batch of one node; starts again from the new head when another writer was first.
+    """Run one batch of one node; start again from the new head if another writer was first.
 
-    The report tells of every attempt that was thrown away.
+    The report has a warning for every discarded attempt.
     """
     lost: list[str] = []
     for attempt in range(1, ATTEMPTS + 1):
@@ -149,7 +149,7 @@ def _target(plan: BatchPlan, computed: Computed) -> Target:
 
 
 def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Position:
-    """The position that the batch's commit will carry."""
+    """Return the position that the batch's commit will carry."""
     last, there = plan.before.position if plan.before else None, plan.before or plan.replaces
     return Position(
         batch=there.next_batch if there else 1,

@@ -1,10 +1,10 @@
-"""What has arrived at a source since its last run, appended to `<source>__arrivals` exactly once.
+"""Arrivals at a source since its last run, appended to `<source>__arrivals` exactly once.
 
-Of files it keeps the names: they are read at the gate, so that a mended file can pass. New are
-those that it does not name yet; it is its own record, and needs no checkpoint. Of Delta tables and
-Kafka it keeps the rows: Structured Streaming finds them and Delta's own sink appends them, one
-transaction a micro-batch. ARRIVED is the micro-batch's own time, later than any before it: where
-the clock was set back, it goes on from there.
+For files the table keeps only names. The files are read at the gate, so a corrected file can pass.
+A file is new if the table does not name it yet; the table is its own record and needs no
+checkpoint. For Delta tables and Kafka it keeps the rows. Structured Streaming finds them; Delta's
+own sink appends them, one transaction per micro-batch. ARRIVED is the micro-batch's own time, later
+than any before it. If the clock was set back, ARRIVED continues from the last one.
 """
 
 import uuid
@@ -36,7 +36,7 @@ CHECKPOINT = "checkpoint"
 ARRIVED = "_sluice_arrived"
 FILES = ("json", "csv", "parquet")
 MICROS = pa.timestamp("us", "UTC")
-OF_FEED = ("change_type", "commit_version", "commit_timestamp")  # named so in `schema`
+OF_FEED = ("change_type", "commit_version", "commit_timestamp")  # their names in `schema`
 EMPTY = pa.table({"path": pa.array([], pa.string()), ARRIVED: pa.array([], MICROS)})
 _LISTING = StructType(
     [
@@ -50,7 +50,7 @@ _LISTING = StructType(
 
 @dataclass(frozen=True)
 class Stream:
-    """A source's stream: from where it is read, and where what arrives is kept."""
+    """Stream of a source: the path it is read from, its arrivals table and its checkpoint."""
 
     table: Table
     spec: Source
@@ -64,7 +64,7 @@ class Stream:
         return cls(table, spec, path, uri, checkpoint)
 
     def check(self) -> tuple[str, ...]:
-        """Warnings. Raises CheckpointLost if a lost checkpoint would make rows count twice."""
+        """Return warnings. Raises CheckpointLost if its loss would make rows count twice."""
         at = head(self.uri)
         if at is None or not at.is_filled or self.spec.format in FILES:
             return ()
@@ -105,7 +105,7 @@ class Stream:
         commit_arrow(before, rows, ["path"], self._position(before, run))
 
     def receive(self, session: SparkSession, run: Run) -> None:
-        """Append what has arrived by now, and return when it is there."""
+        """Append everything that has arrived by now, and return once it is stored."""
         before = head(self.uri)
         last = not_before(self.uri, before.version, ARRIVED) if before else None
         now = f"current_timestamp() + INTERVAL {self._behind(last)} MICROSECONDS"
@@ -122,7 +122,7 @@ class Stream:
         query.awaitTermination()
 
     def _behind(self, last: datetime | None) -> int:
-        """Microseconds by which the clock is behind the last arrival."""
+        """Return the microseconds by which the clock is behind the latest arrival."""
         behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
         return max(behind // timedelta(microseconds=1), 0)
 
@@ -151,5 +151,5 @@ class Stream:
 
 
 def file_of(path: str) -> str:
-    """The file that a path of the arrivals means; Spark wrote some of them as `file:/x`."""
+    """Return the file that an arrival's path names; Spark wrote some paths as `file:/x`."""
     return path.removeprefix("file:") if path[5:7] != "//" else path

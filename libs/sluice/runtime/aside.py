@@ -1,4 +1,4 @@
-"""Putting rows aside: few of them by this process, many by Spark, and counted where they then lie.
+"""Quarantine of a delivery: this process writes few rows, Spark many; then they are counted there.
 
 The quarantine of an interval is replaced whole, so a delivery without bad rows empties it.
 """
@@ -23,9 +23,9 @@ NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a batch is identified by in results and quarantine.
+    """Identity of a batch in results and quarantine.
 
-    `is_added`: it stands beside what the batches before it have set aside.
+    `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
     """
 
     run: str
@@ -36,7 +36,7 @@ class Delivered:
 
     @property
     def within(self) -> str:
-        """Its rows in quarantine, as SQL."""
+        """SQL condition for its rows in quarantine."""
         start, end = (time or NO_INTERVAL for time in (self.start, self.end))
         last = f"< '{end.isoformat()}'" if self.end else f"<= '{end.isoformat()}'"
         own = f" AND batch = {self.batch}" if self.is_added else ""
@@ -46,7 +46,7 @@ class Delivered:
 def set_aside(
     project: Project, table: Table, split: DataFrame, verdict: Verdict, delivered: Delivered
 ) -> None:
-    """Replace the quarantine of what was delivered, and see that no row of it is missing."""
+    """Replace the quarantine of a delivery, and check that no row of the delivery is missing."""
     uri = layout(project).uri(table.id, QUARANTINE)
     if not verdict.rows_quarantined:
         delete_rows(uri, delivered.within)
@@ -70,7 +70,7 @@ def set_aside(
 
 
 def _check_balance(verdict: Verdict, aside: int) -> None:
-    """Rows read = rows accepted + rows in quarantine."""
+    """Raise AssertionError unless rows read = rows accepted + rows in quarantine."""
     if verdict.rows_read != verdict.rows_accepted + aside:
         raise AssertionError(
             f"{verdict.table}: {verdict.rows_read} rows read are not {verdict.rows_accepted}"

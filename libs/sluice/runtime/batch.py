@@ -1,9 +1,9 @@
-"""One batch of one table: what the changes of its inputs mean for its rows.
+"""One batch of one table: it turns changes of the inputs into changes of the table's rows.
 
-The base does what is common to all kinds of tables: all rows by the query, each changed row by
-itself, or the touched groups from every input. Each way ends in the same diff, so they can't
-disagree in what they commit. A kind's own batch overrides what is special to it. Rows are lazy, but
-for the literal bounds by which a large scan skips files.
+The base class does what all kinds share: the whole query, each changed row by itself, or the
+touched groups from every input. Each way ends in the same diff, so they can't disagree in what they
+commit. A kind's own batch overrides what is special to it. Rows are lazy, except the literal bounds
+by which a large scan skips files.
 """
 
 from collections.abc import Mapping
@@ -34,21 +34,22 @@ FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"
 
 
 class Extension(Protocol):
-    """A definition that got or lost a part, of a table that keeps the rest of its rows."""
+    """A definition with parts added or removed, for a table that keeps the rest of its rows."""
 
     @property
     def plan(self) -> BatchPlan:
-        """A plan whose pins are what the kept columns reflect."""
+        """A plan whose pins are the versions that the kept columns reflect."""
 
     def rows(self, batch: "Batch") -> DataFrame:
-        """The whole table by today's definition."""
+        """Return the whole table by today's definition."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One plan, at one session; `number` as its commit has it, `horizon` for views with retention.
+    """One plan in one session.
 
-    Rows that are held for its changelog are let go when `held` is closed.
+    `number` is the batch number in its commit; `horizon` is for views with retention. Rows cached
+    for the changelog are released when `held` is closed.
     """
 
     context: Context
@@ -60,12 +61,12 @@ class Batch:
 
     @classmethod
     def few_tasks_bytes(cls, limits: Limits) -> int:
-        """The bytes to read up to which many tasks are not worth their start."""
+        """Return the most bytes to read for which many tasks are not worth starting."""
         return limits.few_tasks_bytes
 
     @classmethod
     def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
-        """The strategy by which a planned batch follows the feeds, and its reason."""
+        """Return the strategy by which a planned batch follows the feeds, and its reason."""
         operator = plan.node.operator
         if operator.row_wise and plan.ranges.keys() <= set(operator.inputs):
             return Strategy.ROW_WISE, "each output row comes from one changed row"
@@ -73,31 +74,31 @@ class Batch:
 
     @classmethod
     def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
-        """Each reference, and the way it is joined: in words."""
+        """Return the way each reference is joined, in words."""
         return {}
 
     @classmethod
     def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
-        """Notes on the joins for a reader of the plan."""
+        """Return notes on the joins for a reader of the plan."""
         return ()
 
     @classmethod
     def extension(cls, node: Node, lake: LakeLayout) -> Extension | None:
-        """The way from the definition that made the table to the node's; None: all is rebuilt."""
+        """Return the extension from the table's definition to the node's; None: rebuild it."""
         return None
 
     def computed(self) -> Computed:
-        """The minimal changelog, and the way it was found."""
+        """Return the minimal changelog, and how it was found."""
         return self.built() if self.is_whole else self.changed()
 
     @property
     def is_whole(self) -> bool:
-        """True where all rows are computed."""
+        """True if all rows are computed."""
         brings_back = self.horizon is not None and self.horizon.brings_back
         return self.plan.strategy == Strategy.BUILD or brings_back
 
     def built(self) -> Computed:
-        """By the whole query."""
+        """Compute the changelog by the whole query."""
         whole = self.whole()
         rows = self.stored(whole.rows)
         if self.plan.before is not None:
@@ -111,22 +112,22 @@ class Batch:
         )
 
     def changed(self) -> Computed:
-        """By the inputs' feeds."""
+        """Compute the changelog from the inputs' feeds."""
         changes = self.changes()
         if self.plan.strategy == Strategy.ROW_WISE:
             return self._row_wise(changes)
         return self._recomputed(changes)
 
     def expected(self, rows: DataFrame) -> DataFrame:
-        """The rows that a table has to hold which holds `rows`."""
+        """Return the rows that a table holding `rows` should hold."""
         return self.query()
 
     def query(self) -> DataFrame:
-        """The defining query at the plan's versions."""
+        """Return the defining query at the plan's versions."""
         return self.living(self.operator.query(self.snapshots(), self.references()))
 
     def whole(self) -> Whole:
-        """All rows by the query, and the number of rows that came too late."""
+        """Compute all rows by the query, and count the rows that arrived too late."""
         if self.alive is None:
             return Whole(self.query())
         inputs = self.snapshots().items()
@@ -135,11 +136,11 @@ class Batch:
         return Whole(self.query(), count_of(late_of_change(came, self.alive)))
 
     def stored(self, rows: DataFrame) -> DataFrame:
-        """Output rows with what the table keeps beside them."""
+        """Add to output rows what the table keeps beside them."""
         return rows
 
     def late(self, changes: Rows, snapshots: Rows, touched: DataFrame, alive: Column) -> DataFrame:
-        """Count the rows that came for expired windows."""
+        """Count the rows that arrived for expired windows."""
         return late_of_change([self.operator.prepare(n, c) for n, c in changes.items()], alive)
 
     @property
@@ -149,25 +150,25 @@ class Batch:
 
     @property
     def has_fallen(self) -> bool:
-        """True where windows may come back, which no feed reports."""
+        """True if windows may come back; no feed reports that."""
         return self.horizon is not None and self.horizon.has_fallen
 
     @property
     def alive(self) -> Column | None:
-        """Which windows live, where those that a retention has taken leave the table."""
+        """Condition for living windows; None unless retention deletes expired ones."""
         retention = self.operator.retention
         if self.horizon is None or retention is None or not retention.by_delete:
             return None
         return self.horizon.is_alive()
 
     def living(self, rows: DataFrame) -> DataFrame:
-        """Without the rows that a retention has taken, or that upkeep has dropped because of it."""
+        """Leave out rows that retention has removed, or that upkeep has dropped because of it."""
         if self.horizon is None or self.operator.retention is None:
             return rows
         return rows.where(self.horizon.is_stored() if self.alive is None else self.alive)
 
     def changes(self) -> dict[str, DataFrame]:
-        """The net change of every input that moved; a new input's is its whole table."""
+        """Return the net change of every input that moved; for a new input, its whole table."""
         lake, plan, changes = self.context.lake, self.plan, {}
         limits = self.context.limits
         for input_id, pin in plan.pins.items():
@@ -183,22 +184,25 @@ class Batch:
         return changes
 
     def current(self) -> DataFrame:
-        """The table's rows at its head."""
+        """Return the table's rows at its head."""
         assert self.plan.before is not None
         at, limits = self.plan.before, self.context.limits
         return delta.snapshot(self.session, self.plan.uri, at.version, limits)
 
     def snapshots(self, part: Operator | None = None) -> dict[str, DataFrame]:
-        """The inputs as of the pinned versions; those of `part` where that reads only some."""
+        """Return the inputs at the pinned versions; with `part`, only the inputs that it reads."""
         operator = part or self.operator
         return snapshots_at(self.session, self.context, operator, self.plan.pins)
 
     def references(self) -> Rows:
-        """The references as of the pinned versions."""
+        """Return the references at the pinned versions."""
         return {}
 
     def bounds(self, touched: DataFrame, part: Operator | None = None) -> Column | None:
-        """A condition that the touched groups meet, where inputs are large; `part` reads some."""
+        """Return a condition that the touched groups meet, if inputs are large.
+
+        `part`: an operator that reads only some of the inputs.
+        """
         lake, limits = self.context.lake, self.context.limits
         operator = part or self.operator
         pins = {i: self.plan.pins[i] for i in operator.inputs}
@@ -207,15 +211,15 @@ class Batch:
         return bounds_of(touched, operator.group, limits) if is_large else None
 
     def hold(self, rows: DataFrame) -> DataFrame:
-        """`rows`, computed once: Spark caches them."""
+        """Cache `rows` in Spark, so that they are computed once."""
         kept = rows.persist()
         self.held.callback(kept.unpersist)
         return kept
 
     def _row_wise(self, changes: Rows) -> Computed:
-        """Each output row from the changed row that it comes from, and from that row alone.
+        """Compute each output row from the one changed row that it comes from.
 
-        No old rows where the new ones surely take nobody's place.
+        Old rows are not computed if the new ones certainly replace none.
         """
         operator = self.operator
         come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
@@ -227,7 +231,7 @@ class Batch:
         return Computed(diff(old, new, operator.key))
 
     def _recomputed(self, changes: Rows) -> Computed:
-        """The touched groups from every input."""
+        """Compute the touched groups from every input."""
         operator, snapshots = self.operator, self.snapshots()
         touched = self._touched(changes, snapshots)
         bounds = self.bounds(touched)
@@ -249,7 +253,7 @@ class Batch:
         return union(groups).distinct() if operator.group else groups[0]
 
     def _crossed(self, snapshots: Rows, horizon: Horizon) -> list[DataFrame]:
-        """The groups that the horizon passed, in either direction."""
+        """Return the groups that the horizon passed, in either direction."""
         operator = self.operator
         crossed = [horizon.expired_groups(operator, self.current())]
         if horizon.has_fallen:
@@ -259,10 +263,10 @@ class Batch:
 
 
 def count_of(late: DataFrame) -> int:
-    """The number that `operators.lateness` finds. One Spark job."""
+    """Return the number that `operators.lateness` finds. One Spark job."""
     return int(late.collect()[0][0] or 0)
 
 
 def _departures(changes: DataFrame) -> DataFrame:
-    """The old images, without weights."""
+    """Return the old images, without weights."""
     return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)

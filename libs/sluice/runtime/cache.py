@@ -1,7 +1,7 @@
-"""Where Sluice keeps what it made or fetched for this machine: jars, a Java launcher.
+"""Folder of what Sluice made or fetched for this machine: jars, a Java launcher.
 
-`SLUICE_CACHE` if set; in a checkout its own `.cache`; else the user's cache folder. Everything in
-it can be deleted at any time.
+It is `SLUICE_CACHE` if set, in a checkout its own `.cache`, otherwise the user's cache folder.
+Everything in it can be deleted at any time.
 """
 
 import os
@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder; it need not exist yet."""
+    """Return the folder; it need not exist yet."""
     if chosen := environ.get("SLUICE_CACHE"):
         return Path(chosen).absolute()
     if (CHECKOUT / "pyproject.toml").is_file() and (CHECKOUT / "libs" / "sluice").is_dir():

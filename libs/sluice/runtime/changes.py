@@ -1,7 +1,7 @@
-"""Rows that are changes, and the order in which rows of one delivery stand.
+"""Rows that are changes, and the order of rows within one delivery.
 
-A declared `change` column says what each row does, in the user's words; here they become `insert`
-(the row stands from now on) or `delete` (it does not).
+A declared `change` column says in the user's words what each row does. Here the word becomes
+`insert` (the row stands from now on) or `delete` (it does not).
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -18,7 +18,7 @@ from sluice.specs.delivered_row import FILE, REASON
 
 
 def unknown_word(change: Change) -> Column:
-    """The reason of a row whose word is not declared, else null."""
+    """Return the reason for a row whose word is not declared, else null."""
     known = [*change.insert, *change.update, *change.delete, *change.update_before, *change.ignore]
     word = F.col(f"`{change.column}`")
     says = F.concat(F.lit(f"column {change.column}: "), F.coalesce(word, F.lit("null")))
@@ -27,7 +27,7 @@ def unknown_word(change: Change) -> Column:
 
 
 def operations(rows: DataFrame, change: Change | None) -> DataFrame:
-    """With OP; ignored rows are left out."""
+    """Add OP, and leave out ignored rows."""
     if change is None:
         return rows.withColumn(OP, F.lit("insert"))
     word = F.col(f"`{change.column}`")
@@ -37,7 +37,7 @@ def operations(rows: DataFrame, change: Change | None) -> DataFrame:
 
 
 def placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """With POSITION, each row's place among those of its key in the order of the files.
+    """Add POSITION: each row's place among those of its key, in the order of the files.
 
     Rows that have a REASON don't count.
     """
@@ -47,9 +47,10 @@ def placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 
 def with_conflicts(rows: DataFrame, spec: Source, fits: str) -> DataFrame:
-    """Placed rows of a source with a key, with CONFLICT: which of them are of one key and differ.
+    """Add CONFLICT to placed rows of a source with a key; it marks rows of one key that differ.
 
-    Those that a `sequence` tells apart don't. `fits`: SQL of the rows that nothing is held against.
+    Rows with different values of `sequence` are not in conflict. `fits`: SQL condition for rows
+    that break no other rule.
     """
     counts = F.isnull(REASON) & F.expr(fits)
     same = [*names(spec.key), F.isnull(REASON), *names(spec.sequence), F.expr(fits)]
@@ -65,5 +66,5 @@ def with_conflicts(rows: DataFrame, spec: Source, fits: str) -> DataFrame:
 
 
 def without_repeats(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    """Rows that are alike in `columns` are one, at the last of their positions."""
+    """Merge rows that are equal in `columns` into one, at the last of their positions."""
     return rows.groupBy(*names(columns)).agg(F.max(POSITION).alias(POSITION))

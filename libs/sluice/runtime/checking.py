@@ -1,4 +1,4 @@
-"""The expectations of a view, asked of the new rows of a batch before they are committed."""
+"""Expectations of a view, checked against a batch's new rows before they are committed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from sluice.storage.lake import LakeLayout
 
 @dataclass(frozen=True)
 class Checked:
-    """A view's changelog, and what its expectations warn of."""
+    """Changelog of a view, and the warnings of its expectations."""
 
     changelog: Changelog
     warnings: tuple[str, ...]
@@ -36,9 +36,9 @@ def checked(
     changelog: Changelog,
     delivered: Delivered,
 ) -> Iterator[Checked]:
-    """A view's changelog whose new rows met the expectations, for as long as the context is open.
+    """Yield a view's changelog whose new rows met the expectations, while the context is open.
 
-    Raises QualityStop if one marked `stop` fails; nothing is committed then.
+    Raises QualityStop if an expectation marked `stop` fails; nothing is committed then.
     """
     if not node.expectations:
         yield Checked(changelog, ())

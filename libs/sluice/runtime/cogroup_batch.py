@@ -1,8 +1,8 @@
-"""A batch of a cogroup's state: what the change makes of the rows that the state has.
+"""Batch of a cogroup's state: it merges the change into the rows that the state has.
 
-Only the feeds and the touched rows of the state are read. Of groups that a removal breaks, the
-streams that it concerns are recomputed, from the inputs of those streams alone. The changelog of
-the view over the state comes out of the same pass. Sessions are recomputed from the inputs.
+Only the feeds and the touched rows of the state are read. If a removal breaks groups, only the
+streams that it concerns are recomputed, from the inputs of those streams alone. The same pass
+produces the changelog of the view over the state. Sessions are recomputed from the inputs.
 """
 
 from collections.abc import Mapping
@@ -33,10 +33,10 @@ from sluice.storage.lake import LakeLayout
 
 
 class CogroupStrategy(StrEnum):
-    """The ways in which a batch merges a change into the state."""
+    """Strategies for merging a change into the state."""
 
-    ADDITIVE = "additive"  # feed and touched state only
-    MERGE = "merge"  # the same, and the groups that a removal breaks from every input
+    ADDITIVE = "additive"  # reads the feeds and the touched state only
+    MERGE = "merge"  # also recomputes, from their inputs, streams that a removal breaks
 
 
 class CogroupBatch(Batch):
@@ -67,7 +67,7 @@ class CogroupBatch(Batch):
         return self._merged()
 
     def whole(self) -> Whole:
-        """All rows; those of a new table in the order of its files, where that pays."""
+        """Compute all rows; those of a new table in the order of its files, if that pays."""
         prepared = {n: self.state.prepare(n, rows) for n, rows in self.snapshots().items()}
         ranges = self._ranges(prepared) if self.plan.before is None else 0
         if ranges:
@@ -104,7 +104,7 @@ class CogroupBatch(Batch):
         return ranges_for(self.state, prepared, rows, self.context.limits)
 
     def _merged(self) -> Computed:
-        """The change, merged with the rows of the state."""
+        """Merge the change with the rows of the state."""
         local = GroupReads.of(self, self.state)
         prepared = {n: self.state.prepare(n, c) for n, c in self._net(local).items()}
         change = contributed(self.state, prepared)
@@ -131,7 +131,7 @@ class CogroupBatch(Batch):
         return {n: net(feed, self.state.columns(n)) for n, feed in local.feeds.items()}
 
     def _old(self, change: DataFrame) -> DataFrame:
-        """The rows that the state has of the touched groups, and of those that have expired."""
+        """Return the state's rows for the touched groups and for those that have expired."""
         touched, current = change.select(*names(self.state.group)), self.current()
         if self.horizon:
             expired = self.horizon.expired_groups(self.state, current)
@@ -139,7 +139,7 @@ class CogroupBatch(Batch):
         return within(current, touched, self.state.group)
 
     def _mended(self, groups: Held) -> tuple[Held, int | None]:
-        """With what is broken recomputed, and how many groups that were."""
+        """Return the groups with broken ones recomputed, and the number of those."""
         if not self.state.breaking:
             return groups, None
         broken = groups.where(has_elements(BROKEN))
@@ -154,7 +154,7 @@ class CogroupBatch(Batch):
     def _recomputed_streams(
         self, streams: frozenset[str], groups: DataFrame, here: pa.Table | None
     ) -> DataFrame:
-        """The rows of the broken streams' state, from their inputs. `here`: the same groups."""
+        """Recompute the broken streams' state rows from their inputs. `here`: the same groups."""
         part = self.state.only(streams)
         touched = groups.select(*names(self.state.group))
         if here is not None and (rows := few_rows(self, part, here)):

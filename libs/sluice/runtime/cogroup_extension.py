@@ -1,10 +1,10 @@
-"""A cogroup whose definition got or lost streams and aggregates: what stayed of its state is kept.
+"""A cogroup whose definition gained or lost streams and aggregates: the rest of its state is kept.
 
-Only what is new is computed, from the versions of its inputs that the state reflects, and put
-beside the rest; the next batch goes on from there. What is dropped costs a rewrite of the state and
-no reading of inputs. Everything is made anew where keys, windows or the rest of the definition have
-changed, where a new input reflects other states of a shared source, or where the past that is
-needed can't be read any more.
+Only the new parts are computed, from the input versions that the state reflects, and put beside the
+rest. The next batch continues from there. Dropping a part rewrites the state and reads no inputs.
+Everything is rebuilt if keys, windows or the rest of the definition have changed. It is also
+rebuilt if a new input reflects other states of a shared source, or if the required past can no
+longer be read.
 """
 
 from collections.abc import Mapping
@@ -27,13 +27,13 @@ from sluice.storage.lineage import check_input
 from sluice.storage.position import Head, Pin, Position, head
 from sluice.storage.table import check_feed, is_readable
 
-EXTEND = "extend"  # the strategy: what is new of a changed definition, beside what stays
+EXTEND = "extend"  # the strategy: compute a definition's new parts, keep the rest
 Added = Mapping[str, tuple[str, ...]]  # stream -> aggregates
 
 
 @dataclass(frozen=True)
 class CogroupExtension:
-    """A plan whose pins are what the kept columns reflect, and what is to be computed."""
+    """A plan whose pins are what the kept columns reflect, and the parts to compute."""
 
     plan: BatchPlan
     state: CogroupState
@@ -41,7 +41,7 @@ class CogroupExtension:
     added: Added
 
     def rows(self, batch: Batch) -> DataFrame:
-        """The whole state by today's definition."""
+        """Return the whole state by today's definition."""
         kept = batch.current().select(*names((*self.state.by, *self.kept)))
         if self.added:
             part = self.state.only(self.added, self.added)
@@ -63,7 +63,7 @@ class CogroupExtension:
 
 
 def extension_of(node: Node, lake: LakeLayout) -> CogroupExtension | None:
-    """How the table comes to the node's definition from the one that made it; None: anew."""
+    """Return the extension from the table's definition to the node's; None: rebuild it."""
     state = node.operator
     try:
         before = head(lake.uri(node.id))
@@ -118,7 +118,7 @@ def _extension(
 
 
 def _pins(state: CogroupState, lake: LakeLayout, at: Position) -> dict[str, Pin] | None:
-    """The versions of all inputs that belong to what is kept."""
+    """Return the versions of all inputs that belong to what is kept."""
     found = {}
     for input_id in state.inputs:
         now = head(lake.uri(input_id))
@@ -138,7 +138,7 @@ def _pins(state: CogroupState, lake: LakeLayout, at: Position) -> dict[str, Pin]
 
 
 def _goes_on(state: CogroupState, lake: LakeLayout, input_id: str, pin: Pin, now: Head) -> bool:
-    """Whether the input is the same table still, and its feed can be read from that version."""
+    """True if the input is still the same table and its feed can be read from that version."""
     try:
         check_input(state.spec.name, input_id, now, pin)
         check_feed(lake.uri(input_id), input_id, state.spec.name, pin.version, now.version)

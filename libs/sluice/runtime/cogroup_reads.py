@@ -1,7 +1,7 @@
-"""What a small batch of a cogroup's state reads, read in this process and handed to Spark.
+"""Reads of a small batch of a cogroup's state, made in this process and handed to Spark.
 
-The feeds name the keys that they touch, so that of a large state only their rows are handed on.
-Where a stream's key is computed, or of a type that is not exact, the state has to be small.
+The feeds name the keys that they touch, so only those keys' rows of a large state are handed on. If
+a stream's key is computed, or its type is not exact, the state must be small.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,21 +29,21 @@ from sluice.storage.local import (
 from sluice.storage.matches import is_exact
 from sluice.storage.table import snapshot
 
-Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, and what of it has statistics
+Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, its part with statistics
 
-MONTHS_DIFFER = timedelta(days=4)  # of what is a month later and what was a month earlier
+MONTHS_DIFFER = timedelta(days=4)  # more than a month forward and a month back can differ
 
 
 @dataclass(frozen=True)
 class GroupReads:
-    """Rows of the inputs' feeds, and rows of the state, among them those of the touched groups."""
+    """Rows of the inputs' feeds, and rows of the state that include those of the touched groups."""
 
     feeds: Mapping[str, DataFrame]
     state: DataFrame
 
     @classmethod
     def of(cls, batch: Batch, state: CogroupState) -> "GroupReads | None":
-        """None where there is too much to read."""
+        """Read the feeds and the state; None if there is too much to read."""
         plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
         assert plan.before is not None
         size = table_size(plan.uri, plan.before.version).bytes
@@ -75,7 +75,7 @@ class GroupReads:
 
 
 def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, DataFrame] | None:
-    """The rows of the inputs that make up those groups; None where it isn't known to be few."""
+    """Read the input rows that make up those groups; None if they are not known to be few."""
     found, limits = {}, batch.context.limits
     for input_id in part.inputs:
         uri, version = batch.context.lake.uri(input_id), batch.plan.pins[input_id].version
@@ -97,7 +97,7 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
 def _made_of(
     part: CogroupState, input_id: str, groups: pa.Table, stored: pa.Schema
 ) -> Wanted | None:
-    """What the rows of the groups meet in an input; None if not known."""
+    """Return the condition that the groups' rows meet in an input; None if not known."""
     streams: list[Wanted] = []
     for _, stream in part.streams_of(input_id):
         columns = [e.plain_column for e in stream.key]
@@ -112,7 +112,7 @@ def _made_of(
 
 
 def _as(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
-    """The distinct ones of values that the type can hold."""
+    """Cast the distinct values to the type, without those that it can't hold."""
     distinct = pc.unique(values)
     try:
         return distinct.cast(type_)
@@ -130,7 +130,7 @@ def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
 
 
 def _among(values: Mapping[str, pa.Array]) -> Wanted:
-    """Each column one of its values."""
+    """Return the condition that each column has one of its values."""
     each = {c: pc.field(c).isin(v) for c, v in values.items()}
     bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
     return _all(each.values()), _all(bounded) if bounded else None
@@ -146,14 +146,14 @@ def _either(a: Wanted, b: Wanted) -> Wanted:
 
 
 def _has_bounds(type_: pa.DataType) -> bool:
-    """Whether the statistics of files are exact for values of the type, whoever wrote them."""
+    """True if the statistics of files are exact for values of the type, whoever wrote them."""
     return bool(pa.types.is_integer(type_) or pa.types.is_date(type_))
 
 
 def _touched(
     state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema, horizon: Horizon | None
 ) -> Wanted | None:
-    """What the rows of all touched groups meet, and those that expire; None if not known."""
+    """Return the condition that rows of touched or expiring groups meet; None if not known."""
     named = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
     known = {name: values for name, values in named.items() if values is not None}
     if not known:
@@ -170,7 +170,7 @@ def _touched(
 def _values(
     state: CogroupState, name: str, feeds: Mapping[str, pa.Table], stored: pa.DataType
 ) -> pa.Array | None:
-    """The values that a key column has in the feeds; None if it is not a plain column of each."""
+    """Return a key column's values in the feeds; None if it is not a plain column of each."""
     place, found = state.spec.key.index(name), [pa.array([], stored)]
     for input_id, feed in feeds.items():
         for _, stream in state.streams_of(input_id):

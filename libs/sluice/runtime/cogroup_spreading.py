@@ -1,8 +1,8 @@
-"""How the rows of a whole cogroup come together: in ranges of its groups, where these are many.
+"""Spreading of a whole cogroup's rows: in ranges of its groups, if there are many.
 
-To add up before a shuffle pays where groups have many rows. Where most have few, it makes rows
-wider and hardly fewer: they are better shuffled as they are, and in ranges, because the one
-shuffle then files the table as well. Which it is, a sample tells.
+Adding up before a shuffle pays if groups have many rows. If most groups have few, it makes rows
+wider and hardly fewer. Such rows are better shuffled as they are, and in ranges, because the one
+shuffle then files the table as well. A sample decides between the two.
 """
 
 from pyspark.sql import functions as F
@@ -15,10 +15,10 @@ from sluice.storage.filing import files_for
 
 
 def ranges_for(state: CogroupState, prepared: Rows, rows: int, limits: Limits) -> int:
-    """How many ranges to spread about so many prepared rows in; 0 if they are added up first.
+    """Return the number of ranges to spread the prepared rows in; 0 if they are added up first.
 
-    One Spark job over the columns of the groups. Sessions need none: their windows, which are
-    columns of the group, are found only when all rows of a key are together.
+    One Spark job over the columns of the groups. Sessions need no ranges: their windows are columns
+    of the group, and are found only when all rows of a key are together.
     """
     if state.is_session:
         return 0
@@ -33,7 +33,7 @@ def ranges_for(state: CogroupState, prepared: Rows, rows: int, limits: Limits) -
 
 
 def groups_behind(sampled: int, distinct: int, most: int) -> int:
-    """About how many groups there are, if so many rows are of so many: at most `most`.
+    """Estimate the number of groups from a sample's rows and distinct groups: at most `most`.
 
     A sample of n from N groups of equal size is expected to meet N (1 - (1 - 1/N)^n) of them.
     """
@@ -46,5 +46,5 @@ def groups_behind(sampled: int, distinct: int, most: int) -> int:
 
 
 def _is_exact(type_: DataType) -> bool:
-    """Whether equal values are the same: of others, Spark would shuffle once more."""
+    """True if equal values are identical; Spark would shuffle others once more."""
     return isinstance(type_, AtomicType) and not isinstance(type_, (FloatType, DoubleType))

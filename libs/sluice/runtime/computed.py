@@ -1,4 +1,4 @@
-"""What a batch has computed and will commit: in this process as Arrow, or in Spark."""
+"""Results that a batch has computed and will commit: in this process as Arrow, or in Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ Changelog: TypeAlias = DataFrame | pa.Table
 class Whole:
     """All rows of a table by its query.
 
-    `expired`: rows that came too late for their windows. `is_filed`: they lie as the table's files
-    are to.
+    `expired`: rows that arrived too late for their windows. `is_filed`: the rows are laid out as
+    the table's files should be.
     """
 
     rows: DataFrame
@@ -28,13 +28,13 @@ class Whole:
 
 @dataclass(frozen=True)
 class Computed:
-    """The changelog of a node, and what there is to say about how it was found.
+    """Changelog of a node, and notes on how it was found.
 
-    `strategy`: the way that was taken, where the plan left it open. `shown`: of a state, the
-    changelog of the view over it, where it came out of the same pass. `rows`: how many the
-    changelog may have, where what was read does not tell. `is_projection`: each of them comes from
-    one row of the feed, or of what is kept already, so to compute it twice costs less than to keep
-    it. `is_filed`: its rows lie as the table's files are to.
+    `strategy`: the way that was taken, if the plan left it open. `shown`: the changelog of the view
+    over a state, if the same pass produced it. `rows`: how many the changelog may have, if what was
+    read does not show it. `is_projection`: each row comes from one row of the feed or of what is
+    kept already. Computing such rows twice costs less than keeping them. `is_filed`: the rows are
+    laid out as the table's files should be.
     """
 
     changelog: Changelog
@@ -51,10 +51,10 @@ class Computed:
 
 @dataclass(frozen=True)
 class Carried:
-    """A view's changelog that its state's batch has computed along with its own.
+    """Changelog of a view, computed by its state's batch along with its own.
 
-    It stands for one step of the state, from the version `since` which its rows did not change to
-    `version`. A view that is to take another step computes its own.
+    It covers one step of the state: from `since`, the last version that changed its rows, to
+    `version`. A view that takes another step computes its own.
     """
 
     changelog: Changelog
@@ -64,12 +64,12 @@ class Carried:
 
     @classmethod
     def after(cls, plan: BatchPlan, computed: Computed, done: Committed) -> "Carried | None":
-        """What a state's batch hands on."""
+        """Return the view's changelog that a state's batch hands on, if any."""
         if computed.shown is None or plan.before is None:
             return None
         return cls(computed.shown, plan.node.id, plan.before.data_version, done.version)
 
     def is_of(self, ranges: Mapping[str, tuple[int, int]]) -> bool:
-        """Whether it is what these versions to consume amount to."""
+        """True if it covers exactly these versions to consume."""
         after, upto = ranges.get(self.state, (-1, -1))
         return len(ranges) == 1 and self.since <= after and upto == self.version

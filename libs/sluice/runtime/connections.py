@@ -1,6 +1,6 @@
-"""Where a database is and who may read it, told by the environment alone.
+"""Address and credentials of a database, read from the environment alone.
 
-A dimension names a connection; `AIRFLOW_CONN_<ID>` holds it, as a URI or as JSON, in the form that
+A dimension names a connection. `AIRFLOW_CONN_<ID>` holds it, as a URI or as JSON, in the form that
 Airflow reads as well. A DAG's task puts Airflow's own connection there for its job.
 """
 
@@ -13,14 +13,17 @@ from urllib.parse import unquote, urlsplit
 from sluice.errors import UsageError
 
 VARIABLE = "AIRFLOW_CONN_{}"
-KINDS = {"postgres": "postgresql"}  # Airflow's words that JDBC spells otherwise
+KINDS = {"postgres": "postgresql"}  # Airflow's words that JDBC spells differently
 PORTS = {"postgresql": 5432}
 
 
 def jdbc_options(
     connection: str, table: str, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Spark's options `url`, `user` and `password`. Raises UsageError, never with what it holds."""
+    """Return Spark's options `url`, `user` and `password`.
+
+    Raises UsageError, which never shows what the connection holds.
+    """
     name = VARIABLE.format(connection.upper())
     told = environ.get(name, "")
     if not told:

@@ -1,4 +1,4 @@
-"""The values that all batches of one project share: its lake, its tables, its limits."""
+"""Values that all batches of one project share: its lake, its tables, its limits."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from sluice.storage.lake import LakeLayout, layout
 
 @dataclass(frozen=True)
 class Context:
-    """Resolved once, where a command or a job begins."""
+    """Shared values, resolved once where a command or a job begins."""
 
     lake: LakeLayout
     graph: Graph
@@ -20,5 +20,5 @@ class Context:
 
     @classmethod
     def of(cls, project: Project) -> "Context":
-        """The context of a loaded project."""
+        """Return the context of a loaded project."""
         return cls(layout(project), project.graph, project.spark, project.limits)

@@ -1,8 +1,9 @@
-"""Stored values as the declared types; a value that would be lost on the way is its row's reason.
+"""Conversion of stored values to the declared types; a value lost on the way is its row's reason.
 
-A cast that fails, a fraction that an integer or a decimal's places can't hold, a time of no day and
-a year that is not of four digits are lost values. FLOAT and DOUBLE are rounded to a decimal's
-places: they have none of their own. Values that are written as text are `texts`' concern.
+A value is lost if its cast fails, or if an integer or a decimal's places can't hold its fraction. A
+time of day in a DATE, and a year outside 1 to 9999, are lost, too. FLOAT and DOUBLE are rounded to
+a decimal's places because they have none of their own. `texts` converts values that are written as
+text.
 """
 
 import re
@@ -38,21 +39,21 @@ NO_REASON = "CAST(NULL AS STRING)"
 
 
 def ddl(spec: Declared) -> str:
-    """The declared columns as a Spark schema; CHAR and VARCHAR hold text of any length."""
+    """Return the declared columns as a Spark schema; CHAR and VARCHAR hold text of any length."""
     return ", ".join(f"`{c.name}` {_spark_type(c.type)}" for c in spec.columns)
 
 
 def empty(session: SparkSession, spec: Declared) -> DataFrame:
-    """No rows, with the declared columns and OWN."""
+    """Return no rows, with the declared columns and OWN."""
     own = ", ".join(f"{name} {type_}" for name, type_ in OWN.items())
     return session.createDataFrame([], f"{ddl(spec)}, {own}")
 
 
 def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
-    """The declared columns in their types, and OWN; null keys are among the reasons.
+    """Return the declared columns in their types, and OWN; null keys are among the reasons.
 
-    Types came with the rows, from `origin`: QualityStop if one is of another kind than declared. A
-    column that the rows lack is null.
+    The rows bring their types from `origin`. Raises QualityStop if a type is of another kind than
+    declared. A column that the rows lack is null.
     """
     declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
     check_types(f"{spec.pipeline}.{spec.name}", origin, rows.schema.fields, declared)
@@ -69,7 +70,7 @@ def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
 
 
 def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
-    """The columns by what is kept of them, and OWN; `raw`: SQL for a row as it was."""
+    """Return the columns by what is kept of them, and OWN; `raw`: SQL for a row as it was."""
     typed = judged.selectExpr(
         *(f"{value} AS `{column}`" for column, value in kept.items()),
         f"make_valid_utf8({REASON}) AS {REASON}",
@@ -92,7 +93,7 @@ def _spark_type(type_: str) -> str:
 
 @dataclass(frozen=True)
 class _Conversion:
-    """One column from its stored type to the declared one, as SQL."""
+    """Conversion of one column from its stored type to the declared one, as SQL."""
 
     name: str
     stored: DataType
@@ -101,7 +102,7 @@ class _Conversion:
 
     @property
     def kept(self) -> str:
-        """The value, null where it is lost."""
+        """The value, null if it is lost."""
         return f"CASE WHEN NOT ({self.lost}) THEN {self.value} END" if self.lost else self.value
 
     @property
@@ -113,7 +114,7 @@ class _Conversion:
 
     @property
     def lost(self) -> str:
-        """True for a row whose value can't be had as the declared type; '' if that can't be."""
+        """SQL for a row whose value can't become the declared type; '' if none can be lost."""
         found = "" if _alike(self.stored, self.declared) else self._lost_by_cast()
         if isinstance(self.declared, TIMES):
             years = f"year({self.value}) NOT BETWEEN 1 AND 9999"
@@ -133,7 +134,7 @@ class _Conversion:
         return f"{self.value} IS NULL{self._has_further_places()}"
 
     def _has_further_places(self) -> str:
-        """Of a stored decimal all of its places count."""
+        """SQL for further places than declared; all places of a stored decimal count."""
         stored, declared = self.stored, self.declared
         if not isinstance(stored, DecimalType) or not isinstance(declared, DecimalType):
             return ""
@@ -152,7 +153,7 @@ class _Conversion:
 
 
 def _alike(a: DataType, b: DataType) -> bool:
-    """The same type, whatever may be null in it."""
+    """True if the types are the same, whatever may be null in them."""
     return _text(a) == _text(b)
 
 

@@ -1,6 +1,6 @@
-"""The end of a CSV file: inside quotes that were opened and never closed, or not.
+"""End of a CSV file: inside quotes that were opened and never closed, or not.
 
-Spark's parser gives such a text as far as it goes, so the whole file is looked through, at the
+Spark's parser returns such a text as far as it goes. The whole file is therefore searched, at the
 speed of a regular expression.
 """
 
@@ -15,9 +15,9 @@ CHUNK = 1 << 22
 
 @dataclass(frozen=True)
 class Quotes:
-    """Patterns of what goes on to the end of a quoted text, and of whole ones and what is between.
+    """Patterns for the rest of a quoted text, and for whole ones with what is between them.
 
-    A quote within a text that does not begin with one is a character like others.
+    A quote within a text that does not begin with one is an ordinary character.
     """
 
     quote: str
@@ -38,7 +38,7 @@ class Quotes:
         return cls(quote, encoding, *(re.compile(p, re.DOTALL) for p in patterns))
 
     def are_open_at_end(self, stream: BinaryIO) -> bool:
-        """Whether the file ends within them."""
+        """True if the file ends inside quotes."""
         is_inside, last = False, "\n"
         for chunk in self._chunks(stream):
             is_inside = self._goes_on(last + chunk, is_inside)
@@ -46,7 +46,7 @@ class Quotes:
         return is_inside
 
     def _goes_on(self, text: str, is_inside: bool) -> bool:
-        """Whether the text, whose first character is the one before it, ends within quotes."""
+        """True if `text`, which starts with the character before it, ends inside quotes."""
         at = 1
         if is_inside:
             found = self.inside.match(text, at)
@@ -57,7 +57,7 @@ class Quotes:
         return passed is not None and passed.end() < len(text)
 
     def _chunks(self, stream: BinaryIO) -> Iterator[str]:
-        """Texts that end in no quote, lest one of two is taken for the end."""
+        """Yield texts that end in no quote, so that one of a pair is not taken for the end."""
         decoder = codecs.getincrementaldecoder(self.encoding)("replace")
         held = ""
         while data := stream.read(CHUNK):

@@ -1,8 +1,8 @@
-"""What Spark can't do with a view's rows, or with its query, in words that name both.
+"""Errors for what Spark can't do with a view's rows or its query, in words that name both.
 
-In ANSI mode a division by zero, an overflow or a text that holds no number ends the batch: a retry
-meets the same row, and leaving the row out would make the view differ from its query. So does an
-exception in a user's Python code.
+In ANSI mode a division by zero, an overflow or a text that holds no number ends the batch. A retry
+meets the same row, and leaving the row out would make the view differ from its query. An exception
+in a user's Python code ends the batch, too.
 """
 
 import re
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from sluice.errors import ConfigError, QualityStop, SluiceError
 
-DATA, QUERY, PYTHON, RAISED = "22", "42", "38", "P0"  # the classes of SQLSTATE
+DATA, QUERY, PYTHON, RAISED = "22", "42", "38", "P0"  # classes of SQLSTATE
 OVERFLOWS = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 GUARD = (
     "nothing was committed; guard the expression (try_cast, try_divide, nullif), "
@@ -24,7 +24,7 @@ WIDEN = (
 )
 MEND = "mend the expression in the configuration; nothing was committed"
 OWN = "nothing was committed; mend the Python code, or what it is given"
-ADVICE = re.compile(  # to switch off what keeps tables right
+ADVICE = re.compile(  # Spark's, to switch off what keeps tables right
     r"\s*(If necessary set .* to bypass this error|Use 'try_\w+' to tolerate overflow)[^.]*\."
 )
 LONG_NUMBER = re.compile(r"(\d{12})\d{28,}")
@@ -32,9 +32,9 @@ LONG_NUMBER = re.compile(r"(\d{12})\d{28,}")
 
 @contextmanager
 def naming_data_faults(table: str, totals: Sequence[str] = ()) -> Iterator[None]:
-    """A named error in place of Spark's where rows, or types, are not what an expression takes.
+    """Replace Spark's error by a named one if rows or types don't fit an expression.
 
-    `totals`: the aggregates that may be what has overflowed, which Spark does not tell.
+    `totals`: the aggregates that may have overflowed; Spark does not report which.
     """
     try:
         yield
@@ -63,7 +63,7 @@ def _fault(table: str, totals: Sequence[str], error: Exception) -> SluiceError |
 
 
 def _words(error: Exception) -> str:
-    """Its first line without codes, and the part of the query that it is about."""
+    """Return its first line without codes, and the part of the query that it is about."""
     line = str(error).strip().partition("\n")[0].partition(" SQLSTATE:")[0]
     text = ADVICE.sub("", line.partition("] ")[2] or line).strip()
     text = LONG_NUMBER.sub(r"\1...", text)
@@ -73,6 +73,6 @@ def _words(error: Exception) -> str:
 
 
 def _last_line(error: Exception) -> str:
-    """What a Python trace ends with, which says what was raised."""
+    """Return the end of a Python trace, which says what was raised."""
     trace = str(error).partition("\n SQLSTATE:")[0].partition("\n\tat ")[0]
     return trace.strip().rpartition("\n")[2].removeprefix("RuntimeError: ")

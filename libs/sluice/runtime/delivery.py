@@ -1,6 +1,6 @@
-"""One delivery of a source, planned without Spark: where it lies, what it replaces, where it goes.
+"""One delivery of a source, planned without Spark: its path, what it replaces, its target table.
 
-And its rows: as they are judged before the gate, and as they are stored behind it.
+The module also shapes its rows: as judged before the gate, and as stored behind it.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from sluice.storage.position import Head
 
 @dataclass(frozen=True)
 class Delivery:
-    """The rows of one interval of one source. `path`: where they lie, placeholders filled."""
+    """Rows of one interval of one source. `path`: where they lie, placeholders filled."""
 
     table: Table
     spec: Source
@@ -48,7 +48,7 @@ class Delivery:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether exactly these files were ingested for exactly this interval."""
+        """True if exactly these files were ingested for exactly this interval."""
         return any(
             d.interval == self.interval and d.files == self.fingerprint for d in self.replaced
         )
@@ -60,7 +60,7 @@ class Delivery:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be said before anything was read."""
+        """Warnings that are known before anything is read."""
         is_expected = self.spec.missing == "empty" or self.spec.format == "kafka"
         if self.files or is_expected or self.spec.delivery == "stream":
             return ()
@@ -69,17 +69,17 @@ class Delivery:
 
 
 def stored_as(table: Table, spec: Source) -> str:
-    """The id of the table that deliveries are committed to."""
+    """Return the id of the table that deliveries are committed to."""
     return internal(table.id, DELIVERIES) if spec.keeps_deliveries else table.id
 
 
 def plan_delivery(
     project: Project, table: Table, interval: Interval, *, allow_empty: bool = False
 ) -> Delivery:
-    """What an interval's delivery would read and replace. Starts no Spark.
+    """Return what an interval's delivery would read and replace. Starts no Spark.
 
-    Raises UsageError if the interval overlaps an earlier delivery only in part, or if the source
-    declares `missing: fail`, there are no files, and none are allowed.
+    Raises UsageError if the interval overlaps an earlier delivery only in part. Also raises it if
+    there are no files and the source declares `missing: fail`, unless `allow_empty`.
     """
     spec = table.spec
     assert isinstance(spec, Source)
@@ -99,7 +99,7 @@ def plan_delivery(
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:
-    """Raises UsageError if there are no files and the source says that this is a failure."""
+    """Raise UsageError if there are no files and the source declares that a failure."""
     if not files and spec.missing == "fail" and spec.format != "kafka":
         raise UsageError(
             f"{table.id}: nothing was delivered at {path}",
@@ -110,14 +110,14 @@ def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFil
 
 @dataclass(frozen=True)
 class Arrived:
-    """The rows of a delivery, and the delivery with the columns that it has in fact."""
+    """Rows of a delivery, and the delivery with the columns that it has in fact."""
 
     delivery: Delivery
     reading: Reading
 
 
 def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> Arrived:
-    """The delivery's rows with their reasons and, where deliveries are kept, their POSITION.
+    """Return the delivery's rows with their reasons and, if deliveries are kept, their POSITION.
 
     `before`: the head of the table that they are for, whose columns they then have as well.
     """
@@ -135,7 +135,7 @@ def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> 
 
 
 def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
-    """Rows that were read, with what the source itself has against them among the reasons."""
+    """Add the source's own objections to the reasons of rows that were read."""
     spec = delivery.spec
     reasons = [F.col(REASON), *_time_reasons(spec, delivery.interval)]
     if spec.change:
@@ -150,7 +150,7 @@ def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
 
 
 def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
-    """Accepted rows as they are stored: with their interval and identity."""
+    """Return accepted rows as they are stored: with their interval and identity."""
     spec, columns = delivery.spec, tuple(delivery.table.columns)
     known = columns
     if spec.keeps_deliveries:
@@ -164,7 +164,10 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
 
 
 def _of_interval(time: str, interval: Interval) -> Column:
-    """Rows without a time are in every interval, so that they are set aside at least once."""
+    """Return the condition for the interval's rows.
+
+    Rows without a time are in every interval, so that they are quarantined at least once.
+    """
     at = F.col(f"`{time}`").cast("timestamp")
     return at.isNull() | ((at >= F.lit(interval.start)) & (at < F.lit(interval.end)))
 

@@ -1,8 +1,8 @@
-"""What the files of a log of changes come to, kept so that each of them is read once.
+"""State of a log of changes, kept so that each of its files is read once.
 
 `<dimension>__state` has the last row of each key, deletes among them, and the file that it is from.
-The rows of new files are brought together with those that the state has of their keys, in the order
-that reading all files at once would give: only these keys can change in the dimension's own table.
+Rows of new files are merged with the state's rows of their keys, in the order that reading all
+files at once would give. Only these keys can change in the dimension's own table.
 """
 
 import uuid
@@ -33,9 +33,9 @@ from sluice.storage.table import snapshot
 
 @dataclass(frozen=True)
 class Loaded:
-    """The rows that a dimension is to have by its source; of the keys `touched` alone, if given.
+    """Rows that a dimension should have by its source; only of the keys `touched`, if given.
 
-    `made_from`: what the table's position is to name.
+    `made_from`: the pins that the table's position should name.
     """
 
     rows: DataFrame
@@ -44,7 +44,7 @@ class Loaded:
 
 
 def position_of(table: Table, before: Head | None, run: str) -> Position:
-    """The position of a load's commit to a table whose head is `before`."""
+    """Return the position of a load's commit to a table whose head is `before`."""
     batch = before.next_batch if before else 1
     return Position(batch, uuid.uuid4().hex, "load", definition(table), run=run)
 
@@ -58,7 +58,7 @@ def merged(
     run: str,
     clock: Clock,
 ) -> Loaded:
-    """Commit the state that new rows lead to, and tell what stands by it. Raises LostRace."""
+    """Commit the state that new rows lead to, and return its standing rows. Raises LostRace."""
     spec = found.spec
     columns = (*columns_of(found.table, spec), OP, ORIGIN)
     fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))
@@ -83,7 +83,7 @@ def merged(
 def rows_of_keys(
     session: SparkSession, project: Project, at: Head, keys: DataFrame, key: tuple[str, ...]
 ) -> DataFrame:
-    """The rows of a table that have one of these keys."""
+    """Return the rows of a table that have one of these keys."""
     limits = project.limits
     rows = snapshot(session, at.uri, at.version, limits)
     is_large = table_size(at.uri, at.version).bytes > limits.read_here_bytes

@@ -1,7 +1,7 @@
-"""A dimension's rows: as its source has them, and as its table is to have them.
+"""Rows of a dimension: as its source has them, and as its table should have them.
 
 A snapshot is the whole truth; a log of changes is the latest row of each key over all of it. With
-history, rows that go are closed instead of deleted.
+history, removed rows are closed instead of deleted.
 """
 
 from datetime import UTC, datetime
@@ -20,13 +20,13 @@ from sluice.runtime.reading import Reading
 from sluice.specs.delivered_row import FILE, REASON
 from sluice.specs.table import Table
 
-ORIGIN = "_sluice_origin"  # the file that a row of a log is from
+ORIGIN = "_sluice_origin"  # the file that a log's row comes from
 
 
 def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
-    """Rows that were read, with what the dimension itself has against them among the reasons.
+    """Add the dimension's own objections to the reasons of rows that were read.
 
-    Those of a log have their ORIGIN. `fits`: SQL of the rows that nothing else is held against.
+    Rows of a log get their ORIGIN. `fits`: SQL condition for rows that break no other rule.
     """
     rows = placed(reading.rows, spec.key)
     if spec.delivery == "changes":
@@ -39,13 +39,13 @@ def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
 
 
 def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
-    """The columns that come with its rows, all but those that a history adds."""
+    """Return the columns that its rows bring, all but those that a history adds."""
     own = () if not spec.history else tuple(c for c in history.COLUMNS if c != spec.valid_from)
     return tuple(c for c in table.columns if c not in own)
 
 
 def current(accepted: DataFrame, table: Table) -> DataFrame:
-    """The rows that stand by a whole snapshot, or by a whole log."""
+    """Return the rows that stand by a whole snapshot, or by a whole log."""
     spec = table.spec
     assert isinstance(spec, Dimension)
     if spec.delivery == "changes":
@@ -54,14 +54,14 @@ def current(accepted: DataFrame, table: Table) -> DataFrame:
 
 
 def last(rows: DataFrame, spec: Dimension) -> DataFrame:
-    """The last of the rows of each key (of each of its versions, if they say since when)."""
+    """Return the last row of each key, or of each of its versions if they say since when."""
     by = Window.partitionBy(*names(spec.identity))
     nth = F.row_number().over(by.orderBy(*last_first((*spec.sequence, ORIGIN, POSITION))))
     return rows.withColumn("_last", nth).where(F.col("_last") == 1).drop("_last")
 
 
 def standing(rows: DataFrame, table: Table) -> DataFrame:
-    """Of last rows, those that are no deletes."""
+    """Return last rows without deletes."""
     assert isinstance(table.spec, Dimension)
     return rows.where(F.col(OP) != "delete").select(*names(columns_of(table, table.spec)))
 
@@ -69,9 +69,10 @@ def standing(rows: DataFrame, table: Table) -> DataFrame:
 def table_rows(
     session: SparkSession, table: Table, loaded: DataFrame, old: DataFrame | None
 ) -> DataFrame:
-    """All rows that the table is to have; `old` are those that it has, if it keeps a history.
+    """Return all rows that the table should have.
 
-    They may be of an earlier definition that had fewer columns.
+    `old`: the rows that it has, if it keeps a history. They may be of an earlier definition that
+    had fewer columns.
     """
     spec = table.spec
     assert isinstance(spec, Dimension)
@@ -88,7 +89,7 @@ def table_rows(
 
 
 def _repeated(spec: Dimension, fits: str) -> Column:
-    """A second good row of a key, which would multiply the facts that are joined to it."""
+    """Reject a second good row of a key; it would multiply the facts that are joined to it."""
     reason = f"another row has the same key ({', '.join(spec.identity)})"
     if fits == EVERY_ROW and spec.identity == spec.key:
         return F.when(F.col(POSITION) > 1, reason)

@@ -1,8 +1,9 @@
-"""A dimension's source as it is found before a load: its files, and which of them are to be read.
+"""Source of a dimension as found before a load: its files, and those of them to read.
 
-Only listings and logs are looked at, no Spark is started. A snapshot is read whole. Of a log of
-changes the files that came since the last load are; all of them where one that was read before has
-changed or gone, or where nobody knows which were read: what its rows had hidden is kept nowhere.
+Only listings and logs are read; no Spark is started. A snapshot is read whole. Of a log of changes,
+the files that arrived since the last load are read. All files are read if one that was read before
+has changed or is missing, or if it is unknown which were read. This is necessary because the rows
+that such a file's rows had hidden are kept nowhere.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ IN_FILES = ("json", "csv", "parquet", "delta")
 
 @dataclass(frozen=True)
 class Found:
-    """A dimension's source. `options`: how to read it, at the version of it that was found.
+    """Source of a dimension. `options`: how to read it, at the version that was found.
 
     `made`: what is made of its files, as a fingerprint.
     """
@@ -46,11 +47,11 @@ class Found:
 
     @property
     def note(self) -> str:
-        """What is noted of its files once they are loaded."""
+        """The note of its files once they are loaded."""
         return note(self.spec, self.files, self.made)
 
     def is_loaded(self, before: Head) -> bool:
-        """Whether exactly this was loaded last, and the table, whose head is `before`, has it."""
+        """True if exactly this was loaded last and the table, whose head is `before`, has it."""
         noted = _noted(self)
         is_same = noted is not None and noted.files == self.note and _has(before, noted)
         return self.spec.format in IN_FILES and is_same
@@ -58,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Due:
-    """What a load reads. `state`: the log's state, to which it adds; None: it reads everything."""
+    """Files that a load reads. `state`: the log's state to extend; None: everything is read."""
 
     files: tuple[LandedFile, ...]
     state: Head | None = None
@@ -72,7 +73,7 @@ class Due:
 
 
 def find(project: Project, table: Table) -> Found:
-    """The source as it is now. Raises UsageError if there are no files."""
+    """Return the source as it is now. Raises UsageError if there are no files."""
     spec = table.spec
     assert isinstance(spec, Dimension)
     lake, path = layout(project), project.resolve(spec.path) if spec.path else ""
@@ -100,7 +101,7 @@ def _files(table: Table, path: str) -> tuple[LandedFile, ...]:
 
 
 def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
-    """What there is to read for a table whose head is `before`; `again`: everything."""
+    """Return what to read for a table whose head is `before`; `again`: everything."""
     if again or before is None or not before.is_filled:
         return Due(found.files)
     noted = _noted(found)
@@ -118,7 +119,7 @@ def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
 
 
 def _state(found: Found, before: Head) -> Head | None:
-    """The state of a log, if it has all that the table was made from."""
+    """Return the state of a log, if it has all that the table was made from."""
     at, position = head_as_found(found.state_uri), before.position
     used = position.references.get(found.state_id) if position else None
     if at is None or at.position is None or used is None or used.table != at.table:
@@ -131,7 +132,7 @@ def _noted(found: Found) -> intervals.Delivery | None:
 
 
 def _has(at: Head, noted: intervals.Delivery) -> bool:
-    """Whether a table has the batch that a note speaks of: no older state of it was put back."""
+    """True if a table has the batch of a note, so no older state of the table was restored."""
     return noted.batch < at.next_batch
 
 

@@ -1,8 +1,8 @@
-"""What is wrong with a lake, or will be: found before a batch, a reader or a VACUUM meets it.
+"""Faults of a lake, found before a batch, a reader or a VACUUM meets them.
 
-Each finding has a name, says what was found and what to do. Those that `stops` are in the way of
-the next batch or of a reader; the others will be, or are clutter. Nothing is changed and no Spark
-is started.
+Each finding has a name, and says what was found and what to do. Those that `stops` marks block the
+next batch or a reader; the others will later, or are clutter. Nothing is changed and no Spark is
+started.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,7 @@ HARMLESS = ("orphan-files", "short-retention", MISSING)
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with one Delta table."""
+    """One fault of one Delta table."""
 
     table: str
     name: str
@@ -45,12 +45,12 @@ class Finding:
 
     @property
     def stops(self) -> bool:
-        """Whether something can't go on because of it."""
+        """True if something can't continue because of it."""
         return self.name not in HARMLESS
 
 
 def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Finding]:
-    """Everything that is wrong with these tables and with those behind them."""
+    """Return everything that is wrong with these tables and with those behind them."""
     found: list[Finding] = []
     for table in tables:
         if table.is_stored:
@@ -76,7 +76,7 @@ def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding
 
 
 def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
-    """What the next batch would say."""
+    """Yield what the next batch would report."""
     lake = layout(project)
     if isinstance(table.spec, Source) and table.spec.delivery == "stream":
         yield from _of_stream(project, table, table.spec)
@@ -120,7 +120,7 @@ def _of_stream(project: Project, table: Table, spec: Source) -> Iterator[Finding
 
 
 def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Finding]:
-    """A consumer that lags longer than deleted files are left where they are."""
+    """Yield each consumer that lags longer than VACUUM keeps deleted files."""
     uri = layout(project).uri(table_id)
     try:
         at = head(uri)
@@ -144,6 +144,6 @@ def _days(length: timedelta) -> str:
 
 
 def _told(error: SluiceError) -> inspection.Found:
-    """An error's name as words: `FeedVacuumed` is `feed-vacuumed`."""
+    """Return an error's name as words: `FeedVacuumed` is `feed-vacuumed`."""
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in type(error).__name__)
     return name.removeprefix("-"), error.message, error.hint

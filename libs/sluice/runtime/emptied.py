@@ -1,9 +1,9 @@
-"""A delivery that would empty what it replaces: files that are gone, rows of which none is usable.
+"""Guard against a delivery that would empty its interval: missing files, or no usable row.
 
-A landing folder that is not mounted looks like one without files, and a truncated file like one
-without rows. So what had rows is not emptied, unless somebody says so: `--allow-empty` for one run,
-`missing: empty` of a source for intervals that have no files. A file without rows says so itself,
-where it lies in the interval's own folder.
+A landing folder that is not mounted looks like one without files; a truncated file looks like one
+without rows. So an interval with rows is emptied only on request. `--allow-empty` requests it for
+one run, `missing: empty` of a source for intervals that have no files. A file without rows in the
+interval's own folder is itself such a request.
 """
 
 from collections.abc import Callable
@@ -25,14 +25,14 @@ DECLARED = f"{ALLOWED}, or declare `missing: empty`"
 
 @dataclass(frozen=True)
 class Emptied:
-    """Guards the rows of an interval; `had` counts those that it has, which costs a Spark job."""
+    """Guard of an interval's rows; `had` counts those that it has, which costs a Spark job."""
 
     delivery: Delivery
     had: Callable[[], int]
     allowed: bool = False
 
     def refuse(self, split: DataFrame, verdict: Verdict) -> None:
-        """Raise QualityStop if no row stands in place of those that the interval has."""
+        """Raise QualityStop if no row replaces those that the interval has."""
         if self.allowed or verdict.rows_accepted or self._is_declared(verdict):
             return
         if not (had := self.had()):
@@ -49,7 +49,7 @@ class Emptied:
         raise QualityStop(f"{before}, and {what}", hint=hint)
 
     def _is_declared(self, verdict: Verdict) -> bool:
-        """Whether that there are no rows was said by the source, or by a file without any."""
+        """True if the source, or a file without rows, says that there are none."""
         has_own_files = self.delivery.spec.has_pattern and bool(self.delivery.files)
         is_said = has_own_files or self.delivery.spec.missing == "empty"
         return not verdict.rows_read and is_said

@@ -1,9 +1,9 @@
-"""Columns that files bring beyond the declared ones, where a source takes them (`evolve: true`).
+"""Columns that files bring beyond the declared ones, if a source takes them (`evolve: true`).
 
-A column that was taken belongs to the table from then on: rows delivered before are null in it, a
-file that lacks it is read as one of nulls, and one of another kind stops the batch. Parquet says
-what type a column has; CSV and JSON bring texts. Views read the columns that they name, so they
-are not concerned until the column is declared.
+A column that was taken belongs to the table from then on. Rows delivered before are null in it; a
+file that lacks it is read as one of nulls. A file with another kind of type stops the batch.
+Parquet states a column's type; CSV and JSON bring texts. Views read only the columns that they
+name, so a taken column does not affect them until it is declared.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ IN_UTC = (NANOS, "TIMESTAMP_NTZ")
 
 @dataclass(frozen=True)
 class Taken:
-    """The columns beyond the declared ones: those of the table, and those that are new to it."""
+    """Columns beyond the declared ones: those of the table, and those that are new to it."""
 
     known: tuple[Column, ...] = ()
     new: tuple[Column, ...] = ()
@@ -54,7 +54,7 @@ class Taken:
 def taken(
     session: SparkSession, spec: Declared, heads: Sequence[FileHead], stored: StructType
 ) -> Taken:
-    """What the source takes of these files. One Spark job for JSON, else none."""
+    """Return the columns that the source takes of these files. One Spark job, for JSON only."""
     known = tuple(_beyond(spec.types, stored))
     if not isinstance(spec, Source) or not spec.evolve or not heads:
         return Taken(known)
@@ -65,12 +65,12 @@ def taken(
 
 
 def grown(project: Project, table: Table) -> Table:
-    """The table with the columns that its deliveries have taken."""
+    """Return the table with the columns that its deliveries have taken."""
     return widened(table, _taken_by(project, table))
 
 
 def grow(project: Project, table: Table) -> Table:
-    """As `grown`; its rows have those columns then. Raises LostRace."""
+    """Return the table as `grown` does, after adding the columns to its rows. Raises LostRace."""
     columns = _taken_by(project, table)
     before = head(layout(project).uri(table.id))
     if before and columns:
@@ -80,7 +80,7 @@ def grow(project: Project, table: Table) -> Table:
 
 
 def widened(table: Table, columns: Iterable[Column]) -> Table:
-    """The table with further columns."""
+    """Return the table with further columns."""
     more = {c.name: c.type for c in columns}
     return replace(table, columns={**table.columns, **more}, taken=frozenset(more))
 
@@ -103,7 +103,7 @@ def _beyond(declared: Mapping[str, str], stored: StructType) -> Iterable[Column]
 
 
 def _typed(heads: Sequence[FileHead]) -> dict[str, str]:
-    """Names with types; without types in the files, texts."""
+    """Return names with types; STRING if the files have none."""
     found: dict[str, str] = {}
     for one in heads:
         types = one.types or ("STRING",) * len(one.names)
@@ -121,7 +121,7 @@ def _json(session: SparkSession, spec: Source, heads: Sequence[FileHead]) -> dic
 
 
 def _may_be_taken(name: str) -> bool:
-    """Whether a table's column may be called so."""
+    """True if a table's column may have this name."""
     try:
         return bool(check_name(name))
     except ValueError:

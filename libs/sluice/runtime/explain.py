@@ -1,4 +1,4 @@
-"""A table's next batch in words: what `sluice plan` shows. Nothing is run, no Spark is started."""
+"""Next batch of a table in words, as `sluice plan` shows it. Runs nothing, starts no Spark."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,10 +22,11 @@ from sluice.storage.position import head
 
 @dataclass(frozen=True)
 class Step:
-    """One table's next batch. `pending`: input -> versions (from, to]; sizes of what is read.
+    """Next batch of one table.
 
-    `joins`: dimension -> how it is joined to the facts; `missing`: intervals between those that
-    were delivered.
+    `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read.
+    `joins`: dimension -> how it is joined to the facts. `missing`: undelivered intervals between
+    delivered ones.
     """
 
     table: str
@@ -41,7 +42,7 @@ class Step:
 
 
 def explain(project: Project, table: Table) -> list[Step]:
-    """The next step of a table and of the internal tables behind it."""
+    """Return the next steps of a table and of the internal tables behind it."""
     steps = list(_delivery(project, table))
     if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
         return steps

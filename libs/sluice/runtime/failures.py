@@ -1,7 +1,7 @@
 """Failures of a run: each is reported and kept, and stops only the tables that depend on it.
 
-A failure of one table is a report like that of a batch, and so is a table that is skipped because
-of it. `storage.failures` keeps the failure until a batch of the table succeeds.
+A table that fails has a report like that of a batch, as has a table skipped because of it.
+`storage.failures` keeps the failure until a batch of the table succeeds.
 """
 
 import logging
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Failures:
-    """What fails in one run. Several threads may report to it, each about its own table.
+    """Failures of one run. Several threads may report to it, each about its own table.
 
-    `are_kept`: they are failures of batches, which stand until one of the table succeeds.
+    `are_kept`: they are failures of batches, which stand until a batch of the table succeeds.
     """
 
     project: Project
@@ -48,10 +48,11 @@ class Failures:
         *,
         blocks: Callable[[], bool] = lambda: True,
     ) -> Iterator[R | BatchReport]:
-        """Reports of what `work` does for a table, and one more if it fails or is skipped.
+        """Yield the reports of `work` for a table, and one more if it fails or is skipped.
 
-        Nothing is done for a table that a failure has blocked before. `intervals`: those that the
-        run is to deliver; `blocks`: whether a failure stops this table and those that depend on it.
+        Does nothing for a table that an earlier failure has blocked. `intervals`: those that the
+        run should deliver. `blocks`: whether a failure stops this table and those that depend on
+        it.
         """
         if table.id in self.blocking:
             return
@@ -77,7 +78,7 @@ class Failures:
         *,
         blocks: bool = True,
     ) -> BatchReport:
-        """Note and keep a failure; the report of it, which names what was not delivered."""
+        """Note and keep a failure; return its report, which names what was not delivered."""
         self.errors.setdefault(table.id, error)
         if blocks:
             self.blocking.add(table.id)
@@ -93,14 +94,14 @@ class Failures:
         )
 
     def skip(self, table: Table, because: Iterable[str]) -> Iterator[BatchReport]:
-        """The report of a table that was skipped, once in a run."""
+        """Yield the report of a table that was skipped, once in a run."""
         if not any(report.outcome == "skipped" for report in self._reports[table.id]):
             report = BatchReport(table.id, table.kind, "skipped", because=tuple(sorted(because)))
             self._reports[table.id].append(report)
             yield report
 
     def raise_all(self) -> None:
-        """Raise the one failure that there was, or all of them together."""
+        """Raise the only failure, or all of them together."""
         if len(self.errors) > 1:
             raise SeveralFailed(self.errors) from next(iter(self.errors.values()))
         for error in self.errors.values():
@@ -112,7 +113,7 @@ class Failures:
         return tuple(bound for bound in bounds if bound not in done)
 
     def _keep(self, table: Table, error: SluiceError) -> None:
-        """A lake that can't be written must not hide the failure itself."""
+        """Keep the failure; a lake that can't be written must not hide the failure itself."""
         code, now = int(error.exit_code), datetime.now(UTC)
         failure = Failure(table.id, now, error.message, error.hint, code, self.run_id)
         with suppress(OSError):
@@ -120,7 +121,7 @@ class Failures:
                 keep(layout(self.project), failure)
 
     def _succeed(self, table: Table) -> None:
-        """Forget the kept failure, unless only other intervals were found to be there already."""
+        """Forget the kept failure, unless the run only found other intervals delivered already."""
         if table.id in self.errors or not self.are_kept:
             return
         done = self._reports[table.id]
@@ -134,7 +135,7 @@ class Failures:
 
 @contextmanager
 def named(table_id: str) -> Iterator[None]:
-    """A SluiceError in place of whatever nobody foresaw; its trace goes to the log."""
+    """Raise a SluiceError in place of an unforeseen error, whose trace goes to the log."""
     try:
         with lasting():
             yield

@@ -1,4 +1,4 @@
-"""What a file says of its columns, read here so that Spark needs no job to find out."""
+"""Names and types of a file's columns, read here so that Spark needs no job to find them."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ FIRST_LINES = 100
 NANOS = "NANOS"
 VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-_KINDS = {  # by the first bytes, which no text begins with
+_KINDS = {  # by first bytes that begin no text
     b"\x1f\x8b": "gzip",
     b"BZh91AY&SY": "bz2",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -39,19 +39,19 @@ _FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
 
 class Unreadable(Exception):
-    """The file is not what its format says."""
+    """Raised if the file is not what its format says."""
 
 
 class Gone(Unreadable):
-    """The file was listed, but is not there any more."""
+    """Raised if the file was listed, but is missing now."""
 
 
 @dataclass(frozen=True)
 class FileHead:
-    """A file's column names; for Parquet also their types, as Spark writes or calls them.
+    """Column names of a file; for Parquet also their types, as Spark writes or calls them.
 
-    `is_complete`: whether the names are all that the file has. Of CSV: `line_end`, where it is no
-    line feed, with or without a carriage return; `is_cut`, if it ends within quotes.
+    `is_complete`: the file has no further names. Of CSV, `line_end` is a line feed, with or without
+    a carriage return before it, or a carriage return alone. `is_cut`: the CSV ends inside quotes.
     """
 
     file: LandedFile
@@ -63,12 +63,12 @@ class FileHead:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is not even a header in it."""
+        """True if it has not even a header."""
         return self.is_complete and not self.names
 
 
 def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileHead:
-    """The head of a file of that format. Raises Unreadable."""
+    """Return the head of a file of that format. Raises Unreadable."""
     if format_ == "parquet":
         return _parquet_head(file)
     if format_ == "csv":
@@ -80,7 +80,7 @@ def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileH
 
 
 def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
-    """Names, if there is a header, and what the lines and the quotes end with."""
+    """Return the names, if there is a header, and how the lines and the quotes end."""
     encoding = options.get("encoding", options.get("charset", "utf-8"))
     text = _first_text(file, "csv", encoding)
     has_header = options.get("header", "true").lower() == "true"
@@ -90,28 +90,31 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
 
 
 def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead:
-    """The header line's names; none if the file is empty."""
+    """Return the header line's names; none if the file is empty."""
     separator = options.get("sep", options.get("delimiter", ","))
     quote = options.get("quote", '"')
     if len(separator) != 1 or len(quote) != 1:
         return FileHead(file, tuple(text.splitlines()[0].split(separator)) if text else ())
     try:
         rows = csv.reader(io.StringIO(text), delimiter=separator, quotechar=quote)
-        header = next(filter(None, rows), [])  # Spark, too, passes over empty lines
+        header = next(filter(None, rows), [])  # Spark skips empty lines, too
     except csv.Error as error:
         raise Unreadable(str(error)) from error
     return FileHead(file, tuple(header))
 
 
 def _json_head(file: LandedFile) -> FileHead:
-    """The names in the first lines' objects, as far as they can be told."""
+    """Return the names in the first lines' objects, as far as they can be parsed."""
     text = _first_text(file, "json", "utf-8")
     names = dict.fromkeys(name for line in _first_lines(text) for name in _json_names(line))
     return FileHead(file, tuple(names), is_complete=False)
 
 
 def _first_lines(text: str) -> list[str]:
-    """Of a document of several lines its whole text, which begins with an object's start."""
+    """Return the first lines, or the whole text if it is a document of several lines.
+
+    That text begins with an object's start.
+    """
     lines = [line for line in text.split("\n", FIRST_LINES)[:FIRST_LINES] if line.strip()]
     return [text] if lines and not _json_names(lines[0]) else lines
 
@@ -126,7 +129,7 @@ def _json_names(text: str) -> tuple[str, ...]:
 
 
 def _parquet_head(file: LandedFile) -> FileHead:
-    """The columns of the footer; '' for the type of one that Spark can't read."""
+    """Return the columns of the footer; '' for the type of one that Spark can't read."""
     parquet = _opened(file, lambda f, path: pq.ParquetFile(f.open_input_file(path)))
     columns = [parquet.schema.column(i) for i in range(len(parquet.schema))]
     of_leaf = {c.path: (c.physical_type, str(c.logical_type)) for c in columns}
@@ -153,7 +156,7 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
 
 
 def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
-    """Its beginning as text. Raises Unreadable if its first bytes say that it is something else."""
+    """Return its beginning as text. Raises Unreadable if its first bytes are of another format."""
     ending, codec = _compression(file)
 
     def read(filesystem: FileSystem, path: Any) -> bytes:
@@ -177,8 +180,8 @@ def _check_kind(first: bytes, wanted: str, ending: str) -> None:
 
 
 def _compression(file: LandedFile) -> tuple[str, str]:
-    """The ending by which Spark decompresses it, and the codec; empty texts for none."""
-    name = file.uri.lower()  # as Spark, which takes `.GZ` for `.gz`
+    """Return the ending by which Spark decompresses it, and the codec; empty texts for none."""
+    name = file.uri.lower()  # like Spark, which takes `.GZ` for `.gz`
     return next(((e, c) for e, c in _CODECS.items() if name.endswith(e)), ("", ""))
 
 
@@ -209,7 +212,7 @@ def _type(type_: pa.DataType, physical: str, logical: str) -> str:
 
 
 def _ddl(type_: pa.DataType) -> str:
-    """Raises KeyError for a type that Spark does not have."""
+    """Return the type as Spark's DDL. Raises KeyError for a type that Spark does not have."""
     if pa.types.is_dictionary(type_):
         return _ddl(type_.value_type)
     if pa.types.is_nested(type_):

@@ -1,8 +1,8 @@
-"""One reader per format: files whose heads are known, as rows that carry their reasons.
+"""One reader per format: it turns files with known heads into rows with their reasons.
 
-CSV is read as RFC 4180 has it (a header, quotes doubled inside quotes, line breaks inside quotes)
-unless the source's options say otherwise. Values of CSV and JSON are read as the texts that they
-are, and become values by the rules of `specs.spellings`.
+CSV is read by RFC 4180 (a header, quotes doubled inside quotes, line breaks inside quotes) unless
+the source's options say otherwise. Values of CSV and JSON are read as the texts that they are. The
+rules of `specs.spellings` turn them into values.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ from sluice.specs.types import head
 
 CSV_DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
-LAST = "_sluice_last"  # of a file that ends within quotes
+LAST = "_sluice_last"  # marks the last row of a file that ends inside quotes
 NESTED = ("ARRAY", "MAP", "STRUCT", "VARIANT")
 
 T = TypeVar("T", bound=Hashable)
@@ -75,9 +75,9 @@ def _csv_kind(found: FileHead) -> tuple[tuple[str, ...], str, bool]:
 
 
 def _placed(rows: DataFrame, last_column: str, *, is_cut: bool) -> DataFrame:
-    """Rows with their place, without the half of a line's end that is no line feed.
+    """Add each row's place, and strip a carriage return left over from a line's end.
 
-    The last row of each file that ends within quotes is marked: one task reads a file.
+    The last row of each file that ends inside quotes is marked; one task reads a file.
     """
     last = _quoted(last_column)
     whole = F.expr(f"regexp_replace(`{last}`, '\\\\r\\\\z', '')")
@@ -87,7 +87,7 @@ def _placed(rows: DataFrame, last_column: str, *, is_cut: bool) -> DataFrame:
 
 
 def _why_not(texts: Sequence[str], width: int, options: Mapping[str, str]) -> str:
-    """What is wrong with a row of CSV, whatever its types."""
+    """Return SQL for what is wrong with a row of CSV, whatever its types."""
     separator = options.get("sep", options.get("delimiter", ","))
     line = f"\\n([^\\n]*\\Q{separator}\\E){{{max(width - 1, 1)},}}"
     swallowed = [f"`{c}` RLIKE {text(line)}" for c in texts]
@@ -110,7 +110,7 @@ def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[Da
 
 
 def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...]:
-    """The file's columns that are wanted and have values, with their types."""
+    """Return the file's columns that are wanted and have values, with their types."""
     of = dict(zip(found.names, found.types, strict=True))
     if strange := [name for name in spec.types if of.get(name) == ""]:
         raise QualityStop(
@@ -125,7 +125,7 @@ def _micros(name: str) -> str:
 
 
 def store(session: SparkSession, spec: Declared) -> DataFrame:
-    """Delta tables, JDBC and other stores: typed rows without files or an order."""
+    """Read Delta tables, JDBC and other stores: typed rows without files or an order."""
     reader = session.read.format(spec.format).options(**spec.options)
     rows = reader.load(spec.path) if spec.path else reader.load()
     if missing := [c for c in spec.types if c not in rows.columns]:

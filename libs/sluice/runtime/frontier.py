@@ -1,7 +1,7 @@
-"""Which versions of several inputs belong together.
+"""Versions of several inputs that belong together.
 
 A view over two views of one source must not mix two states of that source. Each table's position
-names the version of every ancestor source that it reflects, its frontier; a batch takes the
+names its frontier: the version of every ancestor source that it reflects. A batch takes the
 greatest versions of its inputs whose frontiers agree, found in the inputs' history.
 """
 
@@ -15,9 +15,9 @@ Frontier = Mapping[str, int]
 
 
 def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
-    """The version of each ancestor source that the table's head reflects.
+    """Return the version of each ancestor source that the table's head reflects.
 
-    Inputs that moved on without changing data don't leave it behind: it reflects them as well.
+    It also reflects newer versions of inputs that changed no data.
     """
     position = at.position
     if position is None or not position.inputs:
@@ -32,7 +32,7 @@ def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
 
 
 def merge(into: dict[str, int], frontier: Frontier) -> None:
-    """The older version of each source that both name."""
+    """Merge a frontier into another, with the older version of each source that both name."""
     for source, version in frontier.items():
         into[source] = min(version, into.get(source, version))
 
@@ -40,10 +40,10 @@ def merge(into: dict[str, int], frontier: Frontier) -> None:
 def consistent(
     lake: LakeLayout, heads: Mapping[str, Head], recorded: Mapping[str, Pin]
 ) -> dict[str, tuple[Pin, Frontier]] | None:
-    """The greatest versions of the inputs that agree on shared ancestors, each with its frontier.
+    """Return the greatest input versions that agree on shared ancestors, and their frontiers.
 
-    None if there are none at or after the recorded ones: the batch has to wait. So it does where an
-    input has first to be rebuilt: numbers of what was put back from a backup tell nothing.
+    None if there are none at or after the recorded ones: the batch must wait. It also waits if an
+    input must first be rebuilt, because version numbers of a restored backup prove nothing.
     """
     if len(heads) > 1 and any(_has_lost_its_past(lake, h) for h in heads.values()):
         return None
@@ -59,9 +59,9 @@ def consistent(
 
 
 def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
-    """Whether the table, or one that it was made from, was made from what is not there now.
+    """True if the table, or one that it was made from, was made from what is missing now.
 
-    What has been rebuilt since is looked at as it was when it was read.
+    An input that has been rebuilt since is checked as it was when it was read.
     """
     for input_id, pin in (at.position.inputs if at.position else {}).items():
         now = head(lake.uri(input_id))
@@ -74,7 +74,7 @@ def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
 
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
-    """An input that is ahead of another on some source, and the version to go back to."""
+    """Return an input that is ahead of another on some source, and the version to go back to."""
     least: dict[str, int] = {}
     for _, frontier in chosen.values():
         merge(least, frontier)
@@ -88,9 +88,9 @@ def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str,
 def _reflecting(
     lake: LakeLayout, table_id: str, at: Head, source: str, version: int
 ) -> tuple[Pin, Frontier] | None:
-    """The newest version of a table that reflects at most `version` of a source.
+    """Return the newest version of a table that reflects at most `version` of a source.
 
-    None behind a rebuild: the numbers of before it may be those of another past.
+    None if a rebuild comes first: version numbers from before it may belong to another past.
     """
     if table_id == source:
         return as_of(at, version).pin, {source: version}
@@ -103,5 +103,8 @@ def _reflecting(
 
 
 def _is_within(position: Position, source: str, version: int) -> bool:
-    """Not so where the source isn't named: there the table was empty, or had another definition."""
+    """True if the position names the source, at `version` or before.
+
+    If it does not name the source, the table was empty there or had another definition.
+    """
     return source in position.frontier and position.frontier[source] <= version

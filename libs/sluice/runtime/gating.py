@@ -1,7 +1,7 @@
-"""Passing delivered rows through the gate: results kept, bad rows set aside, good ones handed on.
+"""Gate for delivered rows: it keeps results, quarantines bad rows and hands on good ones.
 
-The quarantine is committed before the table that the rows were meant for, so a row that was read
-is never in neither.
+The quarantine is committed before the table that the rows were meant for. Every row that was read
+is therefore in at least one of the two.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ from sluice.storage.lake import layout
 
 @dataclass(frozen=True)
 class Passed:
-    """The accepted rows, cached, and what the gate found."""
+    """Accepted rows, cached, and what the gate found."""
 
     rows: DataFrame
     verdict: Verdict
@@ -44,11 +44,11 @@ def gated(
     delivered: Delivered,
     refuse: Refusal = lambda _split, _verdict: None,
 ) -> Iterator[Passed]:
-    """The rows that pass, for as long as the context is open.
+    """Yield the rows that pass, for as long as the context is open.
 
-    Raises QualityStop if an expectation marked `stop` fails, if rows are in conflict and the source
-    takes none, or what `refuse` raises; nothing is set aside or committed then, only the results
-    are kept.
+    Raises QualityStop if an expectation marked `stop` fails, or if rows are in conflict and the
+    source accepts none. It also raises what `refuse` raises. Nothing is quarantined or committed
+    then; only the results are kept.
     """
     assert isinstance(table.spec, Declared)
     gate = Gate(table.id, table.expect, table.spec.key)
@@ -68,7 +68,7 @@ def gated(
 
 
 def _conflicting(table: Table, verdict: Verdict) -> tuple[str, ...]:
-    """A warning of rows of one key that differ. Raises QualityStop where that is a failure."""
+    """Return a warning of rows of one key that differ. Raises QualityStop if that is a failure."""
     if verdict.conflicts is None or not isinstance(table.spec, Source):
         return ()
     if table.spec.on_conflict == "fail":

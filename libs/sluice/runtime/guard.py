@@ -1,7 +1,7 @@
-"""The oldest version of a table that somebody may still ask for: upkeep deletes nothing behind it.
+"""Oldest version of a table that may still be read; upkeep deletes nothing behind it.
 
-A view names in its position the versions of its inputs that it reflects: its next batch reads the
-feeds from there, and `verify` their rows as of then. A lookup whose rows keep the dimension
+A view's position names the versions of its inputs that it reflects. Its next batch reads the feeds
+from there, and `verify` reads their rows as of then. A lookup whose rows keep the dimension
 versions of their batches names each of those until it is rebuilt.
 """
 
@@ -15,12 +15,12 @@ from sluice.storage.position import REBUILD, Head, Position, head_as_found, posi
 
 
 def oldest_named(project: Project, table_id: str, at: Head) -> int:
-    """The oldest version that a consumer names; the table's head if nobody names one."""
+    """Return the oldest version that a consumer names; the table's head if none names one."""
     return min((v for _, v in consumers(project, table_id, at.table)), default=at.version)
 
 
 def consumers(project: Project, table_id: str, delta_id: str) -> Iterator[tuple[str, int]]:
-    """Who names which versions of a table."""
+    """Yield the consumers of a table, and the versions that they name."""
     lake = layout(project)
     for table in project.graph.tables.values():
         for node in nodes_of(table, project.graph):
@@ -31,7 +31,7 @@ def consumers(project: Project, table_id: str, delta_id: str) -> Iterator[tuple[
 
 
 def _positions(lake: LakeLayout, node: Node) -> Iterator[Position]:
-    """The node's own position, and those of its batches whose references still count."""
+    """Yield the node's own position, and those of its batches whose references still count."""
     at = head_as_found(lake.uri(node.id))
     if at is None or at.position is None:
         return
