@@ -11,7 +11,7 @@ __all__ = ["open"]
 
 
 def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
-    """The lake that a folder of configuration declares, read without Spark.
+    """Open the lake that a configuration folder declares, read without Spark.
 
     >>> lake = sluice.open("config")
     >>> lake.table("households").get(7)

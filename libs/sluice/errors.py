@@ -1,33 +1,33 @@
 """The one tree of errors that a user of Sluice can meet.
 
-Each error says what was found and where; its hint says what to do next; its exit code tells a
+Each error says what was found and where. Its hint says what to do next, and its exit code shows a
 scheduler whether a retry can help.
 
     SluiceError
-    ├── Differs              1  a table is not what its query gives
+    ├── Differs              1  a table differs from the result of its query
     ├── ConfigError          2  the configuration can't be used as it is
-    ├── UsageError           2  a command or a call was given something it can't take
+    ├── UsageError           2  a command or a call got something that it can't take
     │   ├── IntervalError    2  bounds that the schedule's grid does not have
     │   ├── UnknownTable     2  a name that no table of the project has
-    │   └── NotBuilt         2  a table that no run has made yet
+    │   └── NotBuilt         2  a table that no run has built yet
     ├── MissingDependency    2  Java, jars or a driver that this machine lacks
     ├── SeveralFailed        *  several tables of a run failed; the exit code is that of the worst
     ├── Retryable            3  a transient fault: the same call may succeed later
     │   ├── LostRace         3  another writer was first; nothing of this attempt was kept
     │   ├── Unforeseen       3  a batch failed in a way that Sluice has no name for
     │   └── SnapshotExpired  3  a file of the version being read was vacuumed meanwhile
-    ├── QualityStop          4  what was delivered can't be taken; nothing was committed
-    └── HistoryLost          5  an input's past can't be read any more, an operator has to decide
-        ├── LogCleaned       5  commits that were still to be read are gone from a log
-        ├── FeedVacuumed     5  files of a change feed that were still to be read are gone
-        ├── ColumnsChanged   5  a column was taken away or changed its type meanwhile
+    ├── QualityStop          4  a delivery can't be accepted; nothing was committed
+    └── HistoryLost          5  an input's past can't be read any more; an operator must decide
+        ├── LogCleaned       5  unread commits were cleaned from a log
+        ├── FeedVacuumed     5  unread files of a change feed were deleted
+        ├── ColumnsChanged   5  a column was removed or changed its type meanwhile
         ├── ForeignCommit    5  somebody else changed a table's rows or columns, or restored it
-        ├── TableAltered     5  somebody else changed a setting that a table can't go on without
+        ├── TableAltered     5  somebody else changed a setting that a table requires
         ├── CheckpointLost   5  a stream no longer knows what it has read
-        ├── InputReplaced    5  another table lies where an input was
+        ├── InputReplaced    5  another table has taken an input's place
         ├── InputBehind      5  an input is older than what was read of it
-        ├── InputRewritten   5  an input was put back, and others have written on from there
-        └── DeliveriesLost   5  a source was put back, but not the notes of its deliveries
+        ├── InputRewritten   5  an input was restored, and others have written on from there
+        └── DeliveriesLost   5  a source was restored without the notes of its deliveries
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a job tells its scheduler."""
+    """Exit codes of jobs, read by their scheduler."""
 
     OK = 0
     DIFFERENCES = 1
@@ -46,7 +46,7 @@ class ExitCode(IntEnum):
     HISTORY = 5
 
 
-# Of several failures: what needs a person most comes first, what a retry may mend comes last.
+# Order for several failures: those that most need a person first, those that a retry may fix last.
 WORST_FIRST = (
     ExitCode.HISTORY,
     ExitCode.CONFIGURATION,
@@ -57,7 +57,7 @@ WORST_FIRST = (
 
 
 class SluiceError(Exception):
-    """What went wrong, and (`hint`) what to do about it."""
+    """Base of all errors: a message, and a `hint` about what to do."""
 
     exit_code = ExitCode.CONFIGURATION
 
@@ -71,7 +71,7 @@ class SluiceError(Exception):
 
 
 class ConfigError(SluiceError):
-    """Every mistake of a configuration at once, each as `file:line: what`."""
+    """All mistakes of a configuration at once, each as `file:line: what`."""
 
     def __init__(self, mistakes: Sequence[str], *, hint: str = "") -> None:
         super().__init__("\n".join(mistakes), hint=hint)
@@ -87,17 +87,17 @@ class MissingDependency(SluiceError):
 
 
 class Retryable(SluiceError):
-    """A fault that may have gone by the next attempt."""
+    """A fault that may have passed by the next attempt."""
 
     exit_code = ExitCode.RETRY
 
 
 class LostRace(Retryable):
-    """Another writer committed first; this attempt's work was thrown away."""
+    """A commit lost to another writer; this attempt's work was discarded."""
 
 
 class Unforeseen(Retryable):
-    """A batch's failure that nobody foresaw."""
+    """A failure of a batch that nobody foresaw."""
 
 
 class SeveralFailed(SluiceError):
@@ -122,58 +122,58 @@ def _by_reason(errors: Mapping[str, SluiceError]) -> Iterator[str]:
 
 
 class Differs(SluiceError):
-    """A table that is not equal to its recompute."""
+    """A table that differs from its recompute."""
 
     exit_code = ExitCode.DIFFERENCES
 
 
 class QualityStop(SluiceError):
-    """The batch breaks an expectation marked `stop`, or would empty what it replaces."""
+    """A batch that breaks an expectation marked `stop`, or would empty what it replaces."""
 
     exit_code = ExitCode.QUALITY
 
 
 class HistoryLost(SluiceError):
-    """The changes between a recorded position and today can't be read."""
+    """Changes between a recorded position and today that can't be read."""
 
     exit_code = ExitCode.HISTORY
 
 
 class LogCleaned(HistoryLost):
-    """Commits after a recorded position were cleaned from the log."""
+    """Commits after a recorded position that were cleaned from the log."""
 
 
 class FeedVacuumed(HistoryLost):
-    """Files of the change feed after a recorded position were deleted."""
+    """Files of the change feed after a recorded position that were deleted."""
 
 
 class ColumnsChanged(HistoryLost):
-    """A change feed can't be read across a column that went or changed its type."""
+    """A change feed that is unreadable because a column was removed or changed its type."""
 
 
 class ForeignCommit(HistoryLost):
-    """A table's rows are not those that Sluice has written: a write, an overwrite, a restore."""
+    """A table's rows that Sluice has not written: from a write, an overwrite or a restore."""
 
 
 class TableAltered(HistoryLost):
-    """A table is not set up as Sluice made it: without a feed, append-only, unreadable for some."""
+    """A table not set up as Sluice made it: without a feed, append-only, or unreadable for some."""
 
 
 class CheckpointLost(HistoryLost):
-    """A stream's checkpoint is gone, and reading all anew would count rows twice."""
+    """A stream's missing checkpoint: reading everything again would count rows twice."""
 
 
 class InputReplaced(HistoryLost):
-    """An input was dropped and made anew: its versions are not those that were recorded."""
+    """An input that was dropped and created again: its versions are not those recorded."""
 
 
 class InputBehind(HistoryLost):
-    """An input lacks versions that were read of it, as after a restored backup."""
+    """An input that lacks versions already read, as after a restored backup."""
 
 
 class InputRewritten(HistoryLost):
-    """An input's versions are not those that were read: it was put back and written again."""
+    """An input whose versions are not those that were read: restored, then written again."""
 
 
 class DeliveriesLost(HistoryLost):
-    """A source's table lacks what was delivered to it: an older state was put back alone."""
+    """A source's table that lacks deliveries, because an older state was restored alone."""

@@ -1,1 +1,1 @@
-"""Dimension views: dimensions joined to dimensions, resolved when they are read."""
+"""Dimension views: dimensions joined to dimensions, resolved when read."""

@@ -1,8 +1,8 @@
-"""A dimension joined to dimensions: resolved when it is read, never stored.
+"""A dimension joined to dimensions, resolved when read and never stored.
 
-The join is run by delta-rs' own query engine over the pinned versions of its dimensions; of a
-dimension with a history, the current rows stand. Only expressions that mean the same there as in
-Spark are taken; a view that needs more is read through a lookup.
+delta-rs' own query engine runs the join over the pinned versions of the dimensions. A dimension
+with a history takes part with its current rows. Expressions are accepted only if they mean the same
+in that engine as in Spark; a view that needs more is read through a lookup.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ from sluice.specs.table import Table
 class JoinedTable(KeyValues):
     """One pinned state of a dimension view.
 
-    `dimensions`: its tables, and the views that it joins, by their ids' last part.
+    `dimensions`: the tables and views that it joins, by the last part of their ids.
     """
 
     spec: DimensionView
@@ -48,37 +48,37 @@ class JoinedTable(KeyValues):
 
     @property
     def versions(self) -> dict[str, int]:
-        """The version of each dimension that is read; one behind a view has both names."""
+        """Version of each dimension that is read; one behind a view has both names."""
         return {name: table.version() for name, table in self.tables().items()}
 
     @property
     def stored(self) -> list[str]:
-        """The dimensions that are behind it."""
+        """Dimensions behind the view."""
         return list(dict.fromkeys(name.rpartition("__")[2] for name in self.tables()))
 
     @property
     def version(self) -> int:
-        """The version of the dimension that gives the rows."""
+        """Version of the dimension that gives the rows."""
         first = self.dimensions[self._qualifiers[0]]
         return first.version if isinstance(first, JoinedTable) else first.version()
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The view's columns."""
+        """Columns of the view."""
         return _plain(self._query("LIMIT 0").schema)
 
     @property
     def key(self) -> KeyColumns:
-        """The first dimension's key, as the view names it."""
+        """Key of the first dimension, as the view names it."""
         return KeyColumns.of(self.name, self.key_names, self.schema)
 
     @property
     def count(self) -> int:
-        """How many rows the view has: as many as the join gives."""
+        """Number of rows of the view: as many as the join gives."""
         return sum(batch.num_rows for batch in self._query())
 
     def get(self, *key: Any) -> Row | None:
-        """The row of that key, None if there is none."""
+        """Return the row of that key, or None."""
         span = self.key.exactly(key[0] if len(key) == 1 else key)
         return next(self.between((span,), reverse=False, limit=1), None)
 
@@ -89,7 +89,7 @@ class JoinedTable(KeyValues):
         limit: int | None = None,
         columns: Iterable[str] | None = None,
     ) -> Rows:
-        """Rows in key order; a join has no stored order."""
+        """Return rows in key order; a join has no stored order."""
         return self.range(limit=limit, where=where, columns=columns)
 
     def between(
@@ -126,7 +126,7 @@ class JoinedTable(KeyValues):
         return [join.dimension.split(".")[-1] for join in self.spec.join]
 
     def tables(self, within: str = "") -> dict[str, DeltaTable]:
-        """What is read, by names that no two of them share."""
+        """Return the tables that are read, each by a unique name."""
         found: dict[str, DeltaTable] = {}
         for name, of in self.dimensions.items():
             mine = f"{within}{name}"
@@ -134,7 +134,7 @@ class JoinedTable(KeyValues):
         return found
 
     def sql(self, within: str = "") -> str:
-        """The query over `tables`."""
+        """Return the query over `tables`."""
         selected = [f'{translated(e, self.name)} AS "{n}"' for n, e in self.spec.select.items()]
         first, *others = self._qualifiers
         joins = [f"{self._rows(first, within)} AS {first}"]
@@ -173,7 +173,7 @@ def _filtered(
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """The same columns without the engine's own string and binary representations."""
+    """Return the columns without the engine's own string and binary representations."""
     plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
 
@@ -181,7 +181,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 def opened(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> JoinedTable:
-    """The view over its dimensions as they are now."""
+    """Open the view over the current versions of its dimensions."""
     if version is not None:
         raise UsageError(
             f"{table.name!r} is a view over dimensions and has no versions of its own",
@@ -191,7 +191,7 @@ def opened(
 
 
 def _resolved(lake: Lake, table: Table, known: dict[str, DeltaTable]) -> JoinedTable:
-    """The view; each dimension is opened once, whoever joins it."""
+    """Resolve the view; each dimension is opened once, however many views join it."""
     assert isinstance(table.spec, DimensionView)
     found: dict[str, DeltaTable | JoinedTable] = {}
     inputs = lake.project.graph.inputs(table.id)

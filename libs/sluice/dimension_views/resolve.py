@@ -1,4 +1,4 @@
-"""Dimensions joined to dimensions."""
+"""Resolution of dimension views."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from sluice.specs.table import Table, views_among
 
 
 def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: Report) -> Table:
-    """The view's columns; its key is the first dimension's."""
+    """Return the view's table; its key is the first dimension's."""
     dimensions = joined((join.dimension for join in spec.join), inputs)
     qualified = {name.rpartition(".")[2]: table.columns for name, table in dimensions.items()}
     scope = Scope({}, qualified)

@@ -1,4 +1,4 @@
-"""The rows of a dimension view, made of those of its dimensions."""
+"""Rows of a dimension view, made from those of its dimensions."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from sluice.specs.table import Table
 
 
 def rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """The view's rows, given each dimension's rows by its id."""
+    """Return the view's rows, given each dimension's rows by its id."""
     view = table.spec
     assert isinstance(view, DimensionView)
     named = {j.dimension: inputs[table.reference(j.dimension)] for j in view.join}

@@ -1,4 +1,4 @@
-"""A dimension view: dimensions joined to dimensions, resolved when it is read."""
+"""Declaration of a dimension view: dimensions joined to dimensions, resolved when read."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar

@@ -1,7 +1,7 @@
-"""What a load notes of the files that it has read, and what the next one tells by that.
+"""Notes of a load about the files that it has read, and their use by the next load.
 
-Files of a snapshot are noted together, by one fingerprint of their listing. Those of a log are
-noted one by one, so that the ones that came since are told from the ones that were read.
+Files of a snapshot share one note, a fingerprint of their listing. Files of a log are noted one by
+one, so that the next load can distinguish new files from those already read.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from sluice.storage.landing import LandedFile, fingerprint
 
 
 def note(spec: Dimension, files: Sequence[LandedFile], made: str) -> str:
-    """What is noted of files; it changes with them, and with what is made of them."""
+    """Return the note about files; it changes with them, and with what is made of them."""
     if spec.is_log:
         return " ".join(_print(file, made) for file in files)
     return fingerprint(files, made)
 
 
 def not_noted(files: Sequence[LandedFile], made: str, noted: str) -> tuple[LandedFile, ...] | None:
-    """The files of a log that were not read yet.
+    """Return the files of a log that were not read yet.
 
-    None where one that was read has changed or gone, or something else was made of it.
+    Return None if a file that was read has changed or is missing, or something else was made of it.
     """
     prints = {_print(file, made): file for file in files}
     known = set(noted.split())
@@ -30,5 +30,5 @@ def not_noted(files: Sequence[LandedFile], made: str, noted: str) -> tuple[Lande
 
 
 def _print(file: LandedFile, made: str) -> str:
-    """Of one file. States of logs name files by their real paths; older ones are made again."""
+    """Fingerprint a file. States of logs name files by real paths; older states are rebuilt."""
     return fingerprint([file], f"{made} real paths")

@@ -1,4 +1,4 @@
-"""News of a dimension: files that are not those that were loaded last."""
+"""News of a dimension: files that differ from those of its last load."""
 
 from sluice.dimensions.loaded import note
 from sluice.dimensions.spec import Dimension
@@ -18,7 +18,7 @@ def nothing_new(
     table: Table,
     interval: Interval | None,  # noqa: ARG001
 ) -> str | None:
-    """Reason for loading nothing, in words; None if there may be something to load."""
+    """Return the reason why there is nothing to load; None if there may be something."""
     spec = table.spec
     assert isinstance(spec, Dimension)
     lake = layout(project)

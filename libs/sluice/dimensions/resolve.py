@@ -1,4 +1,4 @@
-"""A dimension's table."""
+"""Resolution of dimensions."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,7 +14,7 @@ def resolve(
     inputs: Mapping[Where, Table],  # noqa: ARG001
     report: Report,
 ) -> Table:
-    """A dimension's table; with history, a row per version."""
+    """Return a dimension's table; with history, it has a row per version."""
     for where, message in _useless(spec):
         report.add(where, message)
     check_columns(spec, report)
@@ -28,7 +28,7 @@ def resolve(
 
 
 def _useless(spec: Dimension) -> Iterator[tuple[Where, str]]:
-    """Settings that have no effect, and formats that a dimension can't be read from."""
+    """Yield settings without effect, and formats that a dimension can't be read from."""
     if spec.format == "kafka":
         kinds = "json, csv, parquet, delta, jdbc"
         yield ("format",), f"a dimension is loaded whole, and a topic has no end: use {kinds}"

@@ -1,4 +1,4 @@
-"""A dimension: a whole table of reference data, brought by snapshots or changes."""
+"""Declaration of a dimension: a whole table of reference data, from snapshots or changes."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -40,12 +40,12 @@ class Dimension(Declared):
 
     @property
     def is_log(self) -> bool:
-        """Whether its files are a log of changes, each of which is read once."""
+        """True if its files are a log of changes, each read once."""
         return self.delivery == "changes" and self.format in ("json", "csv", "parquet")
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells its rows apart: of a key there may be several versions."""
+        """Columns that distinguish its rows; a key may have several versions."""
         return (*self.key, self.valid_from) if self.valid_from else self.key
 
     @property

@@ -1,1 +1,1 @@
-"""Kinds of views: a folder each, of modules that have the same names."""
+"""Kinds of views: a folder each, with modules of the same names."""

@@ -1,4 +1,4 @@
-"""The table of a source that is computed from its deliveries: with a key, or of changes."""
+"""The table that is computed from a source's deliveries: for a key, or for changes."""
 
 from sluice.operators.source import LatestOfKey, Multiset
 from sluice.runtime.batch import Batch
@@ -12,7 +12,7 @@ from sluice.specs.table import Table
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
-    """The source itself; none where its rows are stored as they are delivered."""
+    """Return the source itself; nothing if its rows are stored as delivered."""
     spec = table.spec
     assert isinstance(spec, Source)
     if not spec.keeps_deliveries:

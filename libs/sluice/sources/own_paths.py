@@ -1,8 +1,9 @@
-"""Whether every interval of a schedule has a path of its own.
+"""Check that every interval of a schedule has a path of its own.
 
-Where two have the same, their files would be delivered twice: by the hour into folders of a day, or
-in the hour that comes twice when clocks are set back. Looked at are intervals around every change
-of the zone's clocks in a year, some in a row, and some a day, a month and a year apart.
+If two intervals share a path, their files would be delivered twice. This happens for hourly
+intervals with daily folders, or in the hour that repeats when clocks are set back. The check
+samples intervals around every clock change of a year in the zone, some in a row, and some a day, a
+month and a year apart.
 """
 
 from collections.abc import Iterator
@@ -14,14 +15,14 @@ from sluice.specs.interval import Interval, Schedule, zone
 from sluice.specs.path_pattern import path_of
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
-APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days, each another in some part of the calendar
+APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days; each changes another part of the calendar
 IN_A_ROW = 26
 AROUND = timedelta(hours=3)
-MOST = 80  # intervals around a change of clocks
+MOST = 80  # intervals around a clock change
 
 
 def same_path(pattern: str, schedule: Schedule) -> tuple[Interval, Interval] | None:
-    """Two intervals with one path, if there are any."""
+    """Return two intervals with the same path, if there are any."""
     seen: dict[str, Interval] = {}
     for interval in _sample(schedule.expression, schedule.timezone):
         path = path_of(pattern, interval, schedule.timezone)
@@ -52,7 +53,7 @@ def _from(schedule: Schedule, moment: datetime) -> Iterator[Interval]:
 
 
 def _changes(timezone: str) -> Iterator[datetime]:
-    """The hours of a year in which clocks are set."""
+    """Yield the hours of a year in which clocks are set."""
     local = zone(timezone)
     hours = (BEGIN + timedelta(hours=n) for n in range(366 * 24))
     before = BEGIN.astimezone(local).utcoffset()

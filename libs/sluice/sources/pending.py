@@ -1,4 +1,4 @@
-"""News of a source: an interval whose files are not those that it delivered last."""
+"""News of a source: an interval whose files differ from those of its last delivery."""
 
 from sluice.serving.pending import pending
 from sluice.sources.spec import Source
@@ -14,7 +14,7 @@ from sluice.storage.position import head
 
 
 def nothing_new(project: Project, table: Table, interval: Interval | None) -> str | None:
-    """Reason for ingesting nothing, in words; None if there may be something to ingest."""
+    """Return the reason why there is nothing to ingest; None if there may be something."""
     spec = table.spec
     assert isinstance(spec, Source)
     if not spec.is_by_interval:
@@ -37,7 +37,7 @@ def nothing_new(project: Project, table: Table, interval: Interval | None) -> st
 
 
 def _is_interrupted(project: Project, table: Table, spec: Source) -> bool:
-    """Whether a delivery was recorded that its table, kept apart, may not have yet."""
+    """Return whether a recorded delivery may be missing from the table, which is kept apart."""
     uri = layout(project).uri(table.id)
     return not exists(uri) or (spec.keeps_deliveries and bool(pending(project, table)))
 

@@ -1,4 +1,4 @@
-"""A source's table."""
+"""Resolution of sources."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ BROKERS = "kafka.bootstrap.servers"
 
 
 def resolve(spec: Source, inputs: Mapping[Where, Table], report: Report) -> Table:  # noqa: ARG001
-    """A source's table: its columns without the one that says what a row does."""
+    """Return a source's table: its columns without the one that says what a row does."""
     for where, message in _useless(spec):
         report.add(where, message)
     check_columns(spec, report)
@@ -25,7 +25,7 @@ def resolve(spec: Source, inputs: Mapping[Where, Table], report: Report) -> Tabl
 
 
 def _useless(spec: Source) -> Iterator[tuple[Where, str]]:
-    """Settings that have no effect, and those that a format can't do without."""
+    """Yield settings without effect, and missing ones that a format requires."""
     if "max_ahead" in spec.model_fields_set and not spec.time:
         yield ("max_ahead",), "`max_ahead` guards the event time: name its column as `time`"
     if spec.format == "kafka":

@@ -1,4 +1,4 @@
-"""A source: where rows arrive, by interval or as a stream, and what a row looks like."""
+"""Declaration of a source: where its rows arrive, by interval or as a stream, and their form."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -86,12 +86,12 @@ class Source(Declared):
 
     @property
     def has_pattern(self) -> bool:
-        """Whether its path names the interval, so that no row has to be looked at to select it."""
+        """True if its path names the interval, which selects rows without reading them."""
         return "{" in self.path
 
     @property
     def keeps_deliveries(self) -> bool:
-        """True if its delivered rows are kept beside its table, which is made of them."""
+        """True if its delivered rows are kept beside its table, which is computed from them."""
         return bool(self.key or self.change)
 
     @property

@@ -1,4 +1,4 @@
-"""What the user declares: frozen models, loaded from YAML with every mistake reported at its line.
+"""Users' declarations: frozen models, loaded from YAML, with every mistake reported at its line.
 
-`project.load(config)` gives a `Project`; its `graph` knows every table's columns, key and inputs.
+`project.load(config)` returns a `Project`; its `graph` knows every table's columns, key and inputs.
 """

@@ -1,14 +1,14 @@
-"""The constants that an aggregate takes behind its argument: ranks, errors, how many."""
+"""Constants that an aggregate takes after its argument: ranks, errors, counts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-SMALLEST_DEVIATION = 0.0008  # what the largest HyperLogLog sketch gives
-MOST_ACCURATE = 20_000  # what the largest KLL sketch gives
+SMALLEST_DEVIATION = 0.0008  # given by the largest HyperLogLog sketch
+MOST_ACCURATE = 20_000  # given by the largest KLL sketch
 
 
 def parameter_problem(function: str, parameters: Sequence[Any]) -> str:
-    """Why an aggregate can't take these; '' if it can."""
+    """Return why an aggregate can't take these parameters; '' if it can."""
     match function:
         case "approx_count_distinct":
             found = _of_distinct(*parameters)

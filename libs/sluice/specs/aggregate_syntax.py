@@ -1,7 +1,7 @@
-"""The text of an aggregate, taken apart into its function, argument, order, filter and parameters.
+"""Reader of aggregates: splits a text into function, argument, order, filter and parameters.
 
-`collect_list(item ORDER BY at)` and `first(x ORDER BY at)` are Sluice's spelling: an aggregate
-whose result depends on the order of the rows names that order, or its stream does.
+`collect_list(item ORDER BY at)` and `first(x ORDER BY at)` are Sluice's spelling. If an aggregate's
+result depends on the order of the rows, the aggregate or its stream names that order.
 """
 
 import re
@@ -42,13 +42,13 @@ PARAMETERS: dict[str, tuple[int, int]] = {
     "approx_top_k": (0, 2),
 }
 ACCEPTED = sorted({*PARAMETERS, *SYNONYMS, *BY})
-_OWN = "python"  # stands for the class of a user's own aggregator while its call is read
+_OWN = "python"  # stands for a user's aggregator class while its call is read
 PYTHON = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class AggregateParts:
-    """An aggregate's checked trees."""
+    """Checked trees of an aggregate."""
 
     function: str
     argument: syntax.Tree | None = None
@@ -58,7 +58,7 @@ class AggregateParts:
 
 
 def read_aggregate(text: str) -> AggregateParts:
-    """The parts of an aggregate's text; ValueError says what is wrong with it."""
+    """Read the parts of an aggregate's text; ValueError says what is wrong with it."""
     python = PYTHON.fullmatch(text)
     if python:
         parts = _read_call(f"{_OWN}({python[2] or ''})")
@@ -102,7 +102,7 @@ def _both(one: syntax.Tree | None, other: syntax.Tree | None) -> syntax.Tree | N
 
 
 def _read_by(name: str, arguments: list[syntax.Tree]) -> AggregateParts:
-    """The value of the last, or first, row by the second argument, of those that have one."""
+    """Read the value of the last (or first) row by the second argument, ignoring its nulls."""
     if len(arguments) != 2:
         raise ValueError(f"{name} takes two arguments: a value, and what decides: {name}(a, b)")
     for argument in arguments:

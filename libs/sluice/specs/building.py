@@ -1,4 +1,4 @@
-"""The graph, built from what is declared: names found, cycles named, inputs resolved first."""
+"""Builder of the graph: finds names, reports cycles, and resolves inputs first."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from sluice.specs.table_spec import Reference, TableSpec
 
 @dataclass(frozen=True)
 class Declaration:
-    """A table as it was declared; `spec` is None where it has mistakes of its own."""
+    """A table as declared; `spec` is None if it has mistakes of its own."""
 
     id: str
     spec: TableSpec | None
@@ -28,7 +28,7 @@ class Declaration:
 
     @property
     def pipeline(self) -> str:
-        """The pipeline that it is declared in."""
+        """Pipeline in which it is declared."""
         return self.id.partition(".")[0]
 
 
@@ -39,10 +39,10 @@ def build(
     is_complete: bool = True,
     review: Review | None = None,
 ) -> Graph:
-    """The graph of what is declared; what can't be resolved is noted and left out.
+    """Build the graph of what is declared; note and leave out what can't be resolved.
 
-    Where a file could not be read, names in other pipelines are given the benefit of the doubt.
-    `review` gives a further opinion on each expectation.
+    If a file could not be read, names in other pipelines are assumed to exist. `review` gives a
+    further opinion on each expectation.
     """
     edges = {
         name: _inputs(declaration, declared, mistakes, is_complete)
@@ -57,7 +57,7 @@ def build(
 
 
 def written_references(declaration: Declaration) -> Iterator[Reference]:
-    """The dimensions that a declaration with mistakes of its own joins, as far as it is legible."""
+    """Yield the dimensions joined by a declaration that has mistakes, as far as legible."""
     written: Any = declaration.document.at(declaration.where)
     joins = written.get("join") if isinstance(written, dict) else None
     for i, join in enumerate(joins if isinstance(joins, list) else ()):
@@ -71,7 +71,7 @@ def _inputs(
     mistakes: Mistakes,
     is_complete: bool,
 ) -> dict[Where, str]:
-    """The ids that a declaration's references mean; unknown ones are noted."""
+    """Return the ids that a declaration's references mean; note unknown ones."""
     spec = declaration.spec
     found = {}
     for reference in spec.references() if spec else written_references(declaration):
@@ -134,7 +134,7 @@ def _in_order(
 
 
 def _from_first(cycle: list[str], declared: list[str]) -> list[str]:
-    """The cycle in the direction of the data, from the table that is declared first."""
+    """Return the cycle in the direction of the data, from the table declared first."""
     ring = cycle[:-1]
     start = ring.index(min(ring, key=declared.index))
     turned = [*ring[start:], *ring[:start]]

@@ -1,7 +1,7 @@
-"""What would run code that nobody wrote for Sluice: refused where a configuration asks for it.
+"""Refusal of configuration that would run code not written for Sluice.
 
-Who edits YAML names tables, columns and settings. Code comes from those who install Python modules
-and set up Spark; a configuration can only pick among what they made for it.
+Editors of YAML name tables, columns and settings. Code comes from those who install Python modules
+and set up Spark; a configuration can only pick from it.
 """
 
 import re
@@ -27,7 +27,7 @@ _OPTIONS = (
 _OF_OPTION = re.compile(_OPTIONS, re.IGNORECASE)
 _SERVER = re.compile(r"jdbc:[a-z0-9]+(:[a-z0-9]+)*(://|:@)", re.IGNORECASE)
 _PARAMETER = re.compile(r"([\w.]+)\s*=\s*([^?;&,()]*)")
-# Options whose text is for a server: SQL, and names of what it has, which may look like a class.
+# Options whose text is for a server: SQL, and names of its objects, which may look like a class.
 OF_SERVER = frozenset(
     {
         *("dbtable", "query", "preparequery", "customschema", "sessioninitstatement"),
@@ -37,7 +37,7 @@ OF_SERVER = frozenset(
 
 
 def check_setting(name: str, value: str = "") -> None:
-    """ValueError for a setting of Spark that names code to be loaded or a program to be run."""
+    """Raise ValueError for a Spark setting that loads code or runs a program."""
     if _LOADING.fullmatch(name) or _names_a_class(value):
         raise ValueError(
             f"{name} may load code, so it can't be set in YAML; set it where Spark is set up: in "
@@ -46,9 +46,9 @@ def check_setting(name: str, value: str = "") -> None:
 
 
 def check_option(name: str, value: str) -> None:
-    """ValueError for an option of a reader that names code, or a database within this process.
+    """Raise ValueError for a reader's option that names code, or a database in this process.
 
-    Readers hand all options on: to Hadoop, to Kafka's client, to the driver of a database.
+    Readers pass on all options: to Hadoop, to Kafka's client, to a database's driver.
     """
     known = name.lower()
     if known == "url":
@@ -74,7 +74,7 @@ def _names_a_class(value: str) -> bool:
 
 
 def check_module(name: str) -> None:
-    """ValueError for a module that is not a user's own."""
+    """Raise ValueError for a module that is not a user's own."""
     if not all(part.isidentifier() for part in name.split(".")):
         raise ValueError(f"{name!r} is not the name of a module; write e.g. shop.aggregates")
     if name.partition(".")[0] in {*sys.stdlib_module_names, "sluice"}:

@@ -1,6 +1,6 @@
-"""The type that types become: of times and intervals, of rounding, of values that share a column.
+"""Result types of time arithmetic, rounding, and values that share a column.
 
-'' where it can't be told without Spark.
+'' means that only Spark can determine the type.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ NOTHING = "VOID"
 
 
 def temporal(node: exp.Binary, left: str, right: str) -> str:
-    """Times and intervals; '' where Spark's result depends on the interval's fields."""
+    """Return the type of arithmetic on times and intervals; '' if it depends on interval fields."""
     if not isinstance(node, exp.Add | exp.Sub):
         return next((t for t in (left, right) if family(t) in INTERVALS), UNKNOWN)
     if family(left) in MOMENTS and family(right) in MOMENTS:
@@ -31,19 +31,19 @@ def temporal(node: exp.Binary, left: str, right: str) -> str:
 
 
 def number(type_: str) -> str:
-    """The type of a number's opposite: a text is read as a DOUBLE."""
+    """Return the type of a number's negation; a text is read as a DOUBLE."""
     if type_ == "STRING":
         return "DOUBLE"
     return type_ if family(type_) in NUMERIC | INTERVALS else UNKNOWN
 
 
 def element(type_: str) -> str:
-    """The type of an array's element, or of a map's value."""
+    """Return the type of an array's element, or of a map's value."""
     return inner_types(type_)[-1] if head(type_) in ("ARRAY", "MAP") else UNKNOWN
 
 
 def rounded(type_: str) -> str:
-    """The type of a number's floor or ceiling."""
+    """Return the type of a number's floor or ceiling."""
     if head(type_) == "DECIMAL":
         found = Decimal.of(type_)
         return str(Decimal(max(found.whole + 1, 1), 0)) if found and found.scale else UNKNOWN
@@ -51,7 +51,7 @@ def rounded(type_: str) -> str:
 
 
 def common(types: Iterable[str]) -> str:
-    """The type that holds all of these; '' where Spark's coercion is not plain."""
+    """Return the type that holds all of these; '' if Spark's coercion is not plain."""
     found = [type_ for type_ in dict.fromkeys(types) if type_ != NOTHING]
     if len(found) <= 1:
         return found[0] if found else NOTHING
@@ -63,10 +63,10 @@ def common(types: Iterable[str]) -> str:
 
 
 def wider_integer(left: str, right: str) -> str:
-    """The larger of two integer types."""
+    """Return the larger of two integer types."""
     return max(left, right, key=INTEGERS.index)
 
 
 def is_number(*types: str) -> bool:
-    """Whether all are numeric types."""
+    """Return whether all are numeric types."""
     return all(family(type_) in NUMERIC for type_ in types)

@@ -1,4 +1,4 @@
-"""The precision and scale that Spark gives to decimal arithmetic."""
+"""Precision and scale of Spark's decimal arithmetic."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Decimal:
 
     @classmethod
     def of(cls, type_: str) -> Self | None:
-        """The decimal that a type is, or holds as an integer; None for other types."""
+        """Return the type's decimal, or the one that holds an integer type; None for others."""
         match = TEXT.fullmatch(type_)
         if match:
             return cls(int(match[1]), int(match[2]))
@@ -27,7 +27,7 @@ class Decimal:
 
     @classmethod
     def fitted(cls, precision: int, scale: int) -> Self:
-        """As Spark cuts what exceeds 38 digits: the scale gives way, down to 6."""
+        """Cut a type to 38 digits as Spark does: reduce the scale, but not below 6."""
         if precision <= MOST:
             return cls(precision, scale)
         whole = precision - scale
@@ -54,7 +54,7 @@ class Decimal:
         return self.fitted(min(self.whole, other.whole) + scale, scale)
 
     def wider(self, other: "Decimal") -> "Decimal":
-        """The decimal that holds both."""
+        """Return the decimal that holds both."""
         scale = max(self.scale, other.scale)
         return self.fitted(max(self.whole, other.whole) + scale, scale)
 
@@ -62,7 +62,7 @@ class Decimal:
         return Decimal(min(self.precision + 10, MOST), self.scale)
 
     def average(self) -> "Decimal":
-        """Four places more; of 38 digits where the sum has as many."""
+        """Return the type of an average: four more places, and 38 digits if the sum has 38."""
         precision = MOST if self.sum().precision == MOST else self.precision + 4
         return Decimal(precision, min(self.scale + 4, MOST))
 

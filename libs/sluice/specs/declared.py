@@ -1,4 +1,4 @@
-"""Declaration of rows that are delivered, in files or elsewhere: sources and dimensions."""
+"""Declaration of tables whose rows are delivered, in files or elsewhere: sources and dimensions."""
 
 from typing import Annotated, Any, ClassVar, Self
 
@@ -90,11 +90,11 @@ class Declared(TableSpec):
 
     @property
     def types(self) -> dict[str, str]:
-        """The declared columns' types by name."""
+        """Types of the declared columns, by name."""
         return {column.name: column.type for column in self.columns}
 
     @property
     def row_types(self) -> dict[str, str]:
-        """The types of the columns that its table has: without the one of a change."""
+        """Types of the table's columns, without the column of a change."""
         change = self.change.column if self.change else None
         return {name: type_ for name, type_ in self.types.items() if name != change}

@@ -1,7 +1,7 @@
-"""What a table means, as data and as a fingerprint that changes when its rows would.
+"""Meaning of a table, as data and as a fingerprint that changes when its rows would.
 
-Two spellings of one declaration have one fingerprint: the formatting of YAML and SQL, names of
-files, columns taken from them, descriptions, expectations and how work is done don't count.
+Two spellings of one declaration have one fingerprint. These don't count: formatting of YAML and
+SQL, file names, columns taken from files, descriptions, expectations, and how work is done.
 """
 
 import hashlib
@@ -20,17 +20,17 @@ AS_WRITTEN = frozenset({"text"})
 
 
 def definition(table: Table) -> str:
-    """The fingerprint of what the table means: 16 hexadecimal digits."""
+    """Return the fingerprint of the table's meaning: 16 hexadecimal digits."""
     return fingerprint(meaning(table))
 
 
 def definition_of_deliveries(table: Table) -> str:
-    """As `definition`, of rows as they are delivered: a source chooses the last of a key later."""
+    """Return the fingerprint for rows as delivered; a source chooses the last of a key later."""
     return fingerprint(meaning(table, table.spec.CHOOSING))
 
 
 def meaning(table: Table, silent: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Meaning of the table as JSON; fields in `silent` are left out."""
+    """Return the table's meaning as JSON, without the fields in `silent`."""
     through = [meaning(view) for view in table.through]
     return {
         "kind": table.kind,
@@ -44,13 +44,13 @@ def meaning(table: Table, silent: frozenset[str] = frozenset()) -> dict[str, Any
 
 
 def fingerprint(meaning: dict[str, Any]) -> str:
-    """The fingerprint of a meaning."""
+    """Return the fingerprint of a meaning."""
     text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def meant(model: BaseModel, silent: frozenset[str]) -> dict[str, Any]:
-    """The fields that count and are not as by default."""
+    """Return the fields that count and differ from their defaults."""
     return {
         name: canonical(getattr(model, name))
         for name, field in type(model).model_fields.items()
@@ -60,7 +60,7 @@ def meant(model: BaseModel, silent: frozenset[str]) -> dict[str, Any]:
 
 
 def canonical(value: Any) -> Any:
-    """The value as JSON; SQL as it was regenerated, not as it was written."""
+    """Return the value as JSON; SQL as regenerated, not as written."""
     match value:
         case Expression() | Duration():
             return value.sql

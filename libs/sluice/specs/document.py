@@ -1,8 +1,8 @@
-"""A YAML file as plain data that still knows the line of everything in it.
+"""A YAML file as plain data that still knows the line of every value.
 
-YAML 1.2 rules, so that `on`, `yes` and `no` are words. Text may name environment variables:
-`${VAR:-default}`. Numbers, texts, booleans and null become Python's; dates stay text, so that one
-that no calendar has is a mistake of its key, not of the file.
+YAML 1.2 rules apply, so `on`, `yes` and `no` are words. Text may name environment variables:
+`${VAR:-default}`. Numbers, texts, booleans and null become Python's. Dates stay text, so an
+impossible date is a mistake of its key, not of the file.
 """
 
 import re
@@ -25,15 +25,15 @@ from sluice.specs.names import near
 
 Where = tuple[str | int, ...]
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-# What the library raises for text that its grammar did not foresee: a mapping as a key, say.
+# Errors that the library raises for unforeseen text, such as a mapping as a key.
 FAILURES = (YAMLError, ValueError, RecursionError, TypeError, LookupError, AttributeError)
 MOST_NODES = 200_000
 QUOTE = "; inside {...} and [...] a comma ends a value: quote one that has commas"
-TELLING = 4  # characters: what is shorter is no secret, and part of many a word
+TELLING = 4  # characters: shorter values are no secrets, and occur in many words
 
 
 class _Constructor(RoundTripConstructor):
-    """Takes what looks like a date as it is written."""
+    """Constructor that takes whatever looks like a date as written."""
 
     def as_written(self, node: ScalarNode) -> str:
         return str(node.value)
@@ -43,7 +43,7 @@ _Constructor.add_constructor("tag:yaml.org,2002:timestamp", _Constructor.as_writ
 
 
 class BrokenDocument(ValueError):
-    """Text that is not YAML, or not a mapping: `line` says where."""
+    """Text that is not YAML, or not a mapping; `line` is where."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)
@@ -53,11 +53,11 @@ class BrokenDocument(ValueError):
 
 @dataclass
 class Document:
-    """The data of one file, the line of each place in it; what is wrong; its variables.
+    """Data of one file, with the line of each place, its mistakes and its variables.
 
-    `blocks`: the lines of texts that begin by `>` or `|`. `variables`: the places that name one,
-    with what the file itself says there, defaults included; `values`: what the environment has for
-    them.
+    `blocks`: lines of texts that begin with `>` or `|`. `variables`: places that name a variable,
+    with the file's own text there, including defaults. `values`: the environment's values of these
+    variables.
     """
 
     path: str
@@ -69,29 +69,32 @@ class Document:
     values: dict[str, str] = field(default_factory=dict)
 
     def without_values(self, text: str) -> str:
-        """A message with the names of environment variables in place of what they hold."""
+        """Replace values of environment variables in a message with their names."""
         for name, value in self.values.items():
             if len(value) >= TELLING:
                 text = text.replace(value, f"${{{name}}}")
         return text
 
     def at(self, where: Where) -> Any:
-        """The data at that place, which exists."""
+        """Return the data at that place, which exists."""
         data: Any = self.data
         return reduce(getitem, where, data)
 
     def own(self, where: Where, value: str) -> str:
-        """What the file itself says at that place of that value, without the environment's part."""
+        """Return the file's own text for a value at that place, without the environment's part."""
         return self.variables.get(where, value)
 
     def line(self, where: Where) -> int:
-        """The line of that place, or of the nearest thing around it that exists."""
+        """Return the line of that place, or of the nearest existing place around it."""
         while where and where not in self.lines:
             where = where[:-1]
         return self.lines.get(where, 1)
 
     def line_of(self, where: Where, message: str) -> int:
-        """As `line`; in a text of several lines, the first with what the message quotes."""
+        """Return the line of that place, or the line within its text that the message quotes.
+
+        In a text of several lines, that is the first line with what the message quotes.
+        """
         block = self.blocks.get(where, {})
         for part in re.findall(r"'([^']+)'", message):
             word = re.compile(rf"(?<!\w){re.escape(part)}(?!\w)")
@@ -101,7 +104,7 @@ class Document:
 
 
 def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
-    """The document in that file; BrokenDocument if it is not a YAML mapping."""
+    """Read the document in that file; BrokenDocument if it is not a YAML mapping."""
     yaml = YAML(typ="rt", pure=True)
     yaml.Constructor = _Constructor
     yaml.preserve_quotes = True
@@ -172,7 +175,7 @@ class _Reader:
         return result
 
     def _block(self, begin: int) -> dict[int, str]:
-        """The lines of a text by their numbers: those behind line `begin` that are deeper."""
+        """Return a text's lines by number: those after line `begin` with deeper indentation."""
         deep = _indent(next((line for line in self.text[begin:] if line.strip()), ""))
         found: dict[int, str] = {}
         for number, line in enumerate(self.text[begin:], begin + 1):

@@ -44,7 +44,7 @@ class Duration:
 
     @property
     def count(self) -> int:
-        """How many units."""
+        """Number of units."""
         return int(self.text.split()[0])
 
     @property
@@ -54,44 +54,44 @@ class Duration:
 
     @property
     def months(self) -> int:
-        """Its length in calendar months; 0 where the length is fixed."""
+        """Length in calendar months; 0 if the length is fixed."""
         unit = CALENDAR_UNITS.get(self.unit, 0)
         return self.count * unit
 
     @property
     def timedelta(self) -> Length:
-        """Its length, for a fixed one."""
+        """Length, if it is fixed."""
         if self.months:
             raise ValueError(f"{self.text!r} has no fixed length")
         return self.count * UNITS[self.unit]
 
     @property
     def longest(self) -> Length:
-        """No shorter than it ever is: for comparing durations."""
+        """Greatest possible length, for comparing durations."""
         return timedelta(days=31 * self.months) if self.months else self.timedelta
 
     @property
     def shortest(self) -> Length:
-        """No longer than it ever is: 28 days of a month, 58 of two."""
+        """Least possible length: 28 days for a month, 58 for two."""
         return timedelta(days=30 * self.months - 2) if self.months else self.timedelta
 
     def may_exceed(self, other: "Duration") -> bool:
-        """Whether it is longer than the other one, in some months at least."""
+        """Return whether it is longer than the other, at least in some months."""
         if self.months and other.months:
             return self.months > other.months
         return self.longest > other.shortest
 
     @property
     def sql(self) -> str:
-        """As a Spark SQL literal."""
+        """Spark SQL literal."""
         return f"INTERVAL {self.count} {self.unit.upper()}"
 
     def after(self, moment: datetime) -> datetime:
-        """The moment that much later; the last day of a month where the day does not exist."""
+        """Return the moment that much later; the month's last day if the day does not exist."""
         return add_months(moment, self.months) if self.months else moment + self.timedelta
 
     def before(self, moment: datetime) -> datetime:
-        """The moment that much earlier."""
+        """Return the moment that much earlier."""
         return add_months(moment, -self.months) if self.months else moment - self.timedelta
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class Duration:
 
 
 def add_months(moment: datetime, months: int) -> datetime:
-    """Calendar arithmetic as Spark's: 31 January plus a month is the last of February."""
+    """Add months as Spark does: 31 January plus a month is the last day of February."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
     day = min(moment.day, monthrange(year, month + 1)[1])
     return moment.replace(year=year, month=month + 1, day=day)

@@ -1,7 +1,7 @@
-"""Expressions, checked: scalar ones, sort keys and aggregates.
+"""Checked expressions: scalar ones, sort keys and aggregates.
 
-`sql` is regenerated from the checked tree and safe to hand to Spark; `text` is what the user wrote,
-for messages. Which columns exist is not known here: `columns` says which are read, and resolution
+`sql` is regenerated from the checked tree and safe to pass to Spark; `text` is the user's text, for
+messages. This module does not know which columns exist: `columns` lists those read, and resolution
 checks them against the input.
 """
 
@@ -25,7 +25,7 @@ class Written(Model):
     @classmethod
     @abstractmethod
     def parse(cls, text: str) -> Self:
-        """The checked model of a text; ValueError says what may not stand in it."""
+        """Parse a text into the checked model; ValueError says what it may not contain."""
 
     @model_validator(mode="before")
     @classmethod
@@ -53,9 +53,9 @@ class Expression(Written):
 
     @classmethod
     def of(cls, tree: syntax.Tree, text: str = "") -> Self:
-        """The expression of a tree that was checked before.
+        """Return the expression of a tree that was checked before.
 
-        One that was cut out of a longer text has to be an expression by itself, too.
+        A tree cut out of a longer text must be a valid expression by itself.
         """
         sql = syntax.render(tree)
         if not text:
@@ -64,12 +64,12 @@ class Expression(Written):
 
     @property
     def plain_column(self) -> str | None:
-        """The column's name, if the expression is just a column."""
+        """Name of the column, if the expression is just a column."""
         only = next(iter(self.columns), None)
         return only if len(self.columns) == 1 and self.sql.replace("`", "") == only else None
 
     def reads(self, visible: Container[str]) -> frozenset[str]:
-        """Its columns among those visible, a struct's field (`address.city`) as its column."""
+        """Return its visible columns; a struct's field (`address.city`) counts as its column."""
         return frozenset(c if c in visible else c.split(".")[0] for c in self.columns)
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class SortKey(Written):
 
     @classmethod
     def of(cls, ordered: syntax.Tree) -> Self:
-        """The sort key of an ORDER BY item."""
+        """Return the sort key of an ORDER BY item."""
         syntax.check(ordered.this)
         return cls(
             expression=Expression.of(ordered.this),
@@ -99,7 +99,7 @@ class SortKey(Written):
 
     @property
     def sql(self) -> str:
-        """As an ORDER BY item of Spark SQL."""
+        """ORDER BY item in Spark SQL."""
         direction = "DESC" if self.descending else "ASC"
         return f"{self.expression.sql} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
 
@@ -137,19 +137,19 @@ class Aggregate(Written):
 
     @property
     def kept(self) -> tuple[Expression, ...]:
-        """What it keeps the values of."""
+        """Expressions whose values it keeps."""
         if self.function not in KEEPING or self.argument is None:
             return ()
         return (self.argument, *(key.expression for key in self.order_by))
 
     @property
     def lacks_order(self) -> bool:
-        """Whether its result depends on an order that it does not name."""
+        """True if its result depends on an order that it does not name."""
         return self.function in ORDERED and not self.order_by
 
     @property
     def is_python(self) -> bool:
-        """Whether it is a user's own aggregator."""
+        """True if it is a user's own aggregator."""
         return ":" in self.function
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class Aggregate(Written):
 
 
 def as_text(data: Any) -> str | None:
-    """YAML's scalars as expression text; None for what is no scalar."""
+    """Return a YAML scalar as expression text; None for anything else."""
     if isinstance(data, bool):
         return str(data).lower()
     if isinstance(data, int | float):

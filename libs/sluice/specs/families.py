@@ -1,8 +1,7 @@
-"""Families of types, by what Spark (ANSI mode) lets them be used for; measured, not guessed.
+"""Families of types, by the uses that Spark (ANSI mode) allows; measured, not guessed.
 
-A type that isn't known belongs to no family, and is never complained of. Spark casts what a text
-holds to what is wanted of it, so STRING is in many kinds: whether the text can be read is told row
-by row.
+An unknown type belongs to no family and is never refused. Spark casts a text to the wanted type, so
+STRING is in many kinds; each row then shows whether its text can be read.
 """
 
 from sluice.specs.decimals import MOST, Decimal
@@ -26,7 +25,7 @@ MOMENTS = frozenset({"date", "timestamp", "local"})
 INTERVALS = frozenset({"days", "months"})
 _ATOMIC = NUMERIC | MOMENTS | INTERVALS | {"string", "boolean", "binary", "variant"}
 
-# What an argument may be: the families, and the words for them.
+# Kinds of arguments: the families accepted, and the words for them.
 KINDS: dict[str, tuple[frozenset[str], str]] = {
     "number": (NUMERIC | {"string"}, "a number"),
     "int": (frozenset({"integer", "string"}), "an INT"),
@@ -52,39 +51,40 @@ KINDS: dict[str, tuple[frozenset[str], str]] = {
 
 
 def family(type_: str) -> str:
-    """The type's family, '' for one that isn't known."""
+    """Return the type's family; '' if the type isn't known."""
     return FAMILIES.get(head(type_), "")
 
 
 def fits(type_: str, kind: str) -> bool:
-    """Whether a value of that type may stand where that kind is wanted."""
+    """Return whether a value of that type is accepted where that kind is wanted."""
     found = family(type_)
     return not found or kind == "any" or found in KINDS[kind][0]
 
 
 def is_orderable(type_: str) -> bool:
-    """Whether its values have an order: no MAP and no VARIANT, nor what holds one."""
+    """Return whether its values have an order: no MAP or VARIANT, nor a type that contains one."""
     return family(type_) not in ("map", "variant") and all(map(is_orderable, inner_types(type_)))
 
 
 def are_comparable(left: str, right: str) -> bool:
-    """Whether `=` and `<` take the two."""
+    """Return whether `=` and `<` accept the two types."""
     if not (is_orderable(left) and is_orderable(right)):
         return False
     return _meet(family(left), family(right))
 
 
 def have_common_type(left: str, right: str) -> bool:
-    """Whether one column can hold both, as in CASE or coalesce."""
+    """Return whether one column can hold both, as in CASE or coalesce."""
     a, b = family(left), family(right)
     return _meet(a, b) or {a, b} == {"string", "variant"}
 
 
 def widen_exactly(left: str, right: str) -> bool:
-    """Whether one column holds the values of both as they are, as keys need it.
+    """Return whether one column holds the values of both types unchanged, as keys require.
 
-    Spark brings more together: it reads a text as a number, which stops at the first that is none,
-    rounds a BIGINT to a DOUBLE, and makes a DATE midnight of the session's zone.
+    Spark combines more types, but not exactly. It reads a text as a number, and fails at the first
+    text that is none. It rounds a BIGINT to a DOUBLE, and makes a DATE midnight of the session's
+    zone.
     """
     a, b = family(left), family(right)
     if not a or not b or {a, b} <= {"integer", "fraction"}:
@@ -95,7 +95,7 @@ def widen_exactly(left: str, right: str) -> bool:
 
 
 def _widen_to_decimal(left: str, right: str) -> bool:
-    """Of integers and decimals: whether all digits of both find room."""
+    """Return whether a decimal has room for all digits of two integers or decimals."""
     one, other = Decimal.of(left), Decimal.of(right)
     if one is None or other is None:
         return True
@@ -103,7 +103,7 @@ def _widen_to_decimal(left: str, right: str) -> bool:
 
 
 def _are_alike_within(left: str, right: str) -> bool:
-    """Of two types of one family: whether what is nested in them goes together part by part."""
+    """Return whether the nested parts of two types of one family go together, part by part."""
     if head(left) == "STRUCT" and _fields(left) != _fields(right):
         return False
     return all(map(widen_exactly, inner_types(left), inner_types(right)))

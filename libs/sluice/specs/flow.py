@@ -1,7 +1,7 @@
-"""Values in `{...}` and `[...]` that a comma of their own has cut in two.
+"""Values in `{...}` and `[...]` that their own commas have cut.
 
-YAML ends a value there at every comma that no quotes protect: of `{a: coalesce(x, y)}` it makes
-the value `coalesce(x` and a key `y)` without a value.
+YAML ends a value there at every comma outside quotes. `{a: coalesce(x, y)}` gives the value
+`coalesce(x` and a key `y)` without a value.
 """
 
 from itertools import accumulate
@@ -11,12 +11,12 @@ from ruamel.yaml.scalarstring import ScalarString
 
 
 def unclosed(text: str) -> int:
-    """How many parentheses are open at the text's end; below 0 where one was never opened."""
+    """Count the parentheses open at the text's end; below 0 if some were never opened."""
     return text.count("(") - text.count(")")
 
 
 def split_by_commas(node: CommentedMap | CommentedSeq) -> str:
-    """The first value that commas have cut, put together again; '' if there is none."""
+    """Return the first value cut by commas, put together again; '' if there is none."""
     if not node.fa.flow_style():
         return ""
     parts = _parts(node)
@@ -30,7 +30,7 @@ def split_by_commas(node: CommentedMap | CommentedSeq) -> str:
 
 
 def _parts(node: CommentedMap | CommentedSeq) -> list[tuple[str, bool]]:
-    """Texts without quotes in their order, each with whether it may go on the one before it."""
+    """Return unquoted texts in order, each with whether it may continue the one before it."""
     if isinstance(node, CommentedSeq):
         return [(_bare(item), bool(_bare(item))) for item in node]
     pairs = node.items()

@@ -1,9 +1,10 @@
-"""The functions that an expression may call: Spark SQL's scalar, deterministic and harmless ones.
+"""Functions that an expression may call: scalar, deterministic, harmless ones of Spark SQL.
 
-An allow-list, so that a function which reads a file, calls Java, asks for the time or throws dice
-is refused by not being here. Each line's head says what the functions on it return, where that
-follows from their name: a type, `first` (the first argument's), `number` (likewise, DOUBLE for a
-STRING), `common` (all arguments'), `element` (that of a collection), `whole` (rounded), or `?`.
+This is an allow-list: functions that read files, call Java, ask for the time or return random
+values are refused because they are not listed. Each line starts with the type that its functions
+return, where it follows from their name: a type, `first` (the first argument's), `number`
+(likewise, DOUBLE for a STRING), `common` (all arguments'), `element` (that of a collection),
+`whole` (rounded), or `?`.
 """
 
 _TABLE = """

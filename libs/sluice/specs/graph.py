@@ -1,4 +1,4 @@
-"""The graph of tables: what each is made from, inputs before the views over them."""
+"""The graph of tables: inputs before the views over them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Graph:
     tables: Mapping[str, Table] = field(default_factory=dict)
 
     def table(self, name: str) -> Table:
-        """The table of that id, or of that name where only one pipeline has it."""
+        """Return the table of that id, or of that name if only one pipeline has it."""
         if name in self.tables:
             return self.tables[name]
         named = [table for table in self.tables.values() if table.name == name]
@@ -30,19 +30,19 @@ class Graph:
         raise self._ambiguous(name, named) if named else self._unknown(name)
 
     def pipeline(self, name: str) -> tuple[Table, ...]:
-        """The tables of one pipeline, in order."""
+        """Return the tables of one pipeline, in order."""
         return tuple(table for table in self.tables.values() if table.pipeline == name)
 
     def inputs(self, table_id: str) -> tuple[Table, ...]:
-        """What that table is made from."""
+        """Return the inputs of that table."""
         return tuple(self.tables[input_] for input_ in self.tables[table_id].inputs)
 
     def consumers(self, table_id: str) -> tuple[Table, ...]:
-        """The views that read that table."""
+        """Return the views that read that table."""
         return tuple(table for table in self.tables.values() if table_id in table.inputs)
 
     def ancestors(self, table_id: str) -> tuple[Table, ...]:
-        """Every table that it is made from, near and far, in order."""
+        """Return the direct and indirect inputs of that table, in order."""
         found: set[str] = set()
         waiting = list(self.tables[table_id].inputs)
         while waiting:
@@ -53,7 +53,7 @@ class Graph:
         return tuple(table for table in self.tables.values() if table.id in found)
 
     def needed_by(self, table: Table) -> set[str]:
-        """Tables that come before it in a run: its ancestors; of joined facts, all dimensions."""
+        """Return tables that precede it in a run: ancestors, and all dimensions of joined facts."""
         above = self.ancestors(table.id)
         is_joined = any(t.spec.joins_dimensions for t in (table, *above))
         dimensions = [t for t in self.tables.values() if t.is_dimension] if is_joined else []

@@ -1,7 +1,7 @@
-"""The type of an expression, as far as it can be told without Spark; '' where it can't.
+"""Type of an expression, as far as known without Spark; '' if unknown.
 
-A type named here is the one that Spark gives. What is missing is no mistake: whoever needs the type
-then asks Spark.
+A type named here is the one that Spark gives. An unknown type is no mistake: whoever needs it then
+asks Spark.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,24 +46,24 @@ DATE_FUNCTIONS = frozenset({"date_diff", "datediff"})
 
 
 def infer(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
-    """The type of a checked expression over these columns; '' also where no column can have it."""
+    """Return the type of a checked expression; '' also for a type that no column can have."""
     found = whole_type(expression, columns, joined)
     return UNKNOWN if found == NOTHING or family(found) in INTERVALS else found
 
 
 def is_interval(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> bool:
-    """Whether it is known to be an interval, which expressions can have and columns can't."""
+    """Return whether the type is known to be an interval, which no column can have."""
     return family(whole_type(expression, columns, joined)) in INTERVALS
 
 
 def whole_type(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
-    """Its type, also one that no column can have."""
+    """Return the expression's type, even one that no column can have."""
     tree = syntax.parse(expression.sql)
     return Types(tree, columns, joined).of(tree)
 
 
 def aggregate_type(aggregate: Aggregate, argument: str) -> str:  # noqa: PLR0911 - one per kind
-    """The type of an aggregate over an argument of that type."""
+    """Return the type of an aggregate over an argument of that type."""
     if aggregate.function in STATISTICS:
         several = any(isinstance(p, tuple) for p in aggregate.parameters)
         return "ARRAY<DOUBLE>" if several else "DOUBLE"
@@ -93,9 +93,9 @@ def _numeric_aggregate(function: str, argument: str) -> str:
 
 
 class Types:
-    """The types of a tree's parts; also those that no column can have.
+    """Types of a tree's parts, including those that no column can have.
 
-    Parts are told before the whole, so that depth costs no recursion and each is told once.
+    Parts are typed before the whole: depth costs no recursion, and each part is typed once.
     """
 
     def __init__(self, tree: syntax.Tree, columns: Columns, joined: Mapping[str, Columns]) -> None:
@@ -106,7 +106,7 @@ class Types:
             self._told[id(node)] = self._tell(node)
 
     def of(self, node: syntax.Tree) -> str:
-        """The type of that part of the tree; '' if it isn't known."""
+        """Return the type of that part of the tree; '' if it isn't known."""
         return self._told[id(node)]
 
     def _tell(self, node: syntax.Tree) -> str:  # noqa: PLR0911 - one per kind of node
@@ -193,14 +193,14 @@ def _decimal(node: exp.Binary, left: str, right: str) -> str:
 
 
 def _operand(node: syntax.Tree, type_: str) -> Decimal | None:
-    """A whole number's literal counts only the digits that it has."""
+    """Return an operand's decimal; an integer literal counts only its own digits."""
     if isinstance(node, exp.Literal) and node.is_int:
         return Decimal(len(node.name), 0)
     return Decimal.of(type_)
 
 
 def branches(node: syntax.Tree) -> list[syntax.Tree]:
-    """What a CASE or an IF may come out as."""
+    """Return the possible results of a CASE or an IF."""
     if isinstance(node, exp.If):
         return [branch for branch in (node.args["true"], node.args.get("false")) if branch]
     ends = [branch.args["true"] for branch in node.args["ifs"]]
@@ -208,7 +208,7 @@ def branches(node: syntax.Tree) -> list[syntax.Tree]:
 
 
 def compared(node: syntax.Tree) -> list[syntax.Tree]:
-    """What an operator, IN, BETWEEN or a CASE of a value compares: the first with each other."""
+    """Return what a comparison, IN, BETWEEN or CASE compares: the first with each other one."""
     match node:
         case exp.In():
             return [node.this, *node.expressions]
@@ -220,7 +220,7 @@ def compared(node: syntax.Tree) -> list[syntax.Tree]:
 
 
 def literal(node: exp.Literal) -> str:
-    """The type of a constant."""
+    """Return the type of a constant."""
     text = node.name.lower()
     if node.is_string:
         return "STRING"
@@ -234,7 +234,7 @@ def literal(node: exp.Literal) -> str:
 
 
 def interval(node: exp.Interval) -> str:
-    """The type of an interval's literal, by its units."""
+    """Return the type of an interval's literal, by its units."""
     unit = node.args["unit"]
     largest = unit.this if isinstance(unit, exp.IntervalSpan) else unit
     name = largest.name.lower().removesuffix("s")

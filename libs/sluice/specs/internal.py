@@ -1,20 +1,20 @@
-"""The tables that Sluice keeps beside a declared one: `<table>__state` and the like."""
+"""Tables that Sluice keeps beside a declared one, such as `<table>__state`."""
 
-STATE = "state"  # what its kind must remember beyond the visible rows
+STATE = "state"  # what a kind must remember beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval
-INTERVALS = "intervals"  # a row per delivery
+INTERVALS = "intervals"  # one row per delivery
 QUARANTINE = "quarantine"  # delivered rows that could not be used
-FACTS = "facts"  # counts of the last batches, for telling unusual ones
+FACTS = "facts"  # counts of the last batches, for detecting unusual ones
 ARRIVALS = "arrivals"  # what a stream has read, and when
-NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FACTS)  # those without a position
+NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FACTS)  # tables without a position
 MARK = "__"
 
 
 def internal(name: str, suffix: str) -> str:
-    """The name or id of the table that is kept beside that one."""
+    """Return the name or id of the table kept beside that one."""
     return f"{name}{MARK}{suffix}"
 
 
 def declared(name: str) -> str:
-    """The name or id of the declared table that one is kept beside, or is."""
+    """Return the name or id of the declared table that this one is, or is kept beside."""
     return name.partition(MARK)[0]

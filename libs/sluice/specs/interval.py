@@ -1,8 +1,7 @@
 """Time: instants in UTC, data intervals, and the grid that a schedule lays over time.
 
-A bound without a zone is local: it is a time of the pipeline's zone. A schedule's intervals are
-half open, touch each other, and are cut in that zone: a day on which clocks change has 23 or 25
-hours.
+A bound without a zone is a local time of the pipeline's zone. A schedule's intervals are half open,
+touch each other, and are cut in that zone: a day on which clocks change has 23 or 25 hours.
 """
 
 from collections.abc import Iterator
@@ -32,11 +31,11 @@ __all__ = [
 
 
 class IntervalError(UsageError):
-    """Bounds that the schedule's grid does not have."""
+    """An error about bounds that the schedule's grid does not have."""
 
 
 def parse_time(text: str | date | datetime, timezone: str = "UTC") -> datetime:
-    """An ISO 8601 date or time as an instant; where it names no zone, by the clocks of that one."""
+    """Parse an ISO 8601 date or time to an instant; without a zone, it is local to `timezone`."""
     if isinstance(text, date) and not isinstance(text, datetime):
         text = datetime.combine(text, time())
     try:
@@ -49,12 +48,12 @@ def parse_time(text: str | date | datetime, timezone: str = "UTC") -> datetime:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The same instant in UTC; a time without a zone is taken as UTC."""
+    """Return the same instant in UTC; a time without a zone is taken as UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def zone(name: str) -> ZoneInfo:
-    """The zone of that IANA name."""
+    """Return the zone of that IANA name."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -79,30 +78,30 @@ class Interval:
 
     @classmethod
     def parse(cls, start: str, end: str, timezone: str = "UTC") -> Self:
-        """The interval between two times as text; without a zone they are of that one."""
+        """Parse the interval between two texts; a time without a zone is local to `timezone`."""
         return cls(parse_time(start, timezone), parse_time(end, timezone))
 
     def __contains__(self, moment: datetime) -> bool:
         return self.start <= in_utc(moment) < self.end
 
     def overlaps(self, other: "Interval") -> bool:
-        """Whether they share an instant."""
+        """Return whether they share an instant."""
         return self.start < other.end and other.start < self.end
 
     def covers(self, other: "Interval") -> bool:
-        """Whether the other lies wholly inside this one."""
+        """Return whether the other lies wholly inside this one."""
         return self.start <= other.start and other.end <= self.end
 
     def __str__(self) -> str:
         return self.shown()
 
     def shown(self, timezone: str = "UTC") -> str:
-        """Its bounds as people write them, by the clocks of that zone."""
+        """Format its bounds as people write them, in that zone's local time."""
         return f"[{show(self.start, timezone)}, {show(self.end, timezone)})"
 
 
 def show(moment: datetime, timezone: str = "UTC") -> str:
-    """A time as people write it: only the date at midnight UTC, with the offset in other zones."""
+    """Format a time as people write it: a UTC midnight as its date, other zones with the offset."""
     local = in_utc(moment).astimezone(zone(timezone) if timezone != "UTC" else UTC)
     is_date = timezone == "UTC" and local.time() == time()
     return local.date().isoformat() if is_date else local.isoformat()
@@ -128,7 +127,7 @@ class Schedule(Model):
 
     @classmethod
     def refusal(cls, found: object) -> str:
-        """What to say of something that is no schedule."""
+        """Return the message for something that is no schedule."""
         what = "it is empty" if found is None else f"{found!r} is no schedule"
         return f"{what}; write a cron expression, {', '.join(cls.PRESETS)} or assets"
 
@@ -144,33 +143,33 @@ class Schedule(Model):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether its runs have data intervals."""
+        """True if its runs have data intervals."""
         return self.expression != "assets"
 
     def next_after(self, moment: datetime) -> datetime:
-        """The first instant of the grid after that moment."""
+        """Return the first instant of the grid after that moment."""
         return self._cron.after(in_utc(moment))
 
     def last_until(self, moment: datetime) -> datetime:
-        """The last instant of the grid that is not after that moment."""
+        """Return the last instant of the grid that is not after that moment."""
         return self._cron.until(in_utc(moment))
 
     def is_on_grid(self, moment: datetime) -> bool:
-        """Whether an interval starts there."""
+        """Return whether an interval starts there."""
         return self.last_until(moment) == in_utc(moment)
 
     def nearest(self, moment: datetime) -> tuple[datetime, datetime]:
-        """The grid's instants around that moment; itself twice, where it is one."""
+        """Return the grid's instants around that moment; the moment twice if it is one."""
         before = self.last_until(moment)
         return (before, before) if before == in_utc(moment) else (before, self.next_after(moment))
 
     def containing(self, moment: datetime) -> Interval:
-        """The interval that the moment lies in."""
+        """Return the interval that contains the moment."""
         start = self.last_until(moment)
         return Interval(start, self.next_after(start))
 
     def intervals(self, start: datetime, end: datetime) -> list[Interval]:
-        """[start, end) cut along the grid; a bound off the grid is refused with the nearest two."""
+        """Cut [start, end) along the grid; refuse a bound off the grid, naming the nearest two."""
         for bound in (start, end):
             if off := self.off_grid(bound):
                 raise off
@@ -178,7 +177,7 @@ class Schedule(Model):
         return list(self._walk(whole))
 
     def off_grid(self, bound: datetime) -> IntervalError | None:
-        """Why no interval begins or ends there, with the nearest bounds; None if one does."""
+        """Return why no interval begins or ends there, and the nearest bounds; None if one does."""
         try:
             before, after = (show(at, self.timezone) for at in self.nearest(bound))
         except (OverflowError, CroniterError):

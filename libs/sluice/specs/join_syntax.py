@@ -1,4 +1,4 @@
-"""A join condition, taken apart into (fact expression, dimension column) pairs."""
+"""Join conditions, split into (fact expression, dimension column) pairs."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from sluice.specs import syntax
 
 
 def read_pairs(text: str, dimension: str) -> list[tuple[syntax.Tree, str]]:
-    """The equalities of `a = dim.b and c = dim.d`; ValueError says which part is none."""
+    """Return the equalities of `a = dim.b and c = dim.d`; ValueError names a part that is none."""
     tree = syntax.parse(text)
     return [_pair(part, dimension) for part in _conjuncts(tree)]
 

@@ -1,4 +1,4 @@
-"""Mistakes, collected as they are found and raised together, each with its file, line and place."""
+"""Mistakes, collected as found and raised together, each with its file, line and place."""
 
 import re
 from collections.abc import Iterator
@@ -33,19 +33,19 @@ class Mistakes:
     found: list[tuple[str, int, str]] = field(default_factory=list)
 
     def add(self, document: Document, where: Where, message: str) -> None:
-        """Note one, at that place of that document."""
+        """Note a mistake at that place of that document."""
         place = show(where)
         text = f"{place}: {message}" if place else message
         line = document.line_of(where, message)
         self.add_at(document.path, line, document.without_values(text))
 
     def add_at(self, path: str, line: int, text: str) -> None:
-        """Note one, at a line."""
+        """Note a mistake at a line."""
         if (path, line, text) not in self.found:
             self.found.append((path, line, text))
 
     def withdraw(self, document: Document, where: Where) -> None:
-        """Take back what was noted there: it followed from another mistake."""
+        """Withdraw what was noted there, because it followed from another mistake."""
         place = (document.path, f"{show(where)}: ")
         self.found = [
             (path, line, text)
@@ -54,14 +54,14 @@ class Mistakes:
         ]
 
     def raise_any(self) -> None:
-        """Raise all of them as one ConfigError, if there are any."""
+        """Raise all mistakes as one ConfigError, if there are any."""
         if self.found:
             raise ConfigError([f"{path}:{line}: {text}" for path, line, text in sorted(self.found)])
 
     def validated(
         self, model: type[Validated], data: Any, document: Document, where: Where
     ) -> Validated | None:
-        """The data as that model; None, and its mistakes noted, if it isn't one."""
+        """Return the data as that model; None, with its mistakes noted, if it isn't one."""
         try:
             return model.model_validate(data)
         except ValidationError as error:
@@ -72,7 +72,7 @@ class Mistakes:
 
 
 def telling(problems: list[ErrorDetails]) -> Iterator[ErrorDetails]:
-    """The problems without `too short` lists that are so because an item of theirs is wrong."""
+    """Yield the problems, without `too short` lists that are so only because an item is wrong."""
     for problem in problems:
         loc = problem["loc"]
         deeper = any(p["loc"][: len(loc)] == loc and len(p["loc"]) > len(loc) for p in problems)
@@ -81,7 +81,7 @@ def telling(problems: list[ErrorDetails]) -> Iterator[ErrorDetails]:
 
 
 def show(where: Where) -> str:
-    """`views.invoices.join[0].on`; an index at the end says nothing that the line doesn't."""
+    """Format a place, as `views.invoices.join[0].on`; omit a last index, which the line implies."""
     if where and isinstance(where[-1], int):
         where = where[:-1]
     text = ""
@@ -91,7 +91,7 @@ def show(where: Where) -> str:
 
 
 def explain(problem: ErrorDetails, model: type[BaseModel], data: Any) -> tuple[Where, str]:
-    """Where in the data a problem of pydantic's is, and what it is in the user's words."""
+    """Return the place of a pydantic problem in the data, and its message in the user's words."""
     where = _existing(problem["loc"], data, problem["type"])
     if problem["type"] == "extra_forbidden":
         return where, unknown("key", str(where[-1]), accepted_keys(model, where[:-1]))
@@ -101,7 +101,7 @@ def explain(problem: ErrorDetails, model: type[BaseModel], data: Any) -> tuple[W
 
 
 def _existing(loc: tuple[int | str, ...], data: Any, kind: str) -> Where:
-    """The part of a location that is in the data: pydantic adds names of union members to it."""
+    """Return the part of a location that is in the data; pydantic adds names of union members."""
     where: list[str | int] = []
     for part in loc:
         if isinstance(data, dict) and part in data:  # noqa: SIM114 - the types differ
@@ -135,7 +135,7 @@ def _words(problem: ErrorDetails) -> str:
 
 
 def accepted_keys(model: type[BaseModel], where: Where) -> list[str]:
-    """The keys that a user may give at that place of a model."""
+    """Return the keys that a user may give at that place of a model."""
     for part in where:
         inner = _inner(model, part)
         model = inner or model

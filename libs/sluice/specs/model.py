@@ -1,4 +1,4 @@
-"""What every declared thing is: a frozen pydantic model that refuses keys that it does not know."""
+"""Base of all declarations: a frozen pydantic model that refuses unknown keys."""
 
 from typing import ClassVar
 
@@ -10,5 +10,5 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    # Fields that loading fills in: no keys for a user to write.
+    # Fields that loading fills in, not keys that a user writes.
     LOADED: ClassVar[frozenset[str]] = frozenset()

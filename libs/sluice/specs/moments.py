@@ -1,7 +1,7 @@
-"""Texts that Spark reads the clock for, as 'now' or 'today UTC', where they become a time.
+"""Texts such as 'now' or 'today UTC', for which Spark reads the clock if they become a time.
 
-The same rows must always give the same result, so such a text is refused there; elsewhere it is a
-text like any other.
+The same rows must always give the same result, so such a text is refused there. Elsewhere it is an
+ordinary text.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ ALIKE = ONE_TYPE | COMPARING | {"if", "nvl2", "sequence"}
 
 
 def reads_clock(node: syntax.Tree, of: TypeOf) -> bool:
-    """Whether a text that the node takes for a time is one that changes with the clock."""
+    """Return whether a text that the node takes as a time changes with the clock."""
     groups = [parts for parts in _alike(node) if any(_is_moment(part, of) for part in parts)]
     return any(_is_moment(part, of) for part in _times(node, of)) or any(
         _is_time(part, of) for parts in groups for part in parts
@@ -35,7 +35,7 @@ def reads_clock(node: syntax.Tree, of: TypeOf) -> bool:
 
 
 def _times(node: syntax.Tree, of: TypeOf) -> Sequence[syntax.Tree]:
-    """The parts of a node that become times, whatever the others are."""
+    """Return the parts of a node that become times, whatever the others are."""
     match node:
         case exp.Cast():
             return [node.this] if family(of(node)) in MOMENTS else []
@@ -56,7 +56,7 @@ def _arguments(name: str, given: Sequence[syntax.Tree]) -> Sequence[syntax.Tree]
 
 
 def _alike(node: syntax.Tree) -> Iterator[Sequence[syntax.Tree]]:
-    """Parts of a node that become of one type: times, if one of them is."""
+    """Yield parts of a node that take one common type: times, if one of them is."""
     yield compared(node)
     match node:
         case exp.Sub():
@@ -70,7 +70,7 @@ def _alike(node: syntax.Tree) -> Iterator[Sequence[syntax.Tree]]:
 
 
 def _is_time(part: syntax.Tree, of: TypeOf) -> bool:
-    """Whether it is a time, or may be one: a column in it is, or what its lambda goes through."""
+    """Return whether the part is or may be a time: a column in it is, or its lambda's argument."""
     type_ = of(part)
     if type_ != UNKNOWN:
         return _is_of_times(type_)
@@ -86,7 +86,10 @@ def _is_of_times(type_: str) -> bool:
 
 
 def _is_moment(part: syntax.Tree, of: TypeOf) -> bool:
-    """Whether it is such a text; of what is made of constants, only its value would tell."""
+    """Return whether the part is such a text, or may be one.
+
+    An expression of constants may be one, because only its value would show.
+    """
     type_, part = of(part), part.unnest()
     if isinstance(part, exp.Literal):
         return bool(part.is_string and syntax.MOMENT.match(part.name))

@@ -1,4 +1,4 @@
-"""Expressions with the names of the columns that they become: partitions and projections."""
+"""Expressions with the names of their columns: partitions and projections."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -49,12 +49,12 @@ class Named(Model):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the column of that name, unchanged."""
+        """True if it is the column of that name, unchanged."""
         return self.expression.plain_column == self.name
 
 
 def named_expressions(data: Any) -> Any:
-    """What `select:` takes: a mapping, or a list of `column` and `expression as name`."""
+    """Read a `select:`, which is a mapping or a list of `column` and `expression as name`."""
     if not isinstance(data, list | tuple):
         return data
     names = [Named.model_validate(item) for item in data]

@@ -1,4 +1,4 @@
-"""Names: which ones a user may give, and which known one a wrong one was probably meant to be."""
+"""Names: those that a user may give, and suggestions for unknown ones."""
 
 import re
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ from sluice.specs.internal import MARK
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 RESERVED_PREFIX = "_sluice"
 SHOWN = 40
-LONGEST = 100  # tables and their internal ones are folders, which file systems keep short
+LONGEST = 100  # tables and their internal ones are folders, whose names file systems limit
 
 
 def check_name(name: str) -> str:
-    """The name itself, if a user may give it."""
+    """Return the name, if a user may give it."""
     if name.startswith(RESERVED_PREFIX):
         raise ValueError(f"{name!r}: names starting with {RESERVED_PREFIX} are reserved")
     if not NAME.fullmatch(name):
@@ -27,7 +27,7 @@ def check_name(name: str) -> str:
 
 
 def check_table_name(name: str) -> str:
-    """The name itself, if a table may have it."""
+    """Return the name, if a table may have it."""
     if MARK in check_name(name):
         raise ValueError(f"{name!r}: `__` is reserved for the tables that Sluice keeps beside it")
     return name
@@ -37,14 +37,14 @@ Name = Annotated[str, AfterValidator(check_name)]
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The known name that `word` resembles most, or ''."""
+    """Return the known name that `word` resembles most, or ''."""
     by_lower = {name.lower(): name for name in known}
     matches = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else ""
 
 
 def unknown(kind: str, word: str, known: Iterable[str], plural: str = "") -> str:
-    """`unknown column 'salse'; did you mean 'sales'? columns are: sales, units`."""
+    """Return `unknown column 'salse'; did you mean 'sales'? columns are: sales, units`."""
     known = list(known)
     match = near(word, known)
     guess = f"; did you mean {match!r}?" if match else ";"
@@ -52,7 +52,7 @@ def unknown(kind: str, word: str, known: Iterable[str], plural: str = "") -> str
 
 
 def listing(names: Iterable[str]) -> str:
-    """`a, b, c`, cut where a reader would stop reading."""
+    """Return `a, b, c`, shortened if it is too long to read."""
     names = list(names)
     more = f", ... ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more if names else "(none)"

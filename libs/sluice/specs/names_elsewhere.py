@@ -1,4 +1,4 @@
-"""Names in a declaration that mean something outside of it: modules, and tables to compare with."""
+"""Names in a declaration that refer outside it: modules, and tables to compare with."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -23,7 +23,7 @@ def check_modules(
 
 
 def check_compared(declared: Mapping[str, Declaration], mistakes: Mistakes) -> None:
-    """Note tables that expectations name and that aren't there."""
+    """Note tables that expectations name but that don't exist."""
     for declaration in declared.values():
         own = f"{declaration.id.split('.')[0]}."
         for i, expectation in enumerate(getattr(declaration.spec, "expect", ())):

@@ -1,6 +1,6 @@
-"""What operators, kinds of syntax, casts and aggregates take, by families of types.
+"""Types accepted by operators, kinds of syntax, casts and aggregates, by families of types.
 
-Spark's own rules in ANSI mode, measured; those of the aggregates are Sluice's.
+These are Spark's own rules in ANSI mode, measured; those of the aggregates are Sluice's.
 """
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ _STRING = frozenset({"string"})
 _SCALED = INTERVALS | _STRING
 Pairs = tuple[tuple[frozenset[str], frozenset[str]], ...]
 
-# The families that an operator takes left and right.
+# Families that an operator accepts on the left and right.
 _OF_NUMBERS: Pairs = ((NUMERIC, NUMERIC | _STRING), (_STRING, NUMERIC))
 _SAME_INTERVALS: Pairs = tuple((frozenset({i}), frozenset({i})) for i in sorted(INTERVALS))
 _DAYS, _DATE, _INT = frozenset({"days"}), frozenset({"date"}), frozenset({"integer"})
@@ -63,7 +63,7 @@ OPERATORS: dict[type[syntax.Tree], tuple[str, str, Pairs]] = {
         ),
     ),
 }
-# What the one operand of a kind of syntax may be; the operand's name in the tree.
+# Types accepted for the one operand of a kind of syntax, and the operand's name in the tree.
 OPERANDS: dict[type[syntax.Tree], tuple[str, str, str]] = {
     exp.Neg: ("this", "amount", "-"),
     exp.BitwiseNot: ("this", "whole", "~"),
@@ -89,7 +89,7 @@ CASTS: dict[str, frozenset[str]] = {
     "struct": frozenset({"struct", "variant"}),
 }
 STATISTICS = ("percentile", "median", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
-# What Sluice's own aggregates take. Their sums aren't Spark's own, which would cast texts.
+# Types that Sluice's own aggregates accept. Spark's sums would cast texts; Sluice's don't.
 AGGREGATES: dict[str, tuple[frozenset[str], str]] = {
     **dict.fromkeys(("sum", "avg", "approx_sum", "approx_avg", *STATISTICS), (NUMERIC, "a number")),
     **dict.fromkeys(("bool_or", "bool_and"), KINDS["condition"]),

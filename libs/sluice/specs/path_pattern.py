@@ -11,7 +11,7 @@ CODES = frozenset("YymdHMSjGVufWUz%")
 
 
 def check_pattern(path: str) -> None:
-    """ValueError for a placeholder that no interval can fill."""
+    """Raise ValueError for a placeholder that no interval can fill."""
     try:
         fields = [part[1:] for part in Formatter().parse(path) if part[1] is not None]
     except ValueError as error:
@@ -21,7 +21,7 @@ def check_pattern(path: str) -> None:
 
 
 def check_path(path: str) -> None:
-    """ValueError for what no file system takes."""
+    """Raise ValueError for a path that no file system accepts."""
     if any(ord(character) < 32 for character in path):
         raise ValueError(f"{path!r} has a control character")
 
@@ -40,7 +40,7 @@ def _check_field(name: str, spec: str, conversion: str | None) -> None:
 
 
 def path_of(pattern: str, interval: Interval, zone: str = "UTC") -> str:
-    """The interval's own path; bounds are written in the schedule's zone."""
+    """Return the interval's own path; bounds are written in the schedule's zone."""
     local = ZoneInfo(zone)
     return pattern.format(
         interval_start=interval.start.astimezone(local), interval_end=interval.end.astimezone(local)

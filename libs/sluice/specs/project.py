@@ -102,7 +102,7 @@ class Project(Model):
         return modules
 
     def resolve(self, path: str) -> str:
-        """A path from the project's root; one that is absolute, or has a scheme, as it is."""
+        """Resolve a path against the project's root, unless it is absolute or has a scheme."""
         return path if "://" in path else str(self.root / path)
 
 
@@ -113,10 +113,10 @@ def load(
     review: Review | None = None,
     without: Collection[str] = (),
 ) -> Project:
-    """The project declared in that folder; ConfigError with every mistake.
+    """Load the project declared in that folder; ConfigError lists every mistake.
 
     `review` gives a further opinion on each expectation, as mistakes in words. Files named in
-    `without` are taken as not there.
+    `without` are ignored.
     """
     folder = Path(config_dir)
     mistakes = Mistakes()

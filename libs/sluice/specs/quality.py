@@ -1,4 +1,4 @@
-"""What a table's rows are expected to be, in Great Expectations' words, and what a failure does."""
+"""Expectations of a table's rows, in Great Expectations' words, and the effect of a failure."""
 
 from typing import Any, Literal, Self
 
@@ -12,7 +12,7 @@ OWN_KEYS = ("type", "on_failure", "over", "kwargs")
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
 COLUMN_LIST_ARGUMENTS = ("column_list", "column_set")
 
-# Those that can be told of a row without a look at any other: what `quarantine` takes.
+# Rules that a single row can be judged by, without others: those that `quarantine` accepts.
 ROW_RULES = (
     "expect_column_values_to_not_be_null",
     "expect_column_values_to_be_null",
@@ -72,7 +72,7 @@ class Expectation(Model):
 
     @property
     def quarantine_problem(self) -> str:
-        """Why no row can be sent aside by it; '' if rows can, or needn't be."""
+        """Reason why it can't quarantine rows; '' if it can, or needn't."""
         if self.on_failure != "quarantine" or self.type in ROW_RULES:
             return ""
         return (
@@ -82,14 +82,14 @@ class Expectation(Model):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that its arguments name."""
+        """Columns that its arguments name."""
         single = [self.kwargs[key] for key in COLUMN_ARGUMENTS if key in self.kwargs]
         several = [self.kwargs[key] for key in COLUMN_LIST_ARGUMENTS if key in self.kwargs]
         return tuple(map(str, [*single, *(column for many in several for column in many)]))
 
     @property
     def other_table(self) -> str:
-        """The table that it holds its own against; '' if none."""
+        """Table that it compares with; '' if none."""
         return str(self.kwargs.get("other_table_name", ""))
 
     @property

@@ -1,6 +1,6 @@
-"""The files of a configuration, read into declarations.
+"""Reader of a configuration's files, which returns declarations.
 
-Each table is read on its own, so that one mistake hides no other.
+Each table is read separately, so that no mistake hides another.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from sluice.specs.table_spec import SECTIONS, Section, TableSpec
 
 @dataclass(frozen=True)
 class Reading:
-    """One file: its document and, of a pipeline, what it declares."""
+    """One file: its document and, for a pipeline, its declarations."""
 
     document: Document
     declared: tuple[Declaration, ...] = ()
@@ -33,7 +33,7 @@ class Reading:
 
 
 def find_files(folder: Path) -> list[Path]:
-    """`sluice.yaml`, then the pipelines' files in the order of their names."""
+    """Return `sluice.yaml`, then the pipelines' files by name."""
     if not folder.is_dir():
         raise ConfigError([f"{folder}: there is no such folder"], hint="give it by --config")
     pipelines = sorted((folder / "pipelines").glob("*.y*ml"))
@@ -43,7 +43,7 @@ def find_files(folder: Path) -> list[Path]:
 
 
 def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> Reading | None:
-    """The file as a document; None, and noted, if it is broken. A missing one is empty."""
+    """Read the file as a document; None, and noted, if broken. A missing file is empty."""
     shown = path.as_posix()
     if not path.exists():
         return Reading(Document(shown))
@@ -58,7 +58,7 @@ def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> Rea
 
 
 def read_tables(reading: Reading, mistakes: Mistakes) -> Reading:
-    """The reading with every table that the file declares."""
+    """Add every table that the file declares to the reading."""
     document = reading.document
     pipeline = str(document.data.get("pipeline", Path(document.path).stem))
     declared = list(_tables(document, pipeline, mistakes))

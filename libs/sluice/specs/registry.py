@@ -1,4 +1,4 @@
-"""The kinds of tables that there are: a package each, whose modules have fixed names.
+"""Kinds of tables: a package each, with modules of fixed names.
 
 This is the one place that lists them. A package is imported when its kind is first asked for.
 The modules, called parts, are these:
@@ -6,13 +6,13 @@ The modules, called parts, are these:
     spec      `SPEC`: the model of the declaration (specs.table_spec)
     resolve   `resolve(spec, inputs, report)`: the table that it declares
     nodes     `nodes(table, graph)`: the stored tables, each with its operator and its batches
-    rows      `rows(table, inputs)`, of what is not stored (runtime.lookup_references)
+    rows      `rows(table, inputs)`: rows of a table that is not stored (runtime.lookup_references)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (serving.reader)
-    pending   `nothing_new(project, table, interval)`, of what is delivered (serving.pending)
+    pending   `nothing_new(project, table, interval)`: for delivered tables (serving.pending)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (orchestration.page)
 
-`spec` and `resolve` are a must. Those, `reader`, `pending` and `page` import no Spark.
+`spec` and `resolve` are required. They and `reader`, `pending` and `page` import no Spark.
 """
 
 from collections.abc import Iterator
@@ -41,28 +41,28 @@ _added: list[str] = []
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of table, by the package that describes it."""
+    """One kind of table, named by the package that describes it."""
 
     package: str
 
     @property
     def model(self) -> "type[TableSpec]":
-        """The model of its declarations."""
+        """Model of its declarations."""
         model: type[TableSpec] = import_module(f"{self.package}.spec").SPEC
         return model
 
     @property
     def name(self) -> str:
-        """Its name, for views as written under `kind:`."""
+        """Name of the kind; for views, as written under `kind:`."""
         return self.model.KIND
 
     @property
     def section(self) -> "Section":
-        """The part of a pipeline's file in which it is declared."""
+        """Section of a pipeline's file that declares it."""
         return self.model.SECTION
 
     def part(self, role: str) -> ModuleType | None:
-        """Its module for that role; None where the kind has nothing special to say."""
+        """Return its module for that role; None if the kind has nothing special there."""
         return _module(f"{self.package}.{role}")
 
 
@@ -73,18 +73,18 @@ def register(package: str) -> None:
 
 
 def kinds(section: "Section | None" = None) -> tuple[Kind, ...]:
-    """Every kind, or those of a section."""
+    """Return every kind, or those of a section."""
     every = (Kind(package) for package in (*BUILT_IN, *_added))
     return tuple(kind for kind in every if section is None or kind.section == section)
 
 
 def kind(name: str) -> Kind:
-    """The kind of that name."""
+    """Return the kind of that name."""
     return next(kind for kind in kinds() if kind.name == name)
 
 
 def parts(role: str) -> Iterator[ModuleType]:
-    """Every kind's module for that role."""
+    """Yield every kind's module for that role."""
     for each in kinds():
         if (module := each.part(role)) is not None:
             yield module

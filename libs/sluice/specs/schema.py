@@ -1,4 +1,4 @@
-"""JSON Schemas of the two kinds of files, for editors that complete and check while one types."""
+"""JSON Schemas of the two kinds of files, for editors that complete and check while typing."""
 
 from typing import Any, Literal
 
@@ -17,13 +17,13 @@ JsonSchema = dict[str, Any]
 
 
 def json_schema(of: Literal["pipeline", "project"] = "pipeline") -> JsonSchema:
-    """The schema of a pipeline's file, or of `sluice.yaml`."""
+    """Return the schema of a pipeline's file, or of `sluice.yaml`."""
     schema = _pipeline() if of == "pipeline" else _project()
     return {"$schema": DIALECT, "title": f"Sluice {of}", **_with_variables(schema)}
 
 
 def _with_variables(schema: Any) -> Any:
-    """The schema, where `${VAR}` may stand for a word, a number or a truth."""
+    """Let `${VAR}` stand for a word, a number or a boolean in the schema."""
     if isinstance(schema, list):
         return [_with_variables(part) for part in schema]
     if not isinstance(schema, dict):
@@ -74,7 +74,7 @@ def _named(*models: type[TableSpec]) -> JsonSchema:
 
 
 def _as_written(schema: JsonSchema, *, is_view: bool) -> None:
-    """Leave out what is not written in the file: a table's name is its key."""
+    """Remove fields that are not written in the file: a table's name is its key."""
     for name in ("name", "pipeline"):
         schema["properties"].pop(name)
     required = [name for name in schema.get("required", []) if name not in ("name", "pipeline")]

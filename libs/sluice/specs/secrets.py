@@ -1,6 +1,6 @@
-"""What has no place among the options in a configuration's files: secrets, and names of code.
+"""Options that a configuration's files must not hold: secrets, and names of code.
 
-Both may come from the environment, whose owner is not who writes the files.
+Both may come from the environment, which is not controlled by the files' authors.
 """
 
 import re
@@ -17,7 +17,7 @@ IN_URL = re.compile(r"[?&;](user|password)=[^?&;]|//[^/@\s]*:[^/@\s]+@", re.IGNO
 
 
 def misplaced(data: Any, document: Document, where: Where) -> Iterator[tuple[Where, str]]:
-    """The options of a table that hold a secret, or may load code, each with what is wrong."""
+    """Yield a table's options that hold a secret or may load code, with what is wrong."""
     options = data.get("options") if isinstance(data, dict) else None
     for name, value in options.items() if isinstance(options, dict) else ():
         at = (*where, "options", name)

@@ -82,7 +82,7 @@ class AirflowSettings(Model):
 
 
 def as_option(value: Any) -> Any:
-    """YAML's numbers and booleans as Spark writes them in its options."""
+    """Convert YAML's numbers and booleans to Spark's spelling of options."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value

@@ -1,8 +1,8 @@
-"""What Spark's functions take, as far as it matters which type an argument is.
+"""Signatures of Spark's functions, as far as the type of an argument matters.
 
-Each line's head has a kind (see `families`) for each argument; `any` is not looked at. A function
-stands on a line for each number of arguments that is told of; calls with another number are let
-through. Measured from Spark 4.2: `tests/specs/test_type_rules.py` holds the table against it.
+Each line starts with a kind (see `families`) for each argument; `any` is not checked. A function
+has a line for each number of arguments that is described; calls with another number are accepted.
+Measured with Spark 4.2; `tests/specs/test_type_rules.py` compares the table with it.
 """
 
 _TABLE = """
@@ -90,6 +90,6 @@ def _read(table: str) -> dict[tuple[str, int], tuple[str, ...]]:
 
 SIGNATURES = _read(_TABLE)
 
-# Functions whose arguments become one value, and those that hold two against each other.
+# Functions whose arguments become one value, and those that compare two.
 ONE_TYPE = frozenset({"array", "coalesce", "greatest", "ifnull", "least", "nvl"})
 COMPARING = frozenset({"equal_null", "nullif"})

@@ -1,4 +1,4 @@
-"""As much of a configuration as holds: a mistake in one pipeline leaves the others as they are."""
+"""The sound part of a configuration: a mistake in one pipeline doesn't affect the others."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,10 +14,10 @@ PLACE = re.compile(r"^(?P<file>.+?):\d+: ")
 def load_sound(
     config_dir: Path | str = "config", *, environ: Mapping[str, str] = process_environ
 ) -> tuple[Project, ConfigError | None]:
-    """The project without the pipelines that have mistakes, and these mistakes.
+    """Load the project without its broken pipelines; return it with their mistakes.
 
-    A pipeline that reads from one of those goes with it. Raises ConfigError if the mistakes are in
-    `sluice.yaml`, or no pipeline is left.
+    A pipeline that reads from a broken one is left out too. Raises ConfigError if the mistakes are
+    in `sluice.yaml`, or no pipeline is left.
     """
     left_out: set[str] = set()
     mistakes: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ def _files(error: ConfigError) -> set[str]:
 
 
 def _is_sound(folder: Path, left_out: Collection[str]) -> bool:
-    """Whether the project's own file is, and any pipeline's."""
+    """Return whether the project's own file is sound, and any pipeline's."""
     pipelines = {path.as_posix() for path in (folder / "pipelines").glob("*.y*ml")}
     return (folder / "sluice.yaml").as_posix() not in left_out and bool(pipelines - {*left_out})
 

@@ -1,4 +1,4 @@
-"""Many intervals in few words: those that touch each other are one span."""
+"""Shortening of many intervals: those that touch each other are one span."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from sluice.specs.interval import Interval, Schedule
 
 @dataclass(frozen=True)
 class Span:
-    """Intervals that follow each other without a gap: their bounds, and how many they are."""
+    """Consecutive intervals without a gap: their bounds and their number."""
 
     interval: Interval
     count: int
@@ -21,7 +21,7 @@ class Span:
 
 
 def spans(intervals: Iterable[Interval]) -> list[Span]:
-    """The intervals put together, in order."""
+    """Merge the intervals into spans, in order."""
     found: list[Span] = []
     for interval in sorted(intervals):
         if found and interval.start <= found[-1].interval.end:
@@ -34,7 +34,7 @@ def spans(intervals: Iterable[Interval]) -> list[Span]:
 
 
 def gaps(delivered: Iterable[Interval], schedule: Schedule) -> list[Span]:
-    """What of the schedule's grid is missing between the first and the last delivered interval."""
+    """Return the grid's missing intervals between the first and the last delivered one."""
     known = [span.interval for span in spans(delivered)]
     between = pairwise(known)
     missing = (_within(schedule, before.end, after.start) for before, after in between)
@@ -42,7 +42,7 @@ def gaps(delivered: Iterable[Interval], schedule: Schedule) -> list[Span]:
 
 
 def _within(schedule: Schedule, start: datetime, end: datetime) -> list[Interval]:
-    """The whole intervals of today's grid between two moments, which may be of an earlier one."""
+    """Return today's whole intervals between two moments, which may be from an earlier grid."""
     first = start if schedule.is_on_grid(start) else schedule.next_after(start)
     last = schedule.last_until(end)
     return schedule.intervals(first, last) if first < last else []

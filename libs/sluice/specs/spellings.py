@@ -1,17 +1,17 @@
-"""Spellings that are taken for each type, wherever values come as text: the one place of the rules.
+"""Spellings accepted for each type, wherever values come as text: the one place of the rules.
 
-A text is taken if it matches its type's patterns as a whole, spaces and tabs around it left out,
-and if the value lies within the type's bounds. Patterns mean the same in Java, RE2 and Python: no
-look-around, no back-references, ASCII classes alone. Whoever reads texts does so by these patterns:
+A text is accepted if it matches its type's patterns as a whole, ignoring surrounding spaces and
+tabs, and if the value lies within the type's bounds. Patterns mean the same in Java, RE2 and
+Python: no look-around, no back-references, ASCII classes alone. Every reader of texts uses them:
 
-- A number with an exponent is written out before `exact` is held against it: `1.5e1` is `15.`.
-- FLOAT and DOUBLE take the nearest binary fraction. A finite text that would become infinite, and
-  one that is not zero and would become it, are out of bounds.
+- A number with an exponent is written out before it is matched against `exact`: `1.5e1` is `15.`.
+- FLOAT and DOUBLE take the nearest binary fraction. These are out of bounds: a finite text that
+  would become infinite, and a nonzero text that would become zero.
 - Dates and times exist in the calendar, in years 1 to 9999, also in UTC; a local time exists in its
   zone, and is the earlier one of two.
 - Base64 has a multiple of four characters.
-- A locale lets a decimal be grouped: GROUPS_OF_COMMA where its point is a comma, else
-  GROUPS_OF_POINT. Without groups and with a point for it, the number is as above.
+- A locale lets a decimal be grouped: GROUPS_OF_COMMA if its point is a comma, else
+  GROUPS_OF_POINT. Once its groups are removed and its comma is a point, it is as above.
 """
 
 from dataclasses import dataclass
@@ -42,14 +42,14 @@ GROUPS_OF_POINT = r"[+-]?[0-9]{1,3}(,[0-9]{3}){1,12}(\.[0-9]*)?|[+-]?[0-9]*(\.[0
 
 @dataclass(frozen=True)
 class Spelling:
-    """The texts of a type: what they look like and, of exact numbers, written out."""
+    """Accepted texts of a type: their shape and, for exact numbers, the written-out form."""
 
     shape: str
     exact: str = ""
 
 
 def spelling(type_: str) -> Spelling:
-    """The texts that are taken for a scalar type that is not text itself."""
+    """Return the spelling of a scalar type that is not text itself."""
     if head(type_) in INTEGERS:
         return Spelling(f"{NUMBER}({EXPONENT}[+-]?[0-9]{{1,2}})?", r"[+-]?[0-9]*(\.0*)?")
     if decimal := Decimal.of(type_):
@@ -58,7 +58,7 @@ def spelling(type_: str) -> Spelling:
 
 
 def _places(type_: Decimal) -> str:
-    """No more digits before the point than the type has, nor behind it but for zeros."""
+    """Return the pattern of numbers with no more digits than the type has, except zeros."""
     return rf"[+-]?0*[0-9]{{0,{type_.whole}}}(\.[0-9]{{0,{type_.scale}}}0*)?"
 
 

@@ -1,10 +1,9 @@
-"""The text of an expression, parsed and checked against what may stand in one.
+"""Text of an expression, parsed and checked against an allow-list.
 
-Spark's grammar is sqlglot's, but with functions kept verbatim: every call keeps the name that was
-written, is looked up in an allow-list, and comes out under that name, so that nothing is translated
-behind the user's back. Kinds of syntax are an allow-list as well: what is not named here
-(subqueries, windows, parameters, ...) is refused. SQL for Spark is regenerated from the checked
-tree, never taken from the text.
+The grammar is sqlglot's for Spark, but functions are kept verbatim: every call keeps its written
+name, which is looked up in an allow-list. Nothing is translated behind the user's back. Kinds of
+syntax are an allow-list as well: anything not named here (subqueries, windows, parameters, ...) is
+refused. SQL for Spark is regenerated from the checked tree, never taken from the text.
 """
 
 import logging
@@ -21,8 +20,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sluice.specs.functions import AGGREGATES, SCALAR
 from sluice.specs.names import near
 
-# A refusal says all that there is to say: sqlglot's warning of a statement it takes for a command
-# would stand beside it.
+# A refusal says everything; sqlglot's warning about a statement that it takes for a command would
+# only duplicate it.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 Tree = exp.Expr
@@ -31,7 +30,7 @@ _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION")
 
 
 class VerbatimParser(SparkParser):
-    """Takes functions by the name written."""
+    """Parser that takes functions by the name written."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -40,7 +39,7 @@ class VerbatimParser(SparkParser):
 
 
 class Verbatim(Spark):
-    """Spark SQL whose functions are taken, and rendered, by the name written."""
+    """Spark SQL that takes and renders functions by the name written."""
 
     if not TYPE_CHECKING:
         Parser = VerbatimParser
@@ -73,7 +72,7 @@ HIGHER_ORDER = frozenset(
 CLOCKS = frozenset(
     {"curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now"}
 )
-# Spark reads the clock for such a text, a zone behind it or none, where it becomes a time.
+# Spark reads the clock for such a text, with or without a zone, where it becomes a time.
 MOMENT = re.compile(r"\s*(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
 
 _SUBQUERY = "a subquery is not allowed; join tables with a lookup or a cogroup"
@@ -103,14 +102,14 @@ WHY_NOT: dict[type[Tree], str] = {
 
 
 def parse(text: str) -> Tree:
-    """The checked tree of one scalar expression; ValueError says what can't stand in it."""
+    """Parse one scalar expression into a checked tree; ValueError names what is not allowed."""
     tree = parse_as(text, None)
     check(tree)
     return tree
 
 
 def parse_as(text: str, into: type[Tree] | None) -> Tree:
-    """The tree of a text, checked for no more than its tokens."""
+    """Parse a text, checking only its tokens."""
     dialect = Verbatim()
     try:
         _check_tokens(text)
@@ -123,7 +122,7 @@ def parse_as(text: str, into: type[Tree] | None) -> Tree:
 
 
 def _lower_columns(tree: Tree) -> Tree:
-    """Names of columns as they are declared: Spark does not look at their case."""
+    """Lower-case column names as declared; Spark ignores their case."""
     for column in tree.find_all(exp.Column):
         for part in column.parts:
             if isinstance(part, exp.Identifier) and not part.quoted:
@@ -150,7 +149,7 @@ def _check_token(token: Token) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """What sqlglot found wrong with a text, without its names for things."""
+    """Return what sqlglot found wrong with a text, without its names for things."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     if isinstance(error, ParseError) and error.errors:
@@ -165,7 +164,7 @@ def reason_of(error: Exception) -> str:
 
 
 def check(tree: Tree) -> None:
-    """Refuse what may not stand in a scalar expression."""
+    """Refuse what is not allowed in a scalar expression."""
     for node in tree.walk():
         problem = _problem(node)
         if problem:
@@ -226,7 +225,7 @@ def _call_problem(node: exp.Anonymous) -> str:
 
 
 def refusal(name: str) -> str:
-    """Why that function can't be called in a scalar expression."""
+    """Return why that function can't be called in a scalar expression."""
     if name in AGGREGATES:
         return (
             f"{name} is an aggregate; aggregates belong under `aggregates:` of a cogroup's stream"
@@ -237,7 +236,7 @@ def refusal(name: str) -> str:
 
 
 def columns(tree: Tree) -> Iterator[str]:
-    """The columns that a tree reads, as `price` or `products.price`."""
+    """Yield the columns that a tree reads, as `price` or `products.price`."""
     for column in tree.find_all(exp.Column):
         if not _is_date_part(column):
             yield ".".join(part.name.lower() for part in column.parts)
@@ -255,11 +254,11 @@ def _is_date_part(column: exp.Column) -> bool:
 
 
 def render(tree: Tree) -> str:
-    """Spark SQL of a tree, on one line and without comments."""
+    """Return Spark SQL of a tree, on one line and without comments."""
     return tree.sql(dialect=Verbatim, comments=False)
 
 
 def shorten(text: str, most: int = 120) -> str:
-    """The text on one line, cut for a message."""
+    """Return the text on one line, shortened for a message."""
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -1,4 +1,4 @@
-"""A table as its readers see it: visible columns, the key of its rows, what it is made from."""
+"""A table as its readers see it: visible columns, the key of its rows, its inputs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Table:
     """One table of the graph.
 
     `taken`: columns that its files brought beyond the declared ones. `through`: the dimension views
-    among its inputs; they have no state of their own, so what they mean is part of what it means.
+    among its inputs. They have no state of their own, so their meaning is part of the table's.
     """
 
     name: str
@@ -39,32 +39,32 @@ class Table:
 
     @property
     def is_view(self) -> bool:
-        """Whether it is kept by `advance`."""
+        """True if `advance` maintains it."""
         return self.section == "views"
 
     @property
     def is_stored(self) -> bool:
-        """Whether it is a table on disk: a dimension view is not."""
+        """True if it is a table on disk; a dimension view is not."""
         return self.spec.IS_STORED
 
     @property
     def is_delivered(self) -> bool:
-        """True if its rows are delivered from outside; those that can't be used are quarantined."""
+        """True if its rows are delivered from outside; unusable ones are quarantined."""
         return self.spec.IS_DELIVERED
 
     @property
     def is_source(self) -> bool:
-        """True for one of the `sources:`."""
+        """True if it is one of the `sources:`."""
         return self.section == "sources"
 
     @property
     def is_dimension(self) -> bool:
-        """True for a stored one of the `dimensions:`."""
+        """True if it is a stored one of the `dimensions:`."""
         return self.section == "dimensions" and self.is_stored
 
     @property
     def section(self) -> Section:
-        """The part of its pipeline's file in which it is declared."""
+        """Section of its pipeline's file that declares it."""
         return self.spec.SECTION
 
     @property
@@ -79,25 +79,25 @@ class Table:
 
     @property
     def current_key(self) -> tuple[str, ...]:
-        """Columns that identify the rows that stand now: a history has one of each key."""
+        """Columns that identify current rows: a history has one of each key."""
         return self.key[:-1] if self.spec.has_history else self.key
 
     def reference(self, name: str) -> str:
-        """The id that a name in this table's declaration means."""
+        """Return the id that a name in this table's declaration means."""
         return name if "." in name else f"{self.pipeline}.{name}"
 
     def type_of(self, column: str) -> str:
-        """The type of a visible or hidden column, '' where it isn't known."""
+        """Return the type of a visible or hidden column; '' if it isn't known."""
         return self.columns.get(column) or self.hidden.get(column) or HIDDEN_TYPES.get(column, "")
 
 
 def views_among(tables: Iterable[Table]) -> tuple[Table, ...]:
-    """Those that are not stored: the dimension views."""
+    """Return the tables that are not stored: the dimension views."""
     return tuple(table for table in tables if not table.is_stored)
 
 
 def carried_name(column: str, unchanged: Iterable[str]) -> str:
-    """The name under which a view carries its input's key column.
+    """Return the name under which a view carries its input's key column.
 
     `unchanged` are the view's visible columns that are the input's, under the same name.
     """
@@ -107,11 +107,11 @@ def carried_name(column: str, unchanged: Iterable[str]) -> str:
 
 
 def carried(source: Table, unchanged: Iterable[str]) -> dict[str, str]:
-    """The input's key columns as a view carries them, with their types."""
+    """Return the input's key columns as a view carries them, with their types."""
     unchanged = set(unchanged)
     return {carried_name(column, unchanged): source.type_of(column) for column in source.key}
 
 
 def hidden_of(columns: Mapping[str, str]) -> dict[str, str]:
-    """Those of the columns that readers do not see."""
+    """Return the columns that readers do not see."""
     return {name: type_ for name, type_ in columns.items() if name.startswith("_sluice_")}

@@ -1,6 +1,6 @@
-"""Declaration of a table, and what its kind says of all tables of that kind.
+"""Declaration of a table, and the facts that its kind states for all tables of that kind.
 
-Code that goes over tables asks for these facts, never for the kind itself.
+Code that iterates over tables asks for these facts, never for the kind itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ SECTIONS: tuple[Section, ...] = ("sources", "dimensions", "views")
 
 @dataclass(frozen=True)
 class Reference:
-    """One table named by another."""
+    """Reference from one table to another, by name."""
 
     where: Where
     name: str
@@ -28,7 +28,7 @@ class Reference:
 
 
 def to_dimensions(names: Iterable[str]) -> Iterator[Reference]:
-    """The dimensions that a list of joins names."""
+    """Yield the dimensions that a list of joins names."""
     for i, name in enumerate(names):
         yield Reference(("join", i, "dimension"), name, is_dimension=True)
 
@@ -55,22 +55,22 @@ class TableSpec(Model):
 
     @classmethod
     def is_meant_by(cls, data: Mapping[str, Any]) -> bool:
-        """True if a mapping in its section declares a table of this kind."""
+        """Return whether a mapping in its section declares a table of this kind."""
         return str(data.get("kind")) == cls.KIND
 
     @property
     def windows(self) -> Window | None:
-        """The windows that cut its rows, by which a view over it can expire its own."""
+        """Windows of its rows, by which a view over it can expire its own."""
         return None
 
     @property
     def has_history(self) -> bool:
-        """True if the past versions of a key's row stand beside the current one."""
+        """True if a key's past versions are stored beside the current one."""
         return False
 
     @property
     def connections(self) -> tuple[str, ...]:
-        """The connections that its rows are read by."""
+        """Connections that its rows are read by."""
         return ()
 
     @property
@@ -84,13 +84,13 @@ class TableSpec(Model):
         return any(reference.is_dimension for reference in self.references())
 
     def references(self) -> Iterator[Reference]:
-        """Every table that the declaration names."""
+        """Yield every table that the declaration names."""
         return iter(())
 
     def own_code(self) -> Iterator[tuple[Where, str]]:
-        """The users' functions and classes that the declaration names, and where."""
+        """Yield the users' functions and classes that the declaration names, and where."""
         return iter(())
 
     def check_schedule(self, schedule: Schedule) -> Iterator[tuple[Where, str]]:  # noqa: ARG002
-        """Find what does not go together with the pipeline's schedule."""
+        """Yield what conflicts with the pipeline's schedule."""
         return iter(())

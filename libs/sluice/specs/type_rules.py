@@ -1,7 +1,7 @@
-"""Whether the types in an expression go together, as Spark in ANSI mode has it.
+"""Check of the types in an expression, by the rules of Spark in ANSI mode.
 
-A part that Spark would refuse is told with the types that were found and what is accepted. Types
-that aren't known are not complained of, so that nothing is refused that Spark takes.
+A part that Spark would refuse is reported with the types found and those accepted. Unknown types
+are never reported, so that nothing is refused that Spark accepts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,13 +29,13 @@ from sluice.specs.signatures import COMPARING, ONE_TYPE, SIGNATURES
 def problems(
     expression: Expression, columns: Columns, joined: Mapping[str, Columns]
 ) -> Iterator[str]:
-    """What Spark would refuse in a checked expression over these columns, each once."""
+    """Yield each problem once that makes Spark refuse a checked expression over these columns."""
     tree = syntax.parse(expression.sql)
     yield from dict.fromkeys(_Rules(Types(tree, columns, joined)).of(tree))
 
 
 def aggregate_problem(aggregate: Aggregate, columns: Columns) -> str:
-    """Why an aggregate can't be taken of its argument; '' if it can."""
+    """Return why an aggregate can't take its argument; '' if it can."""
     if aggregate.argument is None:
         return ""
     type_ = whole_type(aggregate.argument, columns, {})

@@ -1,4 +1,4 @@
-"""Spark SQL types as text: a schema's DDL read, and what kind of type a text names."""
+"""Spark SQL types as text: parsing of a schema's DDL, and kinds of types."""
 
 from sqlglot import exp
 
@@ -24,7 +24,7 @@ UNORDERED = ("MAP", "VARIANT")
 
 
 def read_columns(ddl: str) -> list[tuple[str, str]]:
-    """`a INT, b DECIMAL(12,2)` as (name, type) pairs; ValueError says which part can't be read."""
+    """Parse `a INT, b DECIMAL(12,2)` to (name, type) pairs; ValueError names an unreadable part."""
     pairs = [_read_column(part) for part in split_columns(ddl)]
     if not pairs:
         raise ValueError("a schema is wanted, e.g. 'id INT, name STRING'")
@@ -36,7 +36,7 @@ def read_columns(ddl: str) -> list[tuple[str, str]]:
 
 
 def split_columns(ddl: str) -> list[str]:
-    """The text cut at its outermost commas."""
+    """Split the text at its outermost commas."""
     parts, depth = [""], 0
     for character in ddl:
         depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(character, 0)
@@ -57,7 +57,7 @@ def _read_column(part: str) -> tuple[str, str]:
 
 
 def canonical(text: str) -> str:
-    """A type as Spark writes it: `long` is BIGINT; ValueError for what is no type."""
+    """Return a type as Spark writes it: `long` is BIGINT; ValueError if it is no type."""
     try:
         tree = syntax.parse_as(text, exp.DataType)
     except ValueError:
@@ -79,26 +79,26 @@ def _no_type(text: str) -> str:
 
 
 def head(type_: str) -> str:
-    """The type's name without parameters: DECIMAL of DECIMAL(12, 2)."""
+    """Return the type's name without parameters: DECIMAL of DECIMAL(12, 2)."""
     return type_.partition("(")[0].partition("<")[0].strip().upper()
 
 
 def field_of(type_: str, field: str) -> str:
-    """The type of a struct's field; '' where there is no telling."""
+    """Return the type of a struct's field; '' if unknown."""
     if head(type_) != "STRUCT":
         return ""
     return dict(struct_fields(type_)).get(field.lower(), "")
 
 
 def struct_fields(type_: str) -> list[tuple[str, str]]:
-    """The fields of a STRUCT<a: INT, ...>, by name in lower case."""
+    """Return the fields of a STRUCT<a: INT, ...>, with names in lower case."""
     inner = type_[type_.index("<") + 1 : type_.rindex(">")]
     pairs = [part.partition(":") for part in split_columns(inner)]
     return [(name.strip().strip("`").lower(), of.strip()) for name, _, of in pairs]
 
 
 def inner_types(type_: str) -> list[str]:
-    """The types that an ARRAY, a MAP or a STRUCT is made of; none for others."""
+    """Return the types inside an ARRAY, a MAP or a STRUCT; none for others."""
     match head(type_):
         case "STRUCT":
             return [of for _, of in struct_fields(type_)]

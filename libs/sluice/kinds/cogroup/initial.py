@@ -1,4 +1,4 @@
-"""Initial values: what an aggregate is where its stream has no row, as YAML writes it."""
+"""Initial values: an aggregate's value where its stream has no row, as written in YAML."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -18,7 +18,7 @@ LARGEST: Mapping[str, int] = {
 
 
 def initial_problem(value: Any, type_: str) -> str:
-    """Why the value can't stand for an aggregate of that type; '' if it can, or isn't known."""
+    """Return why the value doesn't suit an aggregate of that type; '' if it does or may."""
     if value is None or not family(type_) or _fits(value, type_):
         return ""
     return f"{value!r} is no {type_}, which the aggregate is"
@@ -49,7 +49,7 @@ def _is_number(value: Any, kind: Any) -> bool:
 
 
 def _is_exact(value: float, type_: str) -> bool:
-    """Whether a decimal of that type holds the number as it is written."""
+    """Return whether a decimal of that type holds the number exactly as written."""
     wanted = Decimal.of(type_)
     if wanted is None:
         return True

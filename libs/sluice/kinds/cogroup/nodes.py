@@ -1,4 +1,4 @@
-"""The tables that a cogroup is kept in: its state, and the visible view over it."""
+"""Tables of a cogroup: its state, and the visible view over it."""
 
 from sluice.kinds.cogroup.parts import definition_by_part
 from sluice.kinds.cogroup.spec import Cogroup
@@ -15,7 +15,7 @@ from sluice.specs.table import Table
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
-    """The state comes first."""
+    """Return the cogroup's stored tables, the state first."""
     spec = table.spec
     assert isinstance(spec, Cogroup)
     inputs = {input_.id: input_ for input_ in graph.inputs(table.id)}

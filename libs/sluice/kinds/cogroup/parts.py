@@ -1,4 +1,4 @@
-"""The parts that a cogroup's state consists of, each with a fingerprint of its own."""
+"""Parts of a cogroup's state, each with its own fingerprint."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,15 +6,16 @@ from sluice.kinds.cogroup.spec import Cogroup
 from sluice.specs.definition import SILENT, canonical, fingerprint, meant
 from sluice.specs.table import Table
 
-SHAPE = ""  # all but its streams
+SHAPE = ""  # everything but its streams
 
 
 def definition_by_part(
     table: Table, spec: Cogroup, keys: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Fingerprints of what a cogroup's state consists of: SHAPE, `stream`, `stream.aggregate`.
+    """Return the fingerprints of a state's parts: SHAPE, `stream`, `stream.aggregate`.
 
-    Parts that are the same in two definitions hold the same in both. `keys`: of the inputs.
+    A part that is the same in two definitions holds the same data in both. `keys`: keys of the
+    inputs.
     """
     shape = {"key": list(spec.key), "types": [table.type_of(c) for c in table.key]}
     found = {

@@ -1,4 +1,4 @@
-"""A cogroup's table."""
+"""Resolution of cogroups."""
 
 from collections.abc import Collection, Mapping
 
@@ -17,7 +17,7 @@ Scopes = Mapping[str, Scope]
 
 
 def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: Report) -> Table:
-    """Window, key, then the aggregates stream by stream, or the selected columns."""
+    """Return the table: window, key, then each stream's aggregates or the selected columns."""
     scopes = {name: Scope(inputs["streams", name, "from"].columns) for name in spec.streams}
     for name, scope in scopes.items():
         _check_stream(spec, name, scope, report)
@@ -97,7 +97,10 @@ def _check_names(spec: Cogroup, report: Report) -> None:
 
 
 def _check_selected_names(select: Select, head: Collection[str], report: Report) -> None:
-    """Note columns of the key and the window that would be others: they are there anyway."""
+    """Note selected columns that would replace those of the key or the window.
+
+    The view has the key and the window in any case.
+    """
     for name, expression in select.items():
         if name in head and expression.plain_column != name:
             why = f"the column {name!r} is that of the key or the window already; name it otherwise"
@@ -105,7 +108,7 @@ def _check_selected_names(select: Select, head: Collection[str], report: Report)
 
 
 def _key_types(spec: Cogroup, i: int, scopes: Scopes) -> dict[str, str]:
-    """The type of the key's column in each stream."""
+    """Return the type of the key's column in each stream."""
     keys = {name: spec.streams[name].key for name in scopes}
     return {name: scopes[name].type_of(key[i]) for name, key in keys.items() if i < len(key)}
 
@@ -115,7 +118,7 @@ def _key_type(spec: Cogroup, i: int, scopes: Scopes) -> str:
 
 
 def _check_keys(spec: Cogroup, scopes: Scopes, report: Report) -> None:
-    """Note streams whose keys can't be one column."""
+    """Note streams whose keys can't share a column."""
     for i, key in enumerate(spec.key):
         types = _key_types(spec, i, scopes)
         first = next((name for name, type_ in types.items() if type_), "")

@@ -1,4 +1,4 @@
-"""`kind: cogroup`: one row per key over several streams, each with its aggregates."""
+"""Declaration of `kind: cogroup`: one row per key over several streams and their aggregates."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, Self
@@ -16,7 +16,7 @@ from sluice.specs.window import Window
 
 
 def _key_is_the_views(schema: dict[str, Any]) -> None:
-    """A stream that writes no key takes that of the view."""
+    """Make `key` optional: a stream without one takes the view's."""
     schema["required"].remove("key")
 
 

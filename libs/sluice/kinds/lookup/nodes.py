@@ -1,4 +1,4 @@
-"""The table that a lookup is kept in."""
+"""The table of a lookup."""
 
 from sluice.kinds.lookup.spec import Lookup
 from sluice.operators.lookup import BATCH, BUCKET, LookupJoin
@@ -11,7 +11,7 @@ from sluice.specs.table import Table
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
-    """The view itself; where dimensions' changes correct it, in buckets by what it joins on."""
+    """Return the view itself, in buckets by its join columns if dimensions' changes correct it."""
     spec, tables = table.spec, graph.tables
     assert isinstance(spec, Lookup)
     dimensions = {j.dimension: tables[table.reference(j.dimension)] for j in spec.join}

@@ -1,4 +1,4 @@
-"""A lookup's table."""
+"""Resolution of lookups."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from sluice.specs.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, v
 
 
 def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: Report) -> Table:
-    """The fact's columns and the dimensions', or the selected ones."""
+    """Return the table: the columns of the fact and the dimensions, or the selected ones."""
     fact = inputs["from",]
     dimensions = joined((join.dimension for join in spec.join), inputs)
     qualified = {join.qualifier: dimensions[join.dimension].columns for join in spec.join}

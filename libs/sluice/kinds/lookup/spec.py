@@ -1,4 +1,4 @@
-"""`kind: lookup`: facts joined to dimensions."""
+"""Declaration of `kind: lookup`: facts joined to dimensions."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self

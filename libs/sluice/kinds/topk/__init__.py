@@ -1,1 +1,1 @@
-"""First rows of each group, by an order."""
+"""The first rows of each group, by an order."""

@@ -1,4 +1,4 @@
-"""The ranks that a condition of a top-k's SQL keeps, and how other SQL is refused."""
+"""Ranks that a condition in a top-k's SQL keeps, and refusal of other SQL."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ FORM = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """Which ranks are kept: first to last, or up to a column of the row."""
+    """Ranks to keep: first to last, or up to a column of the row."""
 
     first: int
     last: int | str
@@ -28,12 +28,12 @@ class Bounds:
 
 
 def refused(part: str) -> ValueError:
-    """That part of the SQL is not a top-k's."""
+    """Return the error for a part of SQL that no top-k supports."""
     return ValueError(f"{part} is not supported in a top-k's sql; {FORM}")
 
 
 def bounds_of(condition: syntax.Tree, rank: str | None) -> Bounds:
-    """The ranks that a condition keeps."""
+    """Return the ranks that a condition keeps."""
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
     bounds = [_bound(part.unnest(), rank) for part in parts]
     first = max(1, *(low for low, _ in bounds))
@@ -70,7 +70,7 @@ def _bound(  # noqa: PLR0911 - one per comparison
 
 
 def is_rank(tree: Any, rank: str | None) -> bool:
-    """Whether it is the rank: its column, or the ranking function itself."""
+    """Return whether the tree is the rank: its column, or the ranking function itself."""
     if isinstance(tree, exp.Window):
         return True
     return isinstance(tree, exp.Column) and tree.name == rank and not tree.table

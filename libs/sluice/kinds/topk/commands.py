@@ -1,4 +1,4 @@
-"""The command `top`: the rankings of a top-k, without Spark."""
+"""The command `top`: rankings of a top-k, without Spark."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""A top-k's changelog as whole rankings, for those who keep them elsewhere."""
+"""A top-k's changelog as whole rankings, for readers that keep them elsewhere."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sluice.serving.rows import Row
 
 @dataclass(frozen=True)
 class Full:
-    """One partition of a top-k as it was after a version that touched it."""
+    """One partition of a top-k, as it was after a version that touched it."""
 
     version: int
     partition: dict[str, Any]
@@ -30,7 +30,7 @@ class Full:
 
 @dataclass(frozen=True)
 class Maps:
-    """Per version, the whole ranking of each partition that it touched, also an emptied one."""
+    """Whole rankings of the partitions that each version touched, even emptied ones."""
 
     changelog: Changelog
     newest: Ranking
@@ -39,7 +39,7 @@ class Maps:
 
     @property
     def columns(self) -> list[str]:
-        """Those of its rows."""
+        """Columns of the rows."""
         return [COMMIT_VERSION, *self.newest.columns]
 
     def __iter__(self) -> Iterator[Full]:
@@ -53,7 +53,7 @@ class Maps:
 
 
 def _distinct(table: pa.Table) -> list[dict[str, Any]]:
-    """Its rows without repetition; one empty row where there are no columns."""
+    """Return the table's distinct rows; one empty row if it has no columns."""
     if not table.column_names:
         return [{}]
     unique = table.group_by(table.column_names, use_threads=False).aggregate([])

@@ -1,4 +1,4 @@
-"""The tables that a top-k is kept in: its state, and the visible view over it."""
+"""Tables of a top-k: its state, and the visible view over it."""
 
 from sluice.operators.topk import TopKState, TopKView
 from sluice.runtime.batch import Batch
@@ -12,7 +12,7 @@ from sluice.specs.table import Table
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
-    """The state comes first."""
+    """Return the top-k's stored tables, the state first."""
     (source,) = graph.inputs(table.id)
     state, state_id, made = TopKState(table, source), internal(table.id, STATE), definition(table)
     return (

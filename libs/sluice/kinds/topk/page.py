@@ -1,7 +1,7 @@
-"""A top-k's leaders as bars: the rankings of a few partitions, drawn by what they are ordered by.
+"""A top-k's leaders as bars: a few partitions' rankings, drawn by the column of their order.
 
-Of many partitions those are shown whose leaders lead by most; of a ranking per window, those of the
-newest window.
+Of many partitions, those with the largest leaders are shown. Of a ranking per window, the newest
+window is shown.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of a ranking; `share` is its length, as a part of the longest."""
+    """One row of a ranking; `share` is its length relative to the longest bar."""
 
     rank: int
     label: str
@@ -41,13 +41,13 @@ class Leaders:
 
 
 def shown(lake: Lake, table: Table) -> tuple[Leaders, ...]:
-    """The rankings that are worth a look."""
+    """Return the rankings that are worth a look."""
     ranking = Ranking.open(lake, table.id)
     return tuple(leaders(ranking, ranking.spec))
 
 
 def leaders(ranking: Ranking, spec: TopK) -> Iterator[Leaders]:
-    """The rankings of the partitions, or windows, that lead."""
+    """Yield the rankings of the leading partitions or windows."""
     columns = ranking.partition_columns
     found = [(key, list(_flat(ranks))) for key, ranks in ranking.partitions(_newest(ranking))]
     measure = _measure(spec, ranking)
@@ -58,7 +58,7 @@ def leaders(ranking: Ranking, spec: TopK) -> Iterator[Leaders]:
 
 
 def _newest(ranking: Ranking) -> dict[str, Any]:
-    """The newest window, where there is a ranking per window."""
+    """Return the newest window, if there is a ranking per window."""
     (time, *_) = (c for c in (*ranking.partition_columns, "") if c in (*WINDOW, ""))
     if not time:
         return {}
@@ -74,7 +74,7 @@ def _flat(ranks: Mapping[int, Any]) -> Iterator[tuple[int, Row]]:
 
 
 def _measure(spec: TopK, ranking: Ranking) -> str:
-    """The visible column that the ranking goes by first, if it is one."""
+    """Return the first column of the order, if it is visible; else ''."""
     column = spec.order_by[0].expression.plain_column if spec.order_by else None
     return column if column in ranking.table.snapshot.visible else ""
 

@@ -1,8 +1,8 @@
 """A top-k as the map partition -> {rank: row}.
 
-With `row_number`, a rank has one row. With `rank` and `dense_rank` several rows may share one, so
-there each rank has the list of its rows, also where the list has one. A view without a rank column
-is ranked here by its order, if the columns of that order are among those it stores.
+With `row_number`, a rank has one row. With `rank` and `dense_rank`, several rows may share a rank,
+so each rank has a list, even of one row. A view without a rank column is ranked here by its order,
+if it stores the columns of that order.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from sluice.serving.values import from_text
 from sluice.specs.expression import SortKey
 from sluice.specs.names import unknown
 
-Partition = Any  # a value for one partition column, a tuple for several
+Partition = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]
 
 
@@ -34,7 +34,7 @@ class Ranking:
 
     @classmethod
     def open(cls, lake: Lake, name: str, version: int | None = None) -> "Ranking":
-        """The rankings of that top-k; UsageError if it is another kind of table."""
+        """Open the rankings of that top-k; UsageError if it is another kind of table."""
         table, spec = lake.of_kind(name, TopK, "top")
         return cls(lake.stored(table, version), spec)
 
@@ -44,14 +44,14 @@ class Ranking:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that tell one ranking from another."""
+        """Columns that distinguish one ranking from another."""
         window = ("window_start",) if self.spec.window else ()
         return (*window, *(named.name for named in self.spec.partition_by))
 
     def top(self, partition: Mapping[str, Any] | None = None) -> Ranks | dict[Partition, Ranks]:
-        """The map rank -> row of one partition, or partition -> rank -> row of several.
+        """Return the map rank -> row of one partition, or partition -> rank -> row of several.
 
-        A partition is one where every partition column is given (or the view has none).
+        One partition is meant if every partition column is given, or the view has none.
         """
         given = dict(partition or {})
         found = self.partitions(given)
@@ -61,23 +61,23 @@ class Ranking:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of its rows as they are shown, the rank among them."""
+        """Columns of its rows as shown, including the rank."""
         names: list[str] = self.table.schema.names
         return names if self.spec.rank else [*names, "rank"]
 
     def flat(self, ranks: Ranks) -> Iterator[Row]:
-        """The rows of one partition's ranks, each with its rank."""
+        """Yield the rows of one partition's ranks, each with its rank."""
         for rank, found in ranks.items():
             for row in found if isinstance(found, list) else [found]:
                 yield row if self.spec.rank else {**row, "rank": rank}
 
     def value(self, column: str, text: str) -> Any:
-        """The value of a partition column that a command line's text stands for."""
+        """Convert a command line's text to a value of a partition column."""
         self._check_partition([column])
         return from_text(text, self.table.snapshot.kind(column), column)
 
     def partitions(self, given: Mapping[str, Any]) -> Iterator[tuple[tuple[Any, ...], Ranks]]:
-        """Every partition that has these values, with its ranks."""
+        """Yield every partition with these values, and its ranks."""
         rows = self._rows(given)
         names = self.partition_columns
         for key, group in groupby(rows, lambda row: tuple(row[name] for name in names)):
@@ -117,7 +117,7 @@ class Ranking:
         return list(zip(_ranks(values, self.spec), rows, strict=True))
 
     def _stored(self, key: SortKey) -> str:
-        """The visible column that holds a sort key's value."""
+        """Return the visible column that holds a sort key's value."""
         column = key.expression.plain_column
         if self.spec.select is not None:
             names = [n for n, e in self.spec.select.items() if column and e.plain_column == column]
@@ -134,7 +134,7 @@ class Ranking:
 
 
 def _sorted(rows: list[Row], column: str, key: SortKey) -> list[Row]:
-    """The rows by one sort key; equal ones stay as they are."""
+    """Sort rows by one key; equal rows keep their order."""
     missing = [row for row in rows if row[column] is None]
     present = [row for row in rows if row[column] is not None]
     present.sort(key=lambda row: row[column], reverse=key.descending)
@@ -142,7 +142,7 @@ def _sorted(rows: list[Row], column: str, key: SortKey) -> list[Row]:
 
 
 def _ranks(values: Sequence[tuple[Any, ...]], spec: TopK) -> list[int]:
-    """The ranks of rows with these sort values, in order."""
+    """Return the ranks of rows with these sort values, in order."""
     ranks: list[int] = []
     for position, value in enumerate(values, spec.offset + 1):
         is_tie = position > spec.offset + 1 and value == values[position - spec.offset - 2]

@@ -1,4 +1,4 @@
-"""A top-k as its readers open it: by key, as rankings, and its changelog as whole rankings."""
+"""A top-k for its readers: by key, as rankings, and its changelog as whole rankings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,12 +14,12 @@ from sluice.specs.table import Table
 def opened(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> KeyedTable:
-    """A top-k as a key-value store."""
+    """Open a top-k as a key-value store."""
     return lake.stored(table, version, backward_iteration=backward_iteration)
 
 
 def ranking(lake: Lake, name: str, *, version: int | None = None) -> Ranking:
-    """A top-k as rankings."""
+    """Open a top-k as rankings."""
     return Ranking.open(lake, name, version)
 
 
@@ -30,14 +30,14 @@ def top(
     *,
     version: int | None = None,
 ) -> Ranks | dict[Partition, Ranks]:
-    """The map rank -> row of one partition, or partition -> rank -> row."""
+    """Return the map rank -> row of one partition, or partition -> rank -> row."""
     return ranking(lake, name, version=version).top(partition)
 
 
 def maps(
     lake: Lake, changelog: Changelog, *, from_version: int | None = None, run: str | None = None
 ) -> Maps:
-    """The whole rankings that a top-k's changelog touched."""
+    """Return the whole rankings that a top-k's changelog touched."""
     return Maps(changelog, ranking(lake, changelog.name), from_version, run)
 
 

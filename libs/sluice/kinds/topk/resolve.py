@@ -1,4 +1,4 @@
-"""A top-k's table."""
+"""Resolution of top-ks."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from sluice.specs.window import WINDOW
 
 
 def resolve(spec: TopK, inputs: Mapping[Where, Table], report: Report) -> Table:
-    """Window, partition columns, then the selected or the input's other ones, then the rank."""
+    """Return the table: window, partition, then selected or other input columns, then the rank."""
     source = inputs["from",]
     scope = Scope(source.columns)
     _check(spec, scope, report)
@@ -47,7 +47,7 @@ def _check(spec: TopK, scope: Scope, report: Report) -> None:
 
 
 def _check_taken(spec: TopK, report: Report) -> None:
-    """A selected column gives way to the window's and the partition's only where it is the same."""
+    """Note selected columns named like a window or partition column but with another meaning."""
     taken = dict.fromkeys(WINDOW, "the window's") if spec.window else {}
     groups = {named.name: named.expression.sql for named in spec.partition_by}
     taken |= {name: f"the partition's {sql}" for name, sql in groups.items()}
@@ -83,7 +83,7 @@ def _rest(spec: TopK, source: Table, scope: Scope) -> dict[str, str]:
 
 
 def _is_old_rank(name: str, spec: TopK, source: Table) -> bool:
-    """A top-k over a top-k ranks anew: the first one's rank gives way."""
+    """Return whether the column is the input top-k's rank, which the new ranking replaces."""
     return isinstance(source.spec, TopK) and name == source.spec.rank == spec.rank
 
 

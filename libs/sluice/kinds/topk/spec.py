@@ -1,4 +1,4 @@
-"""`kind: topk`: the first k rows of each group, by an order."""
+"""Declaration of `kind: topk`: the first k rows of each group, by an order."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
@@ -27,7 +27,7 @@ Strategy = Literal["append", "update", "retract", "full"]
 
 
 def read_limit(data: Any) -> int | str:
-    """A number of rows, or the column that holds it."""
+    """Read a number of rows, or the name of the column that holds it."""
     if isinstance(data, str) and not data.isdigit():
         return check_name(data)
     if isinstance(data, bool) or not isinstance(data, int | str):
@@ -44,7 +44,7 @@ SAID_BY_SQL = frozenset(
 
 
 def _sql_says_all(schema: dict[str, Any]) -> None:
-    """Nothing must be written where `sql` says it."""
+    """Require no keys, because `sql` can supply all of them."""
     schema["required"] = []
 
 

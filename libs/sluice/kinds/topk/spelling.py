@@ -1,8 +1,7 @@
-"""A ranked query in another usual spelling, as the one that is read.
+"""Rewriting of a ranked query from other common spellings into the one that is read.
 
-What is the same without it goes: a WITH of one query becomes the subquery that it names, an alias
-of the only table says nothing of a column, and `10 >= rank` is `rank <= 10`. What a query asks for
-is not judged here.
+Only spelling changes. A WITH of one query becomes the subquery that it names, an alias of the only
+table is dropped, and `10 >= rank` becomes `rank <= 10`. What the query asks for is not judged here.
 """
 
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ MIRRORED: dict[type[Tree], type[Tree]] = {
 
 
 def respelled(query: exp.Select) -> exp.Select:
-    """The query with its subquery in place, no aliases of tables, and literals on the right."""
+    """Rewrite the query: subquery in place, no table aliases, literals on the right."""
     _put_in_place(query)
     for select in [*query.find_all(exp.Select)]:
         _drop_alias(select)
@@ -33,7 +32,7 @@ def respelled(query: exp.Select) -> exp.Select:
 
 
 def _put_in_place(query: exp.Select) -> None:
-    """`WITH r AS (...) SELECT ... FROM r` is `SELECT ... FROM (...) AS r`."""
+    """Turn `WITH r AS (...) SELECT ... FROM r` into `SELECT ... FROM (...) AS r`."""
     clause, table = query.args.get("with_"), _table(query)
     if not clause or clause.args.get("recursive") or len(clause.expressions) != 1 or not table:
         return
@@ -45,7 +44,7 @@ def _put_in_place(query: exp.Select) -> None:
 
 
 def _drop_alias(select: exp.Select) -> None:
-    """`SELECT s.a FROM sales AS s` is `SELECT a FROM sales`."""
+    """Turn `SELECT s.a FROM sales AS s` into `SELECT a FROM sales`."""
     source = select.args.get("from_")
     if source is None or select.args.get("joins"):
         return
@@ -63,5 +62,5 @@ def _table(select: exp.Select) -> exp.Table | None:
 
 
 def _own(select: exp.Select) -> Iterator[Tree]:
-    """The nodes of a query, without those of a query inside it."""
+    """Yield the nodes of a query, without those of its subqueries."""
     yield from select.walk(prune=lambda node: isinstance(node, exp.Subquery))

@@ -1,7 +1,7 @@
 """A top-k written as SQL, read into the fields of its declaration.
 
-Two forms are known: a numbered subquery (or WITH) that an outer WHERE cuts off, and QUALIFY.
-Whatever else the SQL asks for is refused by name, so that nothing written is silently left out.
+Two forms are accepted: QUALIFY, and a numbered subquery (or WITH) limited by an outer WHERE.
+Anything else in the SQL is refused by name, so that nothing is silently ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ WORDS = {
 
 
 def read_topk(text: str) -> dict[str, Any]:
-    """The declaration's fields that the SQL says; ValueError names what it should not."""
+    """Return the fields that the SQL declares; ValueError names an unsupported part."""
     outer = syntax.parse_as(text.rstrip().removesuffix(";"), None)
     if not isinstance(outer, exp.Select):
         raise refused(type(outer).__name__.upper())
@@ -92,7 +92,7 @@ def _table(tree: syntax.Tree) -> str:
 
 
 def _ranking(inner: exp.Select, condition: syntax.Tree) -> tuple[exp.Window, str | None]:
-    """The one window function, in the select list or in QUALIFY itself, and its name."""
+    """Return the one window function, from the select list or QUALIFY, and its name."""
     named = [
         (item.this, item.alias.lower())
         for item in inner.expressions
@@ -120,7 +120,7 @@ def _order(window: exp.Window) -> list[syntax.Tree]:
 
 
 def _projection(select: exp.Select) -> dict[str, Expression] | None:
-    """The selected columns without the ranking; None for all of them (`*`)."""
+    """Return the selected columns without the ranking; None for all of them (`*`)."""
     items = [item for item in select.expressions if not isinstance(item.unalias(), exp.Window)]
     if any(isinstance(item, exp.Star) for item in items):
         if len(items) > 1:
@@ -147,7 +147,7 @@ def _item(item: syntax.Tree) -> tuple[str, Expression]:
 def _chosen(
     outer: exp.Select, shown: Mapping[str, Expression] | None, rank: str | None
 ) -> dict[str, Expression] | None:
-    """The outer query's columns, as expressions over the input."""
+    """Return the outer query's columns as expressions over the input."""
     chosen = _projection(outer)
     if chosen is None:
         return None if shown is None else dict(shown)
@@ -165,7 +165,7 @@ def _through(expression: Expression, shown: Mapping[str, Expression]) -> Express
 
 
 def _rank_shown(outer: exp.Select, rank: str) -> str | None:
-    """The name under which an outer query selects the rank."""
+    """Return the name under which an outer query selects the rank."""
     items = outer.expressions
     if any(isinstance(item, exp.Star) for item in items):
         return rank
@@ -176,7 +176,7 @@ def _rank_shown(outer: exp.Select, rank: str) -> str | None:
 
 
 def _partition(window: exp.Window, *selected: Mapping[str, Expression] | None) -> Iterator[Named]:
-    """Under the name that they are selected by, if they are."""
+    """Yield the partition's expressions, named as they are selected, if they are."""
     for tree in window.args.get("partition_by") or ():
         syntax.check(tree)
         expression = Expression.of(tree)

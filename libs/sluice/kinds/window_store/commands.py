@@ -1,4 +1,4 @@
-"""The command `fetch`: a window store by key and time, without Spark."""
+"""The command `fetch`: rows of a window store by key and time, without Spark."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The table that a window store is kept in, in slices by time."""
+"""The table of a window store, in slices by time."""
 
 from sluice.operators.window_store import PART, WindowStoreRows
 from sluice.runtime.batch import Batch
@@ -10,7 +10,7 @@ from sluice.specs.table import Table
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
-    """The view itself."""
+    """Return the view itself."""
     (source,) = graph.inputs(table.id)
     rows = WindowStoreRows(table, source)
     return (Node(table.id, table, rows, definition(table), Batch, StoreKept, (PART,)),)

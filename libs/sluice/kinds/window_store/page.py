@@ -1,4 +1,4 @@
-"""A window store's newest rows on Airflow's page."""
+"""The newest rows of a window store on Airflow's page."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,5 +12,5 @@ NEWEST = 12
 
 
 def shown(lake: Lake, table: Table) -> tuple[Mapping[str, Any], ...]:
-    """The newest rows."""
+    """Return the newest rows."""
     return tuple(window(lake, table.id).all(reverse=True, limit=NEWEST))

@@ -1,8 +1,8 @@
-"""A window store: rows by key and event time, read forward or newest first, without Spark.
+"""A window store: rows by key and event time, read oldest or newest first, without Spark.
 
 Rows are ordered by window start, and within one start by key; reverse is the exact mirror. Bounds
 are inclusive. A store with a retention shows a row only while its window start is later than the
-horizon less the retention, also before its file is dropped.
+horizon less the retention, even before its file is dropped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,9 +33,9 @@ Time = datetime | str
 
 
 class How(TypedDict, total=False):
-    """What every read takes: in which direction, how many, which rows and columns, from where on.
+    """Options of every read: direction, limit, rows, columns, and where to continue.
 
-    `after` is the cursor of the page before: the read goes on behind the last row that was taken.
+    `after` is the previous page's cursor: the read continues behind the last row of that page.
     """
 
     reverse: bool
@@ -46,10 +46,10 @@ class How(TypedDict, total=False):
 
 
 class Times(How, total=False):
-    """As `How`, between two times, both included.
+    """Options of `How`, plus two times, both included.
 
-    `overlapping` takes the windows that overlap them: those that begin by `time_to` and end after
-    `time_from`, instead of those that begin between them.
+    `overlapping` selects windows that overlap the times, instead of those that begin between them.
+    These windows begin by `time_to` and end after `time_from`.
     """
 
     time_from: Time | None
@@ -58,7 +58,7 @@ class Times(How, total=False):
 
 
 def visible_span(horizon: datetime | None, retention: Duration | None) -> tuple[Span, ...]:
-    """The span of the window starts that a store with that retention shows."""
+    """Return the span of window starts that a store with that retention shows."""
     if horizon is None or retention is None:
         return ()
     earliest = retention.before(horizon) + timedelta(microseconds=1)
@@ -78,7 +78,7 @@ class WindowStore:
     newest: Callable[[], "WindowStore"] | None = field(default=None, compare=False)
 
     def refresh(self) -> "WindowStore":
-        """The store at its newest version; this one, and what it gave, stay where they are."""
+        """Return the store at its newest version; this one and its results keep their version."""
         return self.newest() if self.newest else self
 
     @property
@@ -87,17 +87,17 @@ class WindowStore:
 
     @property
     def schema(self) -> pa.Schema:
-        """The visible columns."""
+        """Visible columns."""
         return self.table.schema
 
     @property
     def key(self) -> KeyColumns:
-        """The key columns, without the time."""
+        """Key columns, without the time."""
         return KeyColumns.of(self.table.name, self.key_names, self.table.snapshot.schema)
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Window start, key, then what tells duplicates apart."""
+        """Window start, key, then the columns that distinguish duplicates."""
         return tuple(dict.fromkeys((TIME, *self.key_names, *self.table.identity)))
 
     def fetch(
@@ -108,9 +108,9 @@ class WindowStore:
         key_to: Key = None,
         **times: Unpack[Times],
     ) -> Rows:
-        """The rows of one key, or of the keys from `key_from` to `key_to`, by window start.
+        """Return the rows of one key, or of a range of keys, by window start.
 
-        None is no bound: the null key is `(None,)`.
+        The range is from `key_from` to `key_to`. None is no bound: the null key is `(None,)`.
         """
         for name in times.keys() - Times.__annotations__:
             raise UsageError(f"fetch: {unknown('argument', name, [*KEYS, *Times.__annotations__])}")
@@ -131,22 +131,25 @@ class WindowStore:
         )
 
     def fetch_one(self, key: Key, time: Time) -> Row | None:
-        """The row of that key and window start; of duplicates, the last. None is the null key."""
+        """Return the row of that key and window start.
+
+        Of duplicates, it is the last. None is the null key.
+        """
         if time is None:
             raise UsageError("fetch_one takes a key and a time; fetch(limit=1) finds the last")
         at = (None,) if key is None else key
         return next(self.fetch(key=at, time_from=time, time_to=time, reverse=True, limit=1), None)
 
     def fetch_all(self, **times: Unpack[Times]) -> Rows:
-        """The rows of every key between two times."""
+        """Return the rows of every key between two times."""
         return self.fetch(**times)
 
     def all(self, **how: Unpack[How]) -> Rows:
-        """Every row, by window start."""
+        """Return every row, by window start."""
         return self.fetch(**how)
 
     def to_arrow(self) -> pa.Table:
-        """Every row, oldest first, as an Arrow table."""
+        """Return every row, oldest first, as an Arrow table."""
         return self.all().to_arrow()
 
     def _keys(self, key: Key, key_from: Key, key_to: Key) -> tuple[Span, ...]:
@@ -159,7 +162,7 @@ class WindowStore:
     def _between(
         self, start: Places | None, end: Places | None, *, overlapping: bool
     ) -> tuple[Span, ...]:
-        """The spans of the windows that begin between two times, or overlap them."""
+        """Return the spans of windows that begin between two times, or overlap them."""
         if not overlapping:
             return (Span((TIME,), start, end),) if start or end else ()
         if END not in self.schema.names:
@@ -179,20 +182,20 @@ class WindowStore:
 def opened(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> KeyedTable:
-    """The store as a key-value store."""
+    """Open the store as a key-value store."""
     alive = partial(_alive, getattr(table.spec, "retention", None))
     return lake.stored(table, version, backward_iteration=backward_iteration, alive=alive)
 
 
 def window(lake: Lake, name: str, *, version: int | None = None) -> WindowStore:
-    """A window store, read by key and time."""
+    """Open a window store for reading by key and time."""
     table, spec = lake.of_kind(name, Declared, "fetch")
     stored = opened(lake, table, version, backward_iteration=False)
     return WindowStore(stored, spec.key, spec.backward_iteration, partial(window, lake, name))
 
 
 def _alive(retention: Duration | None, snapshot: Snapshot) -> tuple[Span, ...]:
-    """Spans of rows that a retention leaves visible at that version."""
+    """Return the spans of rows that a retention leaves visible at that version."""
     if retention is None:
         return ()
     position = position_at(snapshot.uri, snapshot.version)

@@ -1,4 +1,4 @@
-"""A window store's table."""
+"""Resolution of window stores."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ USELESS = "`sequence` says which of two rows stands; with `duplicates` both do: 
 
 
 def resolve(spec: WindowStore, inputs: Mapping[Where, Table], report: Report) -> Table:
-    """Key, window start (and end), then the other columns of the input or the selected ones."""
+    """Return the table: key, window start (and end), then other input columns or selected ones."""
     source = inputs["from",]
     scope = Scope(source.columns)
     _check(spec, scope, report)

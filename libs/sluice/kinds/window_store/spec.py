@@ -1,4 +1,4 @@
-"""`kind: window_store`: rows by key and event time, read newest first."""
+"""Declaration of `kind: window_store`: rows by key and event time, read newest first."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal

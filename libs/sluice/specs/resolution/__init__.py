@@ -1,5 +1,5 @@
-"""From what is declared to tables: columns, keys and types derived, names checked.
+"""Resolution of declarations to tables: derives columns, keys and types, and checks names.
 
-Resolution never stops at a mistake: it notes it and derives what it can, so that one wrong name
-does not cast doubt on the views behind it.
+Resolution never stops at a mistake: it notes the mistake and derives what it can. One wrong name
+therefore casts no doubt on the views behind it.
 """

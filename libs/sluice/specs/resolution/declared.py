@@ -1,4 +1,4 @@
-"""Rows that are delivered: their key, their order, and the column that says what a row does."""
+"""Checks of delivered rows: their key, their order, and the column that says what a row does."""
 
 from sluice.specs.declared import Declared
 from sluice.specs.resolution.scope import Report, Scope
@@ -6,7 +6,7 @@ from sluice.specs.types import head
 
 
 def check_columns(spec: Declared, report: Report) -> None:
-    """Note key, sequence and change columns that can't be that."""
+    """Note columns that can't serve as key, sequence or change."""
     scope = Scope(spec.types)
     scope.check_key(spec.key, report, "key")
     scope.check_key(spec.sequence, report, "sequence")

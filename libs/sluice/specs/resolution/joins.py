@@ -9,12 +9,12 @@ from sluice.specs.table import Table
 
 
 def joined(names: Iterable[str], inputs: Mapping[Where, Table]) -> dict[str, Table]:
-    """The dimensions that a list of joins names."""
+    """Return the dimensions that a list of joins names."""
     return {name: inputs["join", i, "dimension"] for i, name in enumerate(names)}
 
 
 def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, at: Where) -> None:
-    """Note a join that leaves a part of the dimension's key open: rows would multiply."""
+    """Note a join that omits a part of the dimension's key, because rows would multiply."""
     unique = dimension.current_key
     lacking = [column for column in unique if column not in set(columns)]
     if lacking:
@@ -26,7 +26,7 @@ def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, a
 
 
 def check_alike(text: str, left: str, column: str, right: str, report: Report, at: Where) -> None:
-    """Note an equality that would round, move or read as another type what it compares."""
+    """Note an equality that would round, shift or convert what it compares."""
     if not widen_exactly(left, right):
         report.add(
             at,

@@ -1,4 +1,4 @@
-"""The module of a kind that makes a table of a declaration."""
+"""Interface of a kind's module that makes a table from a declaration."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,10 +9,10 @@ from sluice.specs.table import Table
 
 
 class Resolver(Protocol):
-    """A module `resolve`."""
+    """The module `resolve` of a kind."""
 
     def resolve(self, spec: Any, inputs: Mapping[Where, Table], report: Report) -> Table:
-        """The table of a declaration; `inputs`: of its references, by their places.
+        """Return the table of a declaration; `inputs` holds its references, by their places.
 
         Mistakes are noted in the report; what can be derived is derived in spite of them.
         """

@@ -1,4 +1,4 @@
-"""The columns that an expression may read, and where a mistake in it is noted."""
+"""Columns that an expression may read, and the place where its mistakes are noted."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,26 +20,26 @@ Review = Callable[[Expectation, Columns], Iterable[str]]  # a further opinion on
 
 @dataclass(frozen=True)
 class Report:
-    """Notes mistakes of one table, by their place in its declaration."""
+    """Report of one table's mistakes, by their place in its declaration."""
 
     mistakes: Mistakes
     document: Document
     where: Where
 
     def add(self, where: Where, message: str) -> None:
-        """Note one."""
+        """Note a mistake."""
         self.mistakes.add(self.document, (*self.where, *where), message)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """An input's columns, and those of joined dimensions by `dimension.column`."""
+    """Columns of an input, and those of joined dimensions by `dimension.column`."""
 
     columns: Columns
     joined: Mapping[str, Columns] = field(default_factory=dict)
 
     def problem(self, column: str) -> str:
-        """What is wrong with that column; '' if nothing is."""
+        """Return what is wrong with that column; '' if nothing is."""
         first, *rest = column.split(".")
         if rest and first in self.joined:
             known = self.joined[first]
@@ -60,7 +60,7 @@ class Scope:
         return ""
 
     def check(self, expression: Expression | None, report: Report, *where: str | int) -> None:
-        """Note every column of the expression that isn't there, and types that don't fit."""
+        """Note missing columns of the expression, and types that don't fit."""
         if expression:
             self.check_columns(expression.columns, report, *where)
             for problem in problems(expression, self.columns, self.joined):
@@ -76,7 +76,7 @@ class Scope:
         self.check_condition(aggregate.filter, report, *where)
 
     def check_columns(self, columns: Iterable[str], report: Report, *where: str | int) -> None:
-        """Note every one of these (`a`, `products.a`) that isn't there."""
+        """Note each of these columns (`a`, `products.a`) that is missing."""
         for column in sorted(columns):
             problem = self.problem(column)
             if problem:
@@ -89,7 +89,7 @@ class Scope:
                 report.add(where, unknown("column", name, self.columns))
 
     def check_key(self, names: Sequence[str], report: Report, *where: str | int) -> None:
-        """Note what can't be a key column."""
+        """Note names that can't be key columns."""
         self.check_names(names, report, *where)
         for name in sorted({name for name in names if names.count(name) > 1}):
             report.add(where, f"{name!r} is named twice")
@@ -97,14 +97,14 @@ class Scope:
             self._check_comparable(name, self.columns.get(name, ""), report, where)
 
     def check_order(self, keys: Iterable[SortKey], report: Report, *where: str | int) -> None:
-        """Note what can't be sorted by."""
+        """Note keys that can't be sorted by."""
         for i, key in enumerate(keys):
             self.check(key.expression, report, *where, i)
             text = key.expression.text
             self._check_comparable(text, self.type_of(key.expression), report, (*where, i))
 
     def check_groups(self, groups: Iterable[Expression], report: Report, *where: str | int) -> None:
-        """Note what can't be grouped by."""
+        """Note expressions that can't be grouped by."""
         for i, expression in enumerate(groups):
             self.check(expression, report, *where, i)
             self.check_storable(expression, report, *where, i)
@@ -121,7 +121,7 @@ class Scope:
             report.add(where, f"{condition.text!r} is {type_}; a condition is true or false")
 
     def check_time(self, column: str, report: Report, *where: str | int) -> None:
-        """Note a time column that isn't there, or isn't a time."""
+        """Note a time column that is missing or isn't a time."""
         self.check_names([column], report, *where)
         type_ = self.columns.get(column, "")
         if type_ and head(type_) not in EVENT_TIMES:
@@ -134,7 +134,7 @@ class Scope:
             self.check_storable(expression, report, "select", name)
 
     def check_storable(self, expression: Expression, report: Report, *where: str | int) -> None:
-        """Note what no table can hold."""
+        """Note an expression that no table can hold."""
         if is_interval(expression, self.columns, self.joined):
             report.add(
                 where,
@@ -143,11 +143,11 @@ class Scope:
             )
 
     def type_of(self, expression: Expression | None) -> str:
-        """The expression's type, '' where it isn't known."""
+        """Return the expression's type; '' if it isn't known."""
         return infer(expression, self.columns, self.joined) if expression else ""
 
     def types_of(self, select: Select) -> dict[str, str]:
-        """The selected columns' types."""
+        """Return the selected columns' types."""
         return {name: self.type_of(expression) for name, expression in select.items()}
 
     def _check_comparable(self, text: str, type_: str, report: Report, where: Where) -> None:
@@ -157,19 +157,19 @@ class Scope:
 
 
 def unknown_of(table: str, column: str, known: Iterable[str]) -> str:
-    """`unknown column 'salse' of sales; ...`."""
+    """Return `unknown column 'salse' of sales; ...`."""
     return unknown("column", column, known).replace(";", f" of {table};", 1)
 
 
 def plain_columns(select: Select) -> set[str]:
-    """The selected columns that are the input's, under the same name."""
+    """Return the selected columns that are the input's, under the same name."""
     return {name for name, expression in select.items() if expression.plain_column == name}
 
 
 def check_expectations(
     columns: Columns, expect: Iterable[Expectation], report: Report, review: Review | None
 ) -> None:
-    """Note what is wrong with expectations; `columns` are empty where they aren't known."""
+    """Note what is wrong with expectations; `columns` is empty if they aren't known."""
     for i, expectation in enumerate(expect):
         for column in expectation.columns if columns else ():
             if column not in columns:
