@@ -1,6 +1,6 @@
-"""Rows that a batch has computed and looks at more than once: few as Arrow, many in Spark.
+"""Rows that a batch computes once and reads more than once: few as Arrow, many in Spark.
 
-Either can be filtered, counted, put beside others, and read as a changelog.
+Both can be filtered, counted, combined with other rows, and read as a changelog.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from sluice.storage.local import nullable, plain, to_arrow
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on rows, as SQL and as Arrow evaluates it; never null."""
+    """A condition on rows, in SQL and in Arrow; never null."""
 
     sql: str
     arrow: pc.Expression
@@ -30,17 +30,17 @@ class Condition:
 
 
 def is_given(column: str) -> Condition:
-    """The column is not null."""
+    """Return the condition that the column is not null."""
     return Condition(f"`{column}` IS NOT NULL", pc.field(column).is_valid())
 
 
 def is_true(column: str) -> Condition:
-    """The column, a boolean without nulls, is true."""
+    """Return the condition that the column, a boolean without nulls, is true."""
     return Condition(f"`{column}`", pc.field(column))
 
 
 def has_elements(column: str) -> Condition:
-    """The column, of lists, is not empty."""
+    """Return the condition that the column's list is not empty."""
     return Condition(f"size(`{column}`) > 0", pc.list_value_length(pc.field(column)) > 0)
 
 
@@ -49,44 +49,44 @@ class Held(Protocol):
 
     @property
     def rows(self) -> DataFrame:
-        """The rows, for Spark."""
+        """The rows as a DataFrame."""
 
     @property
     def table(self) -> pa.Table | None:
-        """The same in this process, if they are few."""
+        """The same rows in this process, if they are few."""
 
     def where(self, condition: Condition) -> "Held":
-        """Those that meet a condition."""
+        """Return the rows that meet a condition."""
 
     def distinct(self, columns: Sequence[str]) -> "Held":
-        """The distinct values of these columns."""
+        """Return the distinct values of these columns."""
 
     def beside(self, others: DataFrame) -> "Held":
-        """With further rows."""
+        """Return these rows together with others."""
 
     def count(self) -> int:
-        """Count them. A Spark job, of many."""
+        """Count the rows. Takes a Spark job if they are many."""
 
     def has_any(self, condition: Condition) -> bool:
-        """True if one meets the condition. A Spark job, of many."""
+        """True if any row meets the condition. Takes a Spark job if they are many."""
 
     def elements(self, column: str) -> tuple[int, frozenset[str]]:
-        """The number of rows, and the elements of their lists. A Spark job, of many."""
+        """Return the number of rows and the elements of their lists. Many rows take a Spark job."""
 
     def changelog(self, columns: Mapping[str, str]) -> Changelog:
-        """The rows as a changelog: its columns -> columns of the rows."""
+        """Return the rows as a changelog. `columns`: its columns -> columns of the rows."""
 
 
 @dataclass(frozen=True)
 class Here:
-    """Few rows, in this process. `frame`: as Spark computes them, for their types."""
+    """Rows in this process, few of them. `frame`: the DataFrame behind them, for its types."""
 
     table: pa.Table
     frame: DataFrame
 
     @classmethod
     def of(cls, frame: DataFrame) -> "Here":
-        """The rows of `frame`, computed."""
+        """Compute the rows of `frame`."""
         return cls(_nullable(to_arrow(frame)), frame)
 
     @property
@@ -121,7 +121,7 @@ class Here:
 
 @dataclass(frozen=True)
 class InSpark:
-    """Many rows, where Spark caches them."""
+    """Many rows, cached by Spark."""
 
     rows: DataFrame
     table: None = None

@@ -17,7 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
-    """Where time stands for the plan's view; None for a view without retention. One Spark job."""
+    """Return the horizon of the plan's view; None without retention. Takes one Spark job."""
     operator = plan.node.operator
     if operator.retention is None:
         return None
@@ -34,7 +34,7 @@ def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Hori
 
 
 def _is_late(lake: LakeLayout, plan: BatchPlan, input_id: str) -> Column:
-    """What the input's latest row meets, by which a scan leaves out nearly all files."""
+    """Return a condition that the input's latest row meets; scans then skip nearly all files."""
     assert plan.node.operator.retention is not None
     columns = plan.node.operator.retention.times.get(input_id, ())
     uri, version = lake.uri(input_id), plan.pins[input_id].version
@@ -44,7 +44,7 @@ def _is_late(lake: LakeLayout, plan: BatchPlan, input_id: str) -> Column:
 
 
 def recorded_horizon(plan: BatchPlan) -> Horizon | None:
-    """The horizon that the table's position names."""
+    """Return the horizon in the table's position."""
     operator = plan.node.operator
     if operator.retention is None or plan.before is None or plan.before.position is None:
         return None

@@ -1,9 +1,9 @@
-"""Ingesting one interval of a source: its files replace what the interval delivered before.
+"""Ingest of one interval of a source: its files replace the interval's earlier delivery.
 
-What is left after the gate is compared with the interval's earlier delivery, and only the
-difference is committed: a repeat changes nothing, a correction flows down as retractions and
-insertions. A source with a key (or of change rows) keeps its deliveries in an internal table; its
-own table is then advanced from them like a view.
+The rows that pass the gate are compared with the earlier delivery, and only the difference is
+committed. A repeat changes nothing; a correction flows down as retractions and insertions. A source
+with a key (or of change rows) keeps its deliveries in an internal table. Its own table is then
+advanced from them like a view.
 """
 
 import uuid
@@ -48,7 +48,7 @@ __all__ = ["deliver", "follow", "ingest", "replace_interval"]
 def ingest(
     spark: Spark, project: Project, table: Table, interval: Interval, run: Run
 ) -> tuple[BatchReport, ...]:
-    """Deliver one interval of the grid, and bring the source up to it. Safe to repeat."""
+    """Deliver one interval of the grid, then bring the source up to it. Safe to repeat."""
     delivered = deliver(spark, project, table, interval, run)
     return (delivered, *follow(spark, project, table, run))
 
@@ -68,7 +68,7 @@ def deliver(
 
 
 def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
-    """Bring a source that keeps its deliveries up to them; nothing to do for others."""
+    """Bring a source up to the deliveries that it keeps; do nothing for other sources."""
     assert isinstance(table.spec, Source)
     if not table.spec.keeps_deliveries:
         return ()
@@ -93,10 +93,11 @@ def replace_interval(
     inputs: Mapping[str, Pin] | None = None,
     again: Callable[[], Delivery] | None = None,
 ) -> BatchReport:
-    """Put the delivery's rows in place of those that its interval has.
+    """Replace the interval's rows with those of the delivery.
 
-    `arrived`: its rows, where they don't lie in its files; `inputs`: what they were read from.
-    `again`: the delivery as it is when it is tried again, else it is the same.
+    `arrived`: the delivery's rows, if they are not in its files; `inputs`: the versions that they
+    were read from. `again` returns the current delivery for a retry; without it, a retry uses the
+    same one.
     """
     first = iter([delivery])
 
@@ -171,7 +172,7 @@ def _target(project: Project, delivery: Delivery, before: Head | None, rows: int
 def _old_rows(
     session: SparkSession, project: Project, delivery: Delivery, before: Head | None
 ) -> DataFrame | None:
-    """The rows of the interval; None where the table surely has none."""
+    """Return the interval's rows; None if the table surely has none."""
     uri, span = layout(project).uri(delivery.stored_as), delivery.interval
     if before is None or not may_hold(uri, before.version, INTERVAL, span.start, span.end):
         return None
@@ -181,7 +182,7 @@ def _old_rows(
 
 
 def _count(session: SparkSession, project: Project, delivery: Delivery, before: Head | None) -> int:
-    """How many rows the interval has."""
+    """Count the interval's rows."""
     old = _old_rows(session, project, delivery, before)
     return 0 if old is None else old.count()
 
@@ -208,7 +209,7 @@ def _record(delivery: Delivery, passed: Passed, batch: int) -> None:
 
 
 def unchanged(table_id: str, before: Head, interval: Interval | None = None) -> BatchReport:
-    """The report of a delivery that was there already."""
+    """Return the report of a delivery that the table holds already."""
     return BatchReport(
         table=table_id,
         kind="source",

@@ -1,4 +1,4 @@
-"""What must hold of a project's tables after whatever has happened, checked without Spark.
+"""Invariants of a project's tables, which hold whatever has happened; checked without Spark.
 
     1  a view equals its query at the versions in its position      `sluice.runtime.verify`
     2  its change feed, folded from the beginning, gives its rows   `faults`
@@ -7,7 +7,8 @@
     5  intervals in any order, split or repeated, end in the same   `digests`
     6  rows read = rows accepted + rows set aside                   `faults`
 
-`sluice verify` tells 1, 2, 3 and 6 of a lake as it is; 4 and 5 compare lakes, or moments of one.
+`sluice verify` reports 1, 2, 3 and 6 of a lake as it is; 4 and 5 compare lakes, or one lake at
+different times.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +36,7 @@ from sluice.storage.position import head
 
 
 def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
-    """Of each Delta table that holds the table's rows, what is wrong; nothing of those unbuilt."""
+    """Return the faults of each built Delta table that holds the table's rows."""
     found = {}
     for table_id in stored_ids(project, [table]):
         uri = layout(project).uri(table_id)
@@ -45,17 +46,17 @@ def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
 
 
 def versions(project: Project, tables: Iterable[Table]) -> dict[str, int]:
-    """The version at which each of their Delta tables stands."""
+    """Return the current version of each of their Delta tables."""
     heads = {i: head(layout(project).uri(i)) for i in stored_ids(project, tables)}
     return {table_id: at.version for table_id, at in heads.items() if at}
 
 
 def digests(project: Project, tables: Iterable[Table]) -> dict[str, Digest]:
-    """The canonical hash of each of their Delta tables whose rows depend on the data alone.
+    """Return the canonical hash of each of their Delta tables whose rows depend on the data alone.
 
-    What a state keeps beside, to have it at hand, depends on the way there; so does the number of
-    the batch that joined a row of a lookup. Of a table whose expired rows are hidden until upkeep
-    drops them, what readers see counts.
+    States with spare rows are left out, because those rows depend on earlier batches. So does the
+    number of the batch that joined a lookup's row; it is ignored. Tables that hide expired rows
+    until upkeep drops them are hashed as readers see them.
     """
     found: dict[str, Digest] = {}
     for table in tables:
@@ -71,13 +72,13 @@ def digests(project: Project, tables: Iterable[Table]) -> dict[str, Digest]:
 
 
 def stored_ids(project: Project, tables: Iterable[Table]) -> list[str]:
-    """The ids of the Delta tables that have been built."""
+    """Return the ids of the Delta tables that have been built."""
     kept = [k for table in tables for k in kept_in(table, project)]
     return [k.table for k in kept if exists(k.uri)]
 
 
 def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
-    """What the notes of deliveries say of the table that they went to."""
+    """Yield the faults that the notes of deliveries show in the table that they went to."""
     uri, spec = layout(project).uri(table_id), table.spec
     noted = deliveries(layout(project).uri(table.id, INTERVALS))
     if isinstance(spec, Source) and spec.delivery == "interval":

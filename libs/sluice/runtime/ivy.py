@@ -1,10 +1,9 @@
-"""Downloading artifacts by Ivy, the resolver inside Spark, without starting Spark.
+"""Downloads by Ivy, the resolver inside Spark, without starting Spark.
 
-Ivy knows the public repository by itself; a settings file of its own, named by
-`SLUICE_IVY_SETTINGS`, sends it to another. Only the artifacts asked for are fetched, never what
-they depend on. Where Java does not trust the other side, it is tried again with the certificates
-that the environment (`SSL_CERT_FILE`, `PIP_CERT`) or the system has: a wheel's Java knows no local
-ones.
+Ivy uses the public repository; a settings file named by `SLUICE_IVY_SETTINGS` sends it to another.
+Only the requested artifacts are fetched, never their dependencies. If Java does not trust the
+server, Ivy tries again with the certificates of the environment (`SSL_CERT_FILE`, `PIP_CERT`) or of
+the system. A wheel's Java knows no local certificates.
 """
 
 import os
@@ -29,13 +28,13 @@ TIMEOUT_S = 300
 
 
 class FetchFailed(Exception):
-    """Ivy's last words."""
+    """Failed download, with Ivy's last words."""
 
 
 def fetch(
     artifacts: Sequence[tuple[str, str, str]], folder: Path, environ: Mapping[str, str] = os.environ
 ) -> None:
-    """Puts each (organisation, name, version) into `folder` as `name-version.jar`."""
+    """Put each (organisation, name, version) into `folder` as `name-version.jar`."""
     module = folder / "ivy.xml"
     dependencies = "".join(DEPENDENCY.format(*artifact) for artifact in artifacts)
     module.write_text(MODULE.format(dependencies=dependencies), "utf-8")
@@ -67,14 +66,14 @@ def _run(command: list[str]) -> None:
 
 
 def _reason(said: str) -> str:
-    """The first problem that Ivy names: it repeats them under headings of its own."""
+    """Return the first problem that Ivy names; it repeats them all under headings of its own."""
     lines = [line.strip() for line in said.splitlines() if line.strip() and "::" not in line]
     problems = (line for line in lines if "error" in line.lower())
     return next(problems, lines[-1] if lines else "Ivy said nothing")
 
 
 def _trust(folder: Path, environ: Mapping[str, str]) -> list[str]:
-    """Java's options for the certificates that the rest of the machine trusts."""
+    """Return Java's options for the certificates that the rest of the machine trusts."""
     system = ssl.get_default_verify_paths().cafile
     bundle = environ.get("SSL_CERT_FILE") or environ.get("PIP_CERT") or system
     if not bundle:
@@ -90,7 +89,7 @@ def _truststore(bundle: bytes, password: str) -> bytes:
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of certificates that are odd, yet trusted
+        warnings.simplefilter("ignore")  # about certificates that are odd but trusted
         loaded = x509.load_pem_x509_certificates(bundle)
     certificates = [pkcs12.PKCS12Certificate(certificate, None) for certificate in loaded]
     return pkcs12.serialize_java_truststore(

@@ -1,11 +1,12 @@
-"""Delta's two jars and the drivers of databases: where they are, and fetching them once.
+"""Delta's two jars and the database drivers: found, or fetched once.
 
-`classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package, and fetches them
-into the cache if they are nowhere. A jar gets its place only after its SHA-256 was checked, so
-finding one costs a look at its size. `python -m sluice.runtime.jars` fetches and prints Delta's.
+`classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package. If the jars are in
+none of them, it fetches them into the cache. A jar is put in place only after its SHA-256 was
+checked, so finding one costs only a look at its size. `python -m sluice.runtime.jars` fetches
+Delta's jars and prints their paths.
 
-Only the jars themselves are fetched: what they depend on is in Spark already, in the versions that
-it runs.
+Only the jars themselves are fetched. Spark already contains their dependencies, in the versions
+that it runs.
 """
 
 import hashlib
@@ -67,7 +68,7 @@ DRIVERS: Mapping[Driver, Jar] = {
 def classpath(
     environ: Mapping[str, str] = os.environ, drivers: Iterable[Driver] = ()
 ) -> list[Path]:
-    """All of them, for `spark.driver.extraClassPath`; fetched first where they are missing."""
+    """Return all jars for `spark.driver.extraClassPath`, fetching missing ones first."""
     return [*_found(JARS, environ), *(p for d in drivers for p in _found([DRIVERS[d]], environ))]
 
 
@@ -84,7 +85,7 @@ def _found(jars: Sequence[Jar], environ: Mapping[str, str]) -> list[Path]:
 
 
 def folders(environ: Mapping[str, str] = os.environ) -> Iterator[Path]:
-    """Where to look, in order; a folder that the user names is the only one."""
+    """Yield the folders to search, in order; a folder that the user names is the only one."""
     if chosen := environ.get("SLUICE_JARS"):
         yield Path(chosen).absolute()
         return
@@ -93,7 +94,7 @@ def folders(environ: Mapping[str, str] = os.environ) -> Iterator[Path]:
 
 
 def has_jars(folder: Path, jars: Sequence[Jar]) -> bool:
-    """Whether all are there at full size."""
+    """True if all jars are in the folder at full size."""
     try:
         return all((folder / jar.file).stat().st_size == jar.size for jar in jars)
     except OSError:
@@ -101,7 +102,7 @@ def has_jars(folder: Path, jars: Sequence[Jar]) -> bool:
 
 
 def fetch(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> list[Path]:
-    """Those jars in `folder`, downloaded and checked. Safe to run twice, also at the same time."""
+    """Download the jars into `folder` and check them. Safe to repeat, even at the same time."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as draft:
         _download(Path(draft), jars, environ)
@@ -111,7 +112,7 @@ def fetch(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> list
 
 
 def check(file: Path, jar: Jar) -> None:
-    """Refuses a file that is not the artifact that was published."""
+    """Refuse a file that is not the published artifact."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != jar.sha256:
         raise MissingDependency(

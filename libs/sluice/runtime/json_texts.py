@@ -1,8 +1,8 @@
 """Lines of JSON as rows of texts: each value as it was written, each bad line with its reason.
 
-Spark's parser reads numbers with a fraction as binary ones, stops behind the first object and takes
-the last of two fields of one name. So numbers are put into quotes first, between marks that the
-line can't hold, and the names of fields are looked at before values are.
+Spark's parser reads numbers with a fraction as binary ones, stops after the first object, and takes
+the last of two fields with one name. So numbers are first quoted between marks that the line can't
+hold. Field names are checked before values.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ MARK, DOCUMENT, OBJECT, NAMES, FAULT = (
     f"_sluice_{what}" for what in ("mark", "document", "object", "names", "fault")
 )
 CORRUPT = "_sluice_corrupt"
-SYNTAX = ("allow", "max")  # how the names of options begin that concern the syntax
+SYNTAX = ("allow", "max")  # prefixes of the options that concern the syntax
 NUMBER = (
     r"([:\[,][ \t\r\n]*)"
     r"(-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN)"
@@ -38,12 +38,12 @@ NO_OBJECT = "'does not parse as the declared schema'"
 
 
 def rows_of_lines(lines: DataFrame, spec: Declared) -> DataFrame:
-    """The objects of lines in `value` with their FILE and BLOCK, perhaps ROW, as declared."""
+    """Return the objects of lines in `value`, as declared, with FILE, BLOCK and perhaps ROW."""
     return of_texts(_objects(lines, spec), spec, Texts(spec.options, MARK), reason=f"`{FAULT}`")
 
 
 def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
-    """The declared columns as texts, each with its line's MARK, FAULT and RAW."""
+    """Return the declared columns of each object as texts, with its MARK, FAULT and RAW."""
     declared = lines.sparkSession.createDataFrame([], ddl(spec)).schema.fields
     syntax = _Syntax({o: v for o, v in spec.options.items() if o.startswith(SYNTAX)})
     place = [c for c in (FILE, BLOCK, ROW) if c in lines.columns]
@@ -71,13 +71,13 @@ def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
 
 
 def _mark() -> str:
-    """What no text of the line can hold: its hash; null if its numbers are read as they are."""
+    """Return SQL for a mark that the line can't hold: its hash; null if its numbers need none."""
     is_altered = f"{LINE} RLIKE {text(MAY_BE_ALTERED)}"
     return f"CASE WHEN {is_altered} THEN concat('#', xxhash64({LINE}), '#') END"
 
 
 def _escaped() -> str:
-    """The line with quotes as ends of texts only, and no escaped backslash."""
+    """Return SQL for the line with quotes only around texts, and no escaped backslash."""
     escaped = LINE
     for pair, code in ESCAPES:
         escaped = f"replace({escaped}, {text(pair)}, {text(code)})"
@@ -85,7 +85,7 @@ def _escaped() -> str:
 
 
 def _document() -> str:
-    """The line, its numbers between quotes and marks."""
+    """Return SQL for the line with its numbers between quotes and marks."""
     quoted = f"concat('$1\"', {MARK}, '$2', {MARK}, '\"')"
     outside = f"regexp_replace(part, {text(NUMBER)}, {quoted})"
     marked = f"(part, i) -> CASE WHEN i % 2 = 0 THEN {outside} ELSE part END"
@@ -99,18 +99,18 @@ def _is_list(sql: str) -> str:
 
 @dataclass(frozen=True)
 class _Syntax:
-    """JSON as RFC 8259 has it, unless options say otherwise."""
+    """Syntax of JSON as in RFC 8259, unless options say otherwise."""
 
     options: Mapping[str, str]
 
     def names(self, sql: str) -> str:
-        """The names of an object's fields, null if it is no object."""
+        """Return SQL for the names of an object's fields; null if it is no object."""
         if not self.options:
             return f"json_object_keys({sql})"
         return f"map_keys(from_json({sql}, 'MAP<STRING, STRING>', {self._given()}))"
 
     def is_whole(self, sql: str) -> str:
-        """Whether it is one value of JSON and nothing else: what is put behind it comes next."""
+        """Return SQL that is true of a single JSON value: an appended field directly follows it."""
         last = f"string(xxhash64({LINE}))"
         wrapped = f"concat('{{\"a\":', {sql}, '\\n,\"', {last}, '\":0}}')"
         return f"{self.names(wrapped)} <=> array('a', {last})"
@@ -119,7 +119,7 @@ class _Syntax:
         return f"from_json({sql}, {text(schema)}, {self._given()})"
 
     def objects(self, sql: str) -> str:
-        """The texts of a list's objects, null if it holds anything else."""
+        """Return SQL for the texts of a list's objects; null if it holds anything else."""
         is_of_objects = f"{self.parsed(sql, 'ARRAY<MAP<STRING, STRING>>')} IS NOT NULL"
         return f"CASE WHEN {is_of_objects} THEN {self.parsed(sql, 'ARRAY<STRING>')} END"
 
@@ -159,7 +159,7 @@ def _fault_of_object(declared: list[StructField], syntax: _Syntax) -> str:
 
 
 def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
-    """The first nested column that is of another shape, or an object in it with a field twice."""
+    """Return SQL for faults of nested columns: another shape, or a field repeated in an object."""
     nested = [f for f in declared if isinstance(f.dataType, NESTED) and is_spelled(f.dataType)]
     if not nested:
         return ""
@@ -190,7 +190,7 @@ def _texts(declared: list[StructField]) -> str:
 
 
 def _variants(spec: Declared, declared: list[StructField]) -> str:
-    """The schema of what is read in JSON's own types; '' if nothing is."""
+    """Return the schema of the columns read in JSON's own types; '' if there are none."""
     types = {c.name: c.type for c in spec.columns}
     others = [f"{name(f.name)} {types[f.name]}" for f in declared if not is_spelled(f.dataType)]
     return ", ".join([*others, f"{CORRUPT} STRING"]) if others else ""

@@ -1,7 +1,8 @@
-"""What starting Spark for a project takes, as JSON for those who may not import Spark.
+"""Print the settings and the environment that start Spark for a project, as JSON.
 
-`python -m sluice.runtime.launch --config DIR` prints `{"conf": ..., "environ": ...}`: the settings
-that spark-submit or a Spark Connect server needs, and the environment of its process.
+This is for callers that may not import Spark. `python -m sluice.runtime.launch --config DIR`
+prints `{"conf": ..., "environ": ...}`. `conf` has the settings that spark-submit or a Spark Connect
+server needs, `environ` the environment of its process.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from sluice.specs.project import load
 
 
 def main() -> int:
-    """Prints them; 2 and a message if the configuration, Java or the jars are not right."""
+    """Print both; return 2 after a message if the configuration, Java or the jars are wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--config", default="config")
     try:

@@ -1,7 +1,7 @@
-"""Loading a dimension: its source as it is now, compared with the table, the difference committed.
+"""Load of a dimension: its current source is compared with the table, the difference committed.
 
-The commit is one, so nothing is ever joined against half a load. Where nothing differs there is
-none: what was read is only noted.
+The load is one commit, so nothing is ever joined to half of it. If nothing differs, nothing is
+committed and the delivery is only noted.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchR
 def load_as(
     spark: Spark, project: Project, found: Found, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
-    """Read what is due of the source, judge its rows, and `put` what stands into the table."""
+    """Read the due part of the source, judge its rows, and `put` the good ones into the table."""
     clock, spec = Clock(), found.spec
     wanted = due(found, before, again=run.full_refresh)
     with clock.phase("session"):
@@ -82,7 +82,7 @@ def load_as(
         else:
             loaded = Loaded(current(passed.rows, found.table))
         size = _size(wanted, before, passed.verdict.rows_read)
-        keeps = spec.is_log  # that files were read which alter no row
+        keeps = spec.is_log  # a log records files that alter no row, too
         target = Target(found.uri, found.table.key, before, size, keeps_position=keeps)
         if replaces := replaceable(before, position.definition):
             target = replace(target, before=None, replaces=replaces)
@@ -103,9 +103,9 @@ def _read(session: SparkSession, project: Project, found: Found, wanted: Due) ->
 
 
 def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
-    """Raise QualityStop for a snapshot that is no dimension at all, as a page of HTML is none.
+    """Raise QualityStop if a snapshot has rows but none can be used, like a page of HTML.
 
-    And for a log that is read whole, if the table that it replaces has rows.
+    The same holds for a log that is read whole, if the table that it replaces has rows.
     """
     verdict = passed.verdict
     is_whole = found.spec.delivery == "snapshot" or (replaced and _has_rows(replaced))
@@ -122,7 +122,10 @@ def _has_rows(at: Head) -> bool:
 
 
 def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:
-    """What is compared: rows that a source has no more are deleted, however few it has."""
+    """Return the size of what is compared.
+
+    The table counts, too: a small source may delete many of its rows.
+    """
     size = FeedSize(wanted.bytes, len(wanted.files), rows_read)
     return size + table_size(before.uri, before.version) if before and not wanted.state else size
 
@@ -136,7 +139,7 @@ def _put(
     position: Position,
     clock: Clock,
 ) -> Committed:
-    """Commit what differs."""
+    """Commit the rows that differ."""
     assert isinstance(table.spec, Dimension)
     before, key = target.before, table.spec.key
     old = _old(session, project, loaded, before, key) if before else None
@@ -154,7 +157,7 @@ def _old(
 
 
 def _resolved(project: Project, found: Found) -> Dimension:
-    """The declaration with its path and its connection as they are here and now."""
+    """Return the declaration with its path and connection resolved for this environment."""
     spec = found.spec
     path = project.resolve(spec.path) if spec.path else ""
     secret = jdbc_options(spec.connection, found.table.id) if spec.connection else {}
@@ -162,7 +165,7 @@ def _resolved(project: Project, found: Found) -> Dimension:
 
 
 def _record(found: Found, wanted: Due, passed: Passed, batch: int) -> None:
-    """Note what was loaded: of a log all of its files, also those that were read before."""
+    """Note what was loaded; of a log, all of its files, including those read before."""
     verdict, earlier = passed.verdict, wanted.noted
     counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
     if earlier:

@@ -1,7 +1,7 @@
-"""A batch of a lookup: the facts that came or went, and those whose dimension rows did.
+"""A batch of a lookup: facts that changed, and facts whose dimension rows changed.
 
-Few facts look for their dimension rows in this process, and few dimension rows for their facts.
-Many are left to Spark, which leaves out files by literal bounds and broadcasts what fits.
+Few facts look up their dimension rows in this process, and few dimension rows their facts. Many are
+left to Spark, which skips files by literal bounds and broadcasts what fits.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class LookupBatch(Batch):
         return tuple(f"{name} is joined by {join}" for name, join in joins if not join.is_chosen)
 
     def changed(self) -> Computed:
-        """The rows of the facts that are concerned, before and after."""
+        """Compare the rows of the concerned facts before and after."""
         facts = ConcernedFacts(self, self.join)
         keys = facts.changed_keys()
         if facts.are_most(keys):
@@ -64,26 +64,26 @@ class LookupBatch(Batch):
         return references_at(self.session, self.context, self.operator, self.plan.looked_up)
 
     def stored(self, rows: DataFrame) -> DataFrame:
-        """With the number of the batch, where rows keep it."""
+        """Return the rows with the number of the batch, if the view keeps it."""
         if BATCH not in self.plan.node.ignored:
             return rows
         return rows.withColumn(BATCH, F.lit(self.number).cast("bigint"))
 
     @property
     def join(self) -> LookupJoin:
-        """The operator."""
+        """The lookup's operator."""
         operator = self.operator
         assert isinstance(operator, LookupJoin)
         return operator
 
     def _compared_whole(self, facts: Place) -> Computed:
-        """All facts joined again, and compared with all rows of the view."""
+        """Join all facts again, and compare them with all rows of the view."""
         new = self.stored(self.query())
         changelog = diff(self.current(), new, self.operator.key)
         return Computed(changelog, rows=table_size(facts.uri, facts.version).rows)
 
     def _here(self, facts: ConcernedFacts, few: list[FewFacts]) -> Changelog | None:
-        """The changelog, computed in this process; None where it can't be."""
+        """Compute the changelog in this process; return None if that is impossible."""
         before, dimensions = self.plan.before, self._dimensions(facts)
         assert before is not None
         together = FewFacts.together(few, self.join.facts.key)
@@ -97,7 +97,7 @@ class LookupBatch(Batch):
     def _dimensions(
         self, facts: ConcernedFacts
     ) -> Mapping[Join, tuple[Place, Mapping[str, str]]] | None:
-        """The place each join looks at, by plain columns of facts; None where that fails."""
+        """Return the place that each join looks in, by plain fact columns; None if that fails."""
         pins, limits, found = self.plan.looked_up, self.context.limits, {}
         for join in self.join.spec.join:
             table, columns = self.join.dimension(join), facts.columns(join)

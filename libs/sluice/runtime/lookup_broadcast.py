@@ -1,8 +1,8 @@
-"""Which dimensions are sent whole to every task, so that no fact is shuffled for them.
+"""Dimensions that are sent whole to every task, so that no fact is shuffled for them.
 
-A dimension may take a share of the session's memory. Its files count with what becomes of them
-there: compressed columns grow to about eight times as much in a hash table, and the driver holds
-that twice while it hands it out. A larger one is joined by shuffle, with the same result.
+A dimension may take a share of the session's memory, estimated from its files. Compressed columns
+grow about eightfold in a hash table, and the driver holds that twice while it sends it out. A
+larger dimension is joined by shuffle, with the same result.
 """
 
 import re
@@ -16,14 +16,14 @@ from sluice.specs.settings import SparkSettings
 from sluice.storage.feed_size import table_size
 from sluice.storage.position import Pin
 
-IN_MEMORY = 8 * 2  # bytes of memory for a byte of files
-SPARKS_OWN = "1g"  # where nothing else is set
+IN_MEMORY = 8 * 2  # bytes of memory per byte of files
+SPARKS_OWN = "1g"  # if nothing else is set
 UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 @dataclass(frozen=True)
 class Broadcast:
-    """One dimension's size in files, and the size up to which one is broadcast."""
+    """Size of one dimension's files, and the size up to which one is broadcast."""
 
     bytes: int
     limit: int
@@ -39,7 +39,7 @@ class Broadcast:
 
 
 def broadcast_of(context: Context, table_id: str, pins: Mapping[str, Pin]) -> Broadcast:
-    """How a dimension, or a view over dimensions, is joined. Reads logs only."""
+    """Decide how a dimension, or a view over dimensions, is joined. Reads logs only."""
     stored = stored_references((table_id,), context.graph)
     size = sum(table_size(context.lake.uri(i), pins[i].version).bytes for i in stored)
     share = context.limits.broadcast_memory_share
@@ -47,7 +47,7 @@ def broadcast_of(context: Context, table_id: str, pins: Mapping[str, Pin]) -> Br
 
 
 def memory_bytes(settings: SparkSettings) -> int:
-    """The memory of the driver, or of an executor if that has less."""
+    """Return the driver's memory, or an executor's if that is less."""
     conf = {**STATIC_CONF, **settings.conf}
     driver = _bytes(conf.get("spark.driver.memory", SPARKS_OWN))
     if settings.master.startswith("local"):

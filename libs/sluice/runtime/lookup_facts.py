@@ -1,6 +1,6 @@
-"""The facts that a batch of a lookup is about: those that came or went, and those concerned.
+"""Facts in a batch of a lookup: those added or removed, and those concerned.
 
-Concerned is a fact that a changed dimension row is joined to, or was.
+A fact is concerned if a changed dimension row is joined to it, or was.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class ConcernedFacts:
     join: LookupJoin
 
     def are_most(self, keys: Mapping[Join, pa.Table] | None) -> bool:
-        """Whether so much of a dimension changed that all facts are sooner joined again."""
+        """True if so much of a dimension changed that joining all facts again is faster."""
         return self.place.is_large and any(
             self._has_mostly_changed(table_id, None if keys is None else keys.get(join))
             for join in self.join.spec.join
@@ -61,12 +61,12 @@ class ConcernedFacts:
 
     @cached_property
     def place(self) -> Place:
-        """The facts' table as it is now."""
+        """The facts' table at its pinned version."""
         uri, version = self.batch.context.lake.uri(self._id), self.batch.plan.pins[self._id].version
         return Place(uri, version, self.batch.context.limits, self.join.columns(self._id))
 
     def own(self) -> Facts | FewFacts | None:
-        """The facts that came, and those that went."""
+        """Return the facts that were added and those that were removed; None if none were."""
         if self._id not in self.batch.plan.ranges:
             return None
         range_ = self.batch.plan.ranges[self._id]
@@ -93,14 +93,14 @@ class ConcernedFacts:
         return size.rows <= limits.matched_rows
 
     def _change(self, table_id: str) -> DataFrame:
-        """The net change of a table; one that has only grown is as it came."""
+        """Return the net change of a table; one that has only grown needs no netting."""
         uri, columns = self.batch.context.lake.uri(table_id), self.join.columns(table_id)
         limits = self.batch.context.limits
         rows = feed(self.batch.session, uri, *self.batch.plan.ranges[table_id], limits)
         return (weighted if table_id in self.batch.plan.growing else net)(rows, columns)
 
     def concerned(self, here: Mapping[Join, pa.Table] | None) -> Facts | FewFacts | None:
-        """The facts, as they are now, that a changed dimension row is joined to or was."""
+        """Return the current facts that a changed dimension row is joined to, or was."""
         if here is not None and not here:
             return None
         if here is not None and (found := self._found(here)):
@@ -116,7 +116,7 @@ class ConcernedFacts:
         return self._scanned(keys)
 
     def changed_keys(self) -> Mapping[Join, pa.Table] | None:
-        """Of each join the keys that changed in its dimension, read here; None where they can't."""
+        """Read each join's changed dimension keys in this process; None if that is impossible."""
         if not self.join.follows_references:
             return {}
         found = {}
@@ -137,7 +137,7 @@ class ConcernedFacts:
         return found
 
     def _found(self, keys: Mapping[Join, pa.Table]) -> FewFacts | None:
-        """Looked for here: by plain columns of the facts, if they are few."""
+        """Find facts in this process, by their plain columns; None if there are too many."""
         columns = {join: self.columns(join) for join in keys}
         if any(rows.num_rows > self.batch.context.limits.lookup_keys for rows in keys.values()):
             return None
@@ -150,7 +150,7 @@ class ConcernedFacts:
         return None if found is None else FewFacts(found, are_there=True)
 
     def columns(self, join: Join) -> list[str] | None:
-        """The facts' columns that a join looks at, if it looks at no more than columns."""
+        """Return the facts' columns that a join reads; None if it reads more than columns."""
         plain_ones = [fact.plain_column for fact, _ in join.on]
         found = [name for name in plain_ones if name in self.place.columns]
         return [str(name) for name in found] if len(found) == len(plain_ones) else None
@@ -162,7 +162,7 @@ class ConcernedFacts:
         return Facts(found, found)
 
     def _bounds(self, keys: Mapping[Join, DataFrame]) -> dict[Join, Column]:
-        """What facts must meet to be joined on these keys, where those are few."""
+        """Return conditions that facts must meet to join on these keys, if the keys are few."""
         most, found = self.batch.context.limits.named_values, {}
         for join, rows in keys.items():
             bounds = few_of(rows, {n: F.col(n) for n in rows.columns}, most)
@@ -171,7 +171,10 @@ class ConcernedFacts:
         return found
 
     def _reference_changes(self) -> dict[str, DataFrame]:
-        """What changed in the dimensions; views over them have no feed: their two states."""
+        """Return the net changes of the dimensions.
+
+        Views over dimensions have no feed, so their two states are compared.
+        """
         found = {}
         for reference in self.join.references:
             stored = stored_references((reference,), self.batch.context.graph)

@@ -1,9 +1,9 @@
-"""The facts that a batch of a lookup is about, and few of them joined in this process.
+"""Facts in a batch of a lookup, and the join of few facts in this process.
 
-Few facts meet few rows of any dimension. Those are found and put beside them here, so that Spark is
-handed one relation instead of one for each dimension, and evaluates the view's expressions in one
-job; what it gives is compared with the view's old rows here. Only equality of exact types is
-decided here: where a join needs more than that, all is left to Spark.
+Few facts match few rows of any dimension, so those rows are found and attached here. Spark then
+gets one relation instead of one per dimension, and evaluates the view's expressions in one job. Its
+result is compared with the view's old rows here. Only equality of exact types is decided here; if a
+join needs more, everything is left to Spark.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from sluice.runtime.lookup_matching import matching
 from sluice.storage.local import handed_over, plain, to_arrow
 from sluice.storage.matches import Place
 
-STANDS = "_sluice_stands"  # whether a fact is there now, and every inner join has found its row
+STANDS = "_sluice_stands"  # true if a fact exists now and every inner join has found its row
 Numbered = Callable[[DataFrame], DataFrame]
 
 
@@ -35,7 +35,7 @@ Numbered = Callable[[DataFrame], DataFrame]
 class Facts:
     """Facts as Spark's rows; `held`: the same in this process, if they are few.
 
-    `went`: those whose rows may be in the view; None where surely none of them is.
+    `went`: those whose rows may be in the view; None if surely none of them is.
     """
 
     came: DataFrame
@@ -45,9 +45,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class FewFacts:
-    """Facts in this process: those that `came`, and those that `went`.
+    """Facts in this process: those added (`came`) and those removed (`went`).
 
-    `are_there`: whether the view may have rows of those that came.
+    `are_there`: whether the view may have rows of the added facts.
     """
 
     came: pa.Table
@@ -56,18 +56,18 @@ class FewFacts:
 
     @property
     def only_come(self) -> bool:
-        """Whether the view surely has no row of any of them."""
+        """True if the view surely has no row of any of them."""
         return self.went is None and not self.are_there
 
     @classmethod
     def of(cls, changes: pa.Table) -> "FewFacts":
-        """Of a net change, with its WEIGHT."""
+        """Split a net change, with its WEIGHT, into added and removed facts."""
         signs = (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)
         return cls(*(changes.filter(sign).drop_columns([WEIGHT]) for sign in signs))
 
     @classmethod
     def together(cls, parts: Sequence["FewFacts"], key: Sequence[str]) -> "FewFacts":
-        """All of them, each that came once."""
+        """Combine all parts, with each added fact once."""
         if len(parts) == 1:
             return parts[0]
         came = pa.concat_tables([part.came for part in parts], promote_options="default")
@@ -78,7 +78,7 @@ class FewFacts:
         return cls(came.take(first), went, any(part.are_there for part in parts))
 
     def handed(self, session: SparkSession, facts: Place) -> Facts:
-        """As Spark's rows."""
+        """Return the facts as Spark's rows."""
         came = handed_over(session, facts.uri, facts.version, self.came)
         went = came if self.are_there else None
         if self.went is not None:
@@ -88,10 +88,10 @@ class FewFacts:
 
 @dataclass(frozen=True)
 class FewJoined:
-    """Few facts on their way into a view. `facts` and `view` are the tables, at one version each.
+    """Join of few facts into a view. `facts` and `view`: their tables, at one version each.
 
-    `dimensions`: where each join looks its facts up, and by which of their columns it does so:
-    column of the dimension -> plain column of the facts.
+    `dimensions`: the place in which each join looks, and its columns: column of the dimension ->
+    plain column of the facts.
     """
 
     session: SparkSession
@@ -101,7 +101,7 @@ class FewJoined:
     dimensions: Mapping[Join, tuple[Place, Mapping[str, str]]]
 
     def changelog(self, few: FewFacts, numbered: Numbered) -> Changelog | None:
-        """What becomes of the view's rows; None where that can't be told here."""
+        """Compute the view's changelog; return None if this process can't decide it."""
         every, stands = few.came, pa.array(np.ones(few.came.num_rows, bool))
         if few.went is not None:
             every = pa.concat_tables([every, few.went], promote_options="default")
@@ -117,7 +117,7 @@ class FewJoined:
         return self._compared(to_arrow(numbered(self._guarded(self._handed(joined)))))
 
     def _joined(self, facts: pa.Table) -> pa.Table | None:
-        """Each fact with a struct for each dimension, null where it has no row there."""
+        """Return each fact with a struct per dimension, null if the fact has no row there."""
         for join in self.operator.spec.join:
             place, columns = self.dimensions[join]
             rows = place.rows([{c: facts[fact] for c, fact in columns.items()}])
@@ -138,7 +138,7 @@ class FewJoined:
         return facts
 
     def _handed(self, joined: pa.Table) -> DataFrame:
-        """As Spark's rows, prepared."""
+        """Return the joined facts as Spark's rows, prepared."""
         own = self.facts.types.add(STANDS, BooleanType())
         for join, (place, _) in self.dimensions.items():
             types = place.types
@@ -148,7 +148,7 @@ class FewJoined:
         return self.operator.prepare(self.operator.facts.id, rows)
 
     def _guarded(self, prepared: DataFrame) -> DataFrame:
-        """Output rows, evaluated only where they stand, and the group that each fact names."""
+        """Return output rows, evaluated only if they stand, and the group that each fact names."""
         outputs = self.operator.outputs().items()
         shown = [F.when(F.col(STANDS), column).alias(name) for name, column in outputs]
         group = [F.col(f"`{c}`").alias(f"_group_{i}") for i, c in enumerate(self.operator.group)]

@@ -1,6 +1,6 @@
-"""Facts joined by Spark: to dimensions that are broadcast, or shuffled where they are too large.
+"""Facts joined by Spark to dimensions that are broadcast, or shuffled if they are too large.
 
-Of large dimensions, few facts read only the rows that they match.
+Few facts read only their matching rows of large dimensions.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ from sluice.storage.matches import Place, Values
 
 @dataclass(frozen=True)
 class ManyJoined:
-    """Many facts on their way into a view. `facts`: their table as it is now."""
+    """Join of many facts into a view. `facts`: their current table."""
 
     batch: Batch
     operator: LookupJoin
     facts: Place
 
     def changelog(self, parts: list[Facts]) -> DataFrame:
-        """What becomes of the view's rows; no old ones are looked for where facts only came."""
+        """Compute the view's changelog; old rows are not read if facts were only added."""
         operator, fact_id = self.operator, self.operator.facts.id
         came = union([operator.prepare(fact_id, part.came) for part in parts])
         rows = came if len(parts) == 1 else came.dropDuplicates(list(operator.group))
@@ -46,7 +46,7 @@ class ManyJoined:
         return diff(self._old(touched, are_few=few is not None), new, operator.key)
 
     def _references(self, rows: DataFrame, few: pa.Table | None) -> Mapping[str, DataFrame]:
-        """The dimensions' rows; of large ones those that a few facts may match."""
+        """Return the dimensions' rows; of large ones, only those that few facts may match."""
         found = {}
         places = self._large_dimensions() if few is not None else {}
         wanted = self._looked_up(rows, few) if places and few is not None else {}
@@ -75,7 +75,10 @@ class ManyJoined:
         return {join: place for join, place in stored.items() if place.is_large}
 
     def _looked_up(self, rows: DataFrame, few: pa.Table) -> dict[Join, Values]:
-        """What they look for in each dimension; a small Spark job where that is no plain column."""
+        """Return the values that facts look up in each dimension.
+
+        Values that are no plain columns take a small Spark job.
+        """
         every = {fact for join in self.operator.spec.join for fact, _ in join.on}
         values = {e: few[e.plain_column] for e in every if e.plain_column in few.column_names}
         others = {f"_{n}": e for n, e in enumerate(every - values.keys())}
@@ -88,7 +91,7 @@ class ManyJoined:
         }
 
     def _old(self, touched: DataFrame, *, are_few: bool) -> DataFrame:
-        """The view's rows of those groups."""
+        """Return the view's rows of the touched groups."""
         before, group = self.batch.plan.before, self.operator.group
         assert before is not None
         place = Place(self.batch.plan.uri, before.version, self.batch.context.limits)
@@ -105,7 +108,7 @@ class ManyJoined:
         return within(rows, touched, group)
 
     def _lies_in(self, touched: DataFrame) -> Column:
-        """What the view's rows of those groups meet."""
+        """Return a condition that the view's rows of the touched groups meet."""
         limits = self.batch.context.limits
         group = tuple(c for c in self.operator.group if c != BUCKET)
         bounds = [bounds_of(touched, group, limits)]

@@ -1,4 +1,4 @@
-"""Which rows equal which, told in this process where that means the same as in Spark."""
+"""Matching of equal rows in this process, if equality means the same as in Spark."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ _LEFT, _RIGHT = "_left", "_right"
 
 
 def matching(facts: pa.Table, rows: pa.Table, on: Mapping[str, str]) -> pa.Array | None:
-    """Of each fact the number of the row that it equals, null where there is none.
+    """Return the number of the row that each fact equals; null if there is none.
 
-    `on`: column of the rows -> column of the facts; a null equals nothing. None where a fact has
-    several rows, or where equality is not to be told here.
+    `on`: column of the rows -> column of the facts; a null equals nothing. Returns None if a fact
+    has several rows, or if equality can't be decided here.
     """
     left, right = [facts[fact] for fact in on.values()], [rows[column] for column in on]
     types = [_comparable(a.type, b.type) for a, b in zip(left, right, strict=True)]
@@ -34,7 +34,7 @@ def matching(facts: pa.Table, rows: pa.Table, on: Mapping[str, str]) -> pa.Array
 
 
 def _comparable(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The type in which values of both are compared as Spark compares them."""
+    """Return the type in which values of both compare as they do in Spark."""
     if pa.types.is_integer(a) and pa.types.is_integer(b):
         return pa.int64()
     return a if a == b and is_exact(a) else None

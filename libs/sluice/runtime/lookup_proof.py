@@ -1,4 +1,4 @@
-"""The rows that a lookup has to hold whose rows keep the dimension versions of their batches."""
+"""Expected rows of a lookup whose rows keep the dimension versions of their batches."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -15,10 +15,10 @@ from sluice.storage.position import REBUILD, Pin, Position, positions
 
 
 def batch_by_batch(batch: Batch, operator: LookupJoin, rows: DataFrame) -> DataFrame:
-    """Each fact with the dimensions of its batch.
+    """Join each fact to the dimensions of its batch.
 
-    Of a fact without a row nobody wrote down the batch: it is missing only if it finds its
-    dimension rows whichever batch it came with.
+    The batch of a fact without a row is recorded nowhere. Such a fact is missing only if it finds
+    its dimension rows at the versions of every batch.
     """
     facts = batch.snapshots()[operator.facts.id]
     prepared = operator.prepare(operator.facts.id, facts)
@@ -40,14 +40,17 @@ def batch_by_batch(batch: Batch, operator: LookupJoin, rows: DataFrame) -> DataF
 
 
 def _in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
-    """The keys that all of the parts have."""
+    """Return the keys that all of the parts have."""
     every = reduce(DataFrame.unionByName, (part.select(*names(key)) for part in parts))
     counted = every.groupBy(*names(key)).agg(F.count(F.lit(1)).alias("_n"))
     return counted.where(F.col("_n") == len(parts))
 
 
 def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[Position]]:
-    """The batches since the last rebuild, which has joined anew all rows of those before it."""
+    """Group the batches from the last rebuild on by their references.
+
+    A rebuild has joined all rows of earlier batches again.
+    """
     found: dict[tuple[tuple[str, Pin], ...], list[Position]] = defaultdict(list)
     for _, position in positions(uri):
         if position.references:
@@ -58,6 +61,9 @@ def _batches_by_references(uri: str) -> dict[tuple[tuple[str, Pin], ...], list[P
 
 
 def _of_batch(position: Position) -> Column:
-    """The rows that a batch joined; a rebuild, also those that it found to be right already."""
+    """Return a condition for the rows that a batch joined.
+
+    For a rebuild, it includes the rows that were already right.
+    """
     number = F.col(BATCH)
     return number <= position.batch if position.kind == REBUILD else number == position.batch

@@ -1,4 +1,4 @@
-"""The rows of dimensions, and of views over dimensions, that a lookup joins its facts to."""
+"""Rows of dimensions, and of views over dimensions, that a lookup joins to its facts."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol, cast
@@ -19,10 +19,10 @@ Pins = Mapping[str, Pin]
 
 
 class Unstored(Protocol):
-    """A module `rows`, of a kind whose tables are not stored."""
+    """Module `rows` of a kind whose tables are not stored."""
 
     def rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows of a table, given those of its inputs by their ids."""
+        """Return a table's rows, given the rows of its inputs by id."""
         ...
 
 
@@ -33,7 +33,7 @@ def references_at(
     pins: Pins,
     known: Collection[str] = (),
 ) -> dict[str, DataFrame]:
-    """Each reference as of its pinned version, dimension views resolved; but not those `known`."""
+    """Return all references but `known` at their pinned versions, dimension views resolved."""
     found = {}
     for table_id in (i for i in operator.references if i not in known):
         rows = dimension_at(session, context, table_id, pins)
@@ -44,7 +44,7 @@ def references_at(
 
 
 def dimension_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:
-    """A dimension, or a view over dimensions, at pinned versions."""
+    """Return a dimension, or a view over dimensions, at pinned versions."""
     table = context.graph.tables[table_id]
     if table.is_stored:
         uri, version = context.lake.uri(table_id), pins[table_id].version
@@ -54,6 +54,6 @@ def dimension_at(session: SparkSession, context: Context, table_id: str, pins: P
 
 
 def _current_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:
-    """A dimension at its pinned version; of a history, the rows that stand."""
+    """Return a dimension at its pinned version; of a history, only the current rows."""
     rows = dimension_at(session, context, table_id, pins)
     return rows.where(CURRENT) if context.graph.tables[table_id].spec.has_history else rows

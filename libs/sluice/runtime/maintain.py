@@ -1,8 +1,7 @@
-"""Upkeep of a pipeline's tables, the internal ones behind them included, with nothing to tune.
+"""Upkeep of a pipeline's tables and the internal tables behind them, with nothing to tune.
 
-Expired slices are dropped, closed ones sealed, those that have many files filed again. Files that
-nobody needs any more are deleted. Spark is started only where there are enough rows for their order
-to matter.
+Upkeep drops expired slices, seals closed ones, and files those with many files again. It deletes
+files that nobody needs any more. It starts Spark only for enough rows that their order matters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +25,7 @@ from sluice.storage.vacuum import vacuum
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What was done to one table, and to how many of its files.
+    """Upkeep of one table: what was done, and to how many of its files.
 
     `done`: expiry, seal, compact or vacuum.
     """
@@ -37,7 +36,7 @@ class Upkeep:
 
 
 def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Upkeep]:
-    """All that is due in these tables and in those behind them. Changes no row that is visible."""
+    """Do all upkeep due in these tables and those behind them. Changes no visible row."""
     tables = list(tables)
     every = [kept for table in tables for kept in kept_in(table, project)]
     done = [upkeep for kept in every for upkeep in _done(kept, spark, project)]
@@ -45,7 +44,7 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
 
 
 def kept_in(table: Table, project: Project) -> Iterator[Kept]:
-    """The Delta tables that hold a table's rows."""
+    """Yield the Delta tables that hold a table's rows."""
     if not table.is_stored:
         return
     context, nodes = Context.of(project), {n.id: n for n in nodes_of(table, project.graph)}
@@ -59,7 +58,7 @@ def kept_in(table: Table, project: Project) -> Iterator[Kept]:
 
 
 def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
-    """What is noted of deliveries, in small tables without a position."""
+    """Clean the small tables without a position that note deliveries."""
     if not table.is_delivered:
         return
     for suffix in (FACTS, INTERVALS, QUARANTINE):
@@ -69,7 +68,7 @@ def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
 
 
 def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
-    """Each step goes on the head that the one before it has made."""
+    """Take each step on the head that the step before it made."""
     steps: Mapping[str, Callable[[Filing], int]] = {
         "expiry": kept.expire,
         "seal": lambda filing: refile(filing, spark, kept.unsealed(filing), "seal"),

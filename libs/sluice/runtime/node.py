@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Node:
-    """A table with a position of its own.
+    """Table with a position of its own.
 
     `batch` plans, computes and proves its rows; `kept` looks after its files. `ignored`: columns
-    that don't make a row differ. `parts`: fingerprints of the parts of its definition, where they
-    can be told apart.
+    that don't make a row differ. `parts`: fingerprints of the parts of its definition, if it has
+    separate ones.
     """
 
     id: str
@@ -34,6 +34,6 @@ class Node:
 
     @property
     def expectations(self) -> tuple[Expectation, ...]:
-        """The expectations of its rows: of a view's own table only, sources have their gate."""
+        """Expectations of the rows of a view's own table; sources have their gate."""
         is_visible = self.table.is_view and self.id == self.table.id
         return self.table.expect if is_visible else ()

@@ -1,6 +1,6 @@
-"""The plan of a batch, as data: what would be read and how, before anything is run.
+"""Plan of a batch, as data: what would be read and how, before anything is run.
 
-`advance` runs a plan, `sluice plan` prints it. Making one reads only the heads of tables and starts
+`advance` runs a plan, `sluice plan` prints it. Planning reads only the heads of tables and starts
 no Spark.
 """
 
@@ -19,27 +19,27 @@ from sluice.storage.lineage import as_of, check_fit, check_input
 from sluice.storage.position import Head, Pin, Position, head, head_as_found
 from sluice.storage.table import check_feed
 
-NOTHING = Position(batch=0, attempt="", kind="")  # of a table that is to be made whole
+NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
 
 
 class Strategy(StrEnum):
-    """The ways in which a batch computes rows, where its kind has none of its own."""
+    """Strategies of a batch, if its kind has none of its own."""
 
-    BUILD = "build"  # there is no table yet: the whole query
+    BUILD = "build"  # no table yet: the whole query
     ROW_WISE = "row-wise"  # the changed rows themselves
     RECOMPUTE = "recompute"  # touched groups from every input
-    WITH_STATE = "with its state"  # a view, from what its state's batch has seen
+    WITH_STATE = "with its state"  # a view, from the changes that its state's batch has seen
 
 
-Way = tuple[str, str]  # a strategy in the words of its kind, and the reason for it
+Way = tuple[str, str]  # a strategy in the words of its kind, and its reason
 
 
 @dataclass(frozen=True)
 class BatchPlan:
     """One batch of one node. `ranges`: input -> (from, to] versions with new data to read.
 
-    `growing`: those of them that only got new rows; `replaces`: a table of another definition that
-    nobody has read, in whose place the build comes.
+    `growing`: inputs in `ranges` that only got new rows. `replaces`: a table of another definition
+    that nobody has read; the build takes its place.
     """
 
     node: Node
@@ -58,17 +58,17 @@ class BatchPlan:
 
     @property
     def recorded(self) -> Mapping[str, Pin]:
-        """The versions of the inputs that the table reflects now."""
+        """Versions of the inputs that the table reflects now."""
         return self.before.position.inputs if self.before and self.before.position else {}
 
     @property
     def looked_up(self) -> Mapping[str, Pin]:
-        """The versions of all that is read: of inputs and of references."""
+        """Versions of everything that is read: inputs and references."""
         return {**self.pins, **self.references}
 
     @property
     def is_pending(self) -> bool:
-        """Whether there is anything to do."""
+        """True if there is anything to do."""
         return not self.waiting_for and (self.strategy == Strategy.BUILD or bool(self.ranges))
 
 
@@ -79,10 +79,10 @@ def plan_batch(
     limits: Limits,
     pins: Mapping[str, int] | None = None,
 ) -> BatchPlan:
-    """The next batch of `node`. `pins`: at least these versions of dimensions are to be used.
+    """Plan the next batch of `node`. `pins`: the oldest versions of dimensions allowed.
 
-    Raises ConfigError if the table was built by another definition, HistoryLost if an input is
-    not the table that was read before.
+    Raises ConfigError if the table was built by another definition, HistoryLost if an input is not
+    the table that was read before.
     """
     before = head(lake.uri(node.id))
     if replaced := _replaced(node, lake, before):
@@ -94,9 +94,9 @@ def plan_batch(
 
 
 def _replaced(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
-    """The table, if it is of another definition and nobody has read it.
+    """Return the table if it is of another definition and nobody has read it.
 
-    It is empty, or it is the state of a view that is: the view's own first batch has failed.
+    Such a table is empty, or it is the state of an empty view whose own first batch has failed.
     """
     is_state = node.table.is_view and node.id != node.table.id
     if is_state and is_of_another(before, node.definition):
@@ -105,7 +105,7 @@ def _replaced(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
 
 
 def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> BatchPlan:
-    """A plan that reads everything as it is now, whatever the table was built from."""
+    """Plan to read everything as it is now, whatever the table was built from."""
     before = head_as_found(lake.uri(node.id))
     check_fit(node.table.id, before)
     return _planned(node, lake, graph, limits, before, NOTHING, {})
@@ -144,19 +144,19 @@ def _planned(
 
 
 def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
-    """A dimension as the run has pinned it, but never before the version that was used already."""
+    """Return a dimension at the run's pin, but never before the version that was already used."""
     used = recorded.version if recorded else 0
     return as_of(at, at.version if pinned is None else min(max(used, pinned), at.version))
 
 
 def driving(node: Node, graph: Graph) -> tuple[str, ...]:
-    """The stored tables beside the inputs whose changes drive the output as well."""
+    """Return the stored tables besides the inputs whose changes also drive the output."""
     operator = node.operator
     return stored_references(operator.references, graph) if operator.follows_references else ()
 
 
 def _looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
-    """The stored tables that are read, but drive nothing."""
+    """Return the stored tables that are read but drive nothing."""
     driven = driving(node, graph)
     every = stored_references(node.operator.references, graph)
     return tuple(i for i in every if i not in driven)
@@ -188,7 +188,7 @@ def _plan(
 def _ranges(
     heads: Mapping[str, Head], pins: Mapping[str, Pin], recorded: Mapping[str, Pin]
 ) -> Mapping[str, tuple[int, int]]:
-    """Of each input with new data, the versions to read."""
+    """Return the versions to read of each input with new data."""
     return {
         i: (recorded[i].version, pin.version)
         for i, pin in pins.items()
@@ -197,7 +197,7 @@ def _ranges(
 
 
 def _following(plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
-    """How the table is brought from where it is to what the inputs' feeds tell."""
+    """Plan how the table follows its inputs' feeds from its position."""
     node, ranges = plan.node, plan.ranges
     for input_id, (after, upto) in ranges.items():
         check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
@@ -213,7 +213,7 @@ def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
 
 
 def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
-    """The stored tables behind references; a dimension view stands for those that it joins."""
+    """Return the stored tables behind references; a dimension view stands for those it joins."""
     stored: list[str] = []
     for table_id in ids:
         table = graph.tables[table_id]

@@ -1,7 +1,7 @@
-"""How far a long computation is: a line every half minute, for those who read a task's log.
+"""Progress of a long computation: a line every half minute, for readers of a task's log.
 
-A Spark Connect server tells its clients; a Spark of one's own is asked. Commands, which draw their
-own progress, leave these lines unheard. Where Spark shows pages of its own, the log says where.
+A Spark Connect server reports to its clients; a Spark of one's own is asked. Commands draw their
+own progress and ignore these lines. If Spark shows pages of its own, the log gives their address.
 """
 
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Progress(ProgressHandler):
-    """Hears from a Spark Connect server how the operations of a session go on."""
+    """Listener for the progress that a Spark Connect server reports of a session's operations."""
 
     def __init__(self) -> None:
         self._operation = ""
@@ -30,7 +30,7 @@ class Progress(ProgressHandler):
     def __call__(
         self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool, **_: Any
     ) -> None:
-        """Says how far the operation is, if it has not done so for a while."""
+        """Log the operation's progress, unless that was done a short while ago."""
         now = time.monotonic()
         if operation_id and operation_id != self._operation:
             self._operation, self._told = operation_id, now
@@ -43,14 +43,14 @@ class Progress(ProgressHandler):
 
 
 def watch(context: "SparkContext") -> Event:
-    """Says now and then how far this process's own Spark is; set the event to end that."""
+    """Log the progress of this process's own Spark at intervals, until the event is set."""
     ended = Event()
     Thread(target=_watch, args=(context, ended), name="progress", daemon=True).start()
     return ended
 
 
 def say_where(session: "SparkSession", *, is_remote: bool) -> None:
-    """The address of Spark's own pages, if it has any."""
+    """Log the address of Spark's own pages, if it has any."""
     if not is_remote:
         url = session.sparkContext.uiWebUrl
     elif session.conf.get("spark.ui.enabled", "true") == "true":
@@ -63,13 +63,13 @@ def say_where(session: "SparkSession", *, is_remote: bool) -> None:
 
 
 def _watch(context: "SparkContext", ended: Event) -> None:
-    """A job is told of if it lasted from one look to the next."""
+    """Log the progress of jobs that last from one look to the next."""
     tracker, before = context.statusTracker(), frozenset[int]()
     while not ended.wait(EVERY):
         try:
             jobs = frozenset(tracker.getActiveJobsIds())
             found = [tracker.getStageInfo(nth) for nth in tracker.getActiveStageIds()]
-        except Exception:  # noqa: BLE001 Spark has ended, which is told elsewhere
+        except Exception:  # noqa: BLE001 Spark has ended, which is reported elsewhere
             return
         stages = [stage for stage in found if stage]
         if stages and jobs & before:

@@ -1,8 +1,8 @@
 """Literal bounds of the touched groups, so that a scan of a large table skips files.
 
-Where a table's rows lie close to each other by group (keys that grow with time, clustered tables),
-file statistics then leave out most of it. A small Spark job or two, only worth it before a large
-scan.
+If a table's rows lie close together by group (keys that grow with time, clustered tables), file
+statistics then exclude most of it. The bounds take a small Spark job or two, which pays off only
+before a large scan.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ _ORDERED = (IntegralType, DecimalType, DateType, StringType)
 
 
 def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Column | None:
-    """A condition on the group columns that every touched group meets; None if none is known.
+    """Return a condition on the group columns that every touched group meets; None if unknown.
 
-    Few groups are named one by one, so that each leaves out files by itself.
+    Few groups are named one by one, so that each excludes files by itself.
     """
     columns = [c for c in group if is_bounded(touched.schema[c].dataType)]
     if not columns:
@@ -42,7 +42,7 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Col
 
 
 def is_bounded(type_: DataType) -> bool:
-    """Whether Delta keeps statistics of the type whose bounds are exact in any time zone."""
+    """True if Delta keeps statistics of the type that are exact in any time zone."""
     return isinstance(type_, _ORDERED)
 
 
@@ -61,9 +61,9 @@ def _within(name: str, bounds: Row) -> Column:
 
 
 def few_of(rows: DataFrame, columns: Mapping[str, Column], most: int) -> Column | None:
-    """A condition that the values of `rows` meet, if they are few: each column one of a list.
+    """Return a condition that the values of `rows` meet, a list per column; None unless few.
 
-    `columns`: name in `rows` -> what is to be compared. One small Spark job.
+    `columns`: name in `rows` -> column to compare. Takes one small Spark job.
     """
     found = rows.select(*columns).distinct().limit(most + 1).collect()
     if len(found) > most:

@@ -1,8 +1,8 @@
-"""Reading delivered files as rows of the declared columns; what can't be read keeps its reason.
+"""Delivered files as rows of the declared columns; unreadable rows keep their reason.
 
-Every row of every file comes out: one that doesn't parse, has a wrong type or a null key carries
-`_sluice_reason` and `_sluice_raw` (what it was), and a file that can't be opened becomes one such
-row, but for a dimension's, which is whole or not loaded. Nothing is dropped here.
+Every row of every file comes out. A row that doesn't parse, has a wrong type or a null key carries
+`_sluice_reason` and `_sluice_raw` (its original text). A file that can't be opened becomes one such
+row, unless it is a dimension's: dimensions are loaded whole or not at all. Nothing is dropped here.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from sluice.storage.landing import LandedFile
 
 @dataclass(frozen=True)
 class Look:
-    """What each file says of its columns, and the files that can't be read."""
+    """Columns of each file, and the files that can't be read."""
 
     files: tuple[LandedFile, ...]
     heads: tuple[FileHead, ...] = ()
@@ -32,14 +32,14 @@ class Look:
 
 @dataclass(frozen=True)
 class Reading:
-    """The declared columns and conversion.OWN, whose BLOCK and ROW give the order in a file."""
+    """Rows of the declared columns and conversion.OWN; BLOCK and ROW give the order in a file."""
 
     rows: DataFrame
     warnings: tuple[str, ...] = ()
 
 
 def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> Reading:
-    """All rows of the files; of a store without files, all of its rows.
+    """Read all rows of the files; of a store without files, all of its rows.
 
     Raises QualityStop if a file lacks a declared column, or has it with another kind of type.
     """
@@ -47,7 +47,7 @@ def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> 
 
 
 def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
-    """The first look at files, without Spark.
+    """Look at files for the first time, without Spark.
 
     Raises QualityStop if one lacks a declared column, or if a dimension's can't be read.
     """
@@ -60,7 +60,7 @@ def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
 
 
 def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
-    """All rows of files that were looked at; a column of `spec` that a file lacks is null."""
+    """Read all rows of files that were looked at; columns that a file lacks are null."""
     none = empty(session, spec)
     if spec.format not in READERS:
         is_there = bool(seen.files) or spec.format != "delta"
@@ -76,13 +76,13 @@ def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
 def _heads(
     spec: Declared, files: Sequence[LandedFile]
 ) -> tuple[list[FileHead], list[tuple[LandedFile, str]]]:
-    """What each file says of its columns, and the files that can't be read."""
+    """Return the columns of each file, and the files that can't be read."""
     heads, broken = [], []
     for file in files:
         if file.fault:
             broken.append((file, file.fault))
             continue
-        if file.size == 0 and spec.format != "json":  # no lines of JSON are no rows
+        if file.size == 0 and spec.format != "json":  # an empty file of JSON lines has no rows
             broken.append((file, "it is empty"))
             continue
         try:

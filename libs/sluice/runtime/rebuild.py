@@ -1,8 +1,8 @@
-"""Rebuilding a table by its definition of today, in one commit that keeps what is the same.
+"""Rebuild of a table by its current definition, in one commit that keeps what is the same.
 
-A view is recomputed from its inputs, or only in what is new of its definition; a source from its
-deliveries or its files, a dimension is loaded whole. The change feed gets the difference only, and
-the views over the table follow by it; those that can't are rebuilt as well.
+A view is recomputed from its inputs, or only for what is new in its definition. A source is rebuilt
+from its deliveries or its files; a dimension is loaded whole. The change feed gets only the
+difference. Views over the table follow by that feed; those that can't are rebuilt as well.
 """
 
 from collections.abc import Iterator
@@ -36,18 +36,19 @@ from sluice.storage.local import nullable
 from sluice.storage.position import REBUILD, head_as_found
 from sluice.storage.table import snapshot
 
-Rebuilt = tuple[BatchReport, bool]  # the second: whether the feed can't be read across the change
+Rebuilt = tuple[BatchReport, bool]  # the second: true if the feed can't be read across the change
 
 
 def rebuild(
     spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
 ) -> tuple[BatchReport, ...]:
-    """Make `table` what its definition says today, and the views that could not follow.
+    """Rebuild `table` by its current definition, and the views that can't follow.
 
-    `as_landed`: a source's files are read again, and may be others than those that were delivered.
+    `as_landed`: a source's files are read again, even if they differ from those that were
+    delivered.
 
-    Raises UsageError for a table that is not stored or, `as_landed`, no source, HistoryLost where
-    what it was made from can't be read again; nothing was changed then.
+    Raises UsageError for a table that is not stored or, with `as_landed`, is no source. Raises
+    HistoryLost if what it was made from can't be read again. In both cases nothing was changed.
     """
     done = list(_rebuilt(spark, project, table, run, as_landed=as_landed))
     ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
@@ -61,7 +62,7 @@ def rebuild(
 
 
 def check_asked(table: Table, *, as_landed: bool) -> None:
-    """Raise UsageError for a table that is not stored or, `as_landed`, no source."""
+    """Raise UsageError for a table that is not stored or, with `as_landed`, is no source."""
     if not table.is_stored:
         raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
     if as_landed and not table.is_source:
@@ -110,9 +111,10 @@ def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
 def _way(
     spark: Spark, context: Context, node: Node
 ) -> tuple[BatchPlan, Horizon | None, Extension | None]:
-    """By what is new of the definition alone, where the rest of the table stands; else whole.
+    """Plan only what is new in the definition if the rest of the table stands, else all of it.
 
-    Windows that had expired come back when the horizon falls: the table does not have them.
+    Expired windows come back when the horizon falls. The table lacks them, so it is then rebuilt
+    whole.
     """
     if extension := node.batch.extension(node, context.lake):
         horizon = horizon_of(spark.tune(small=False), context, extension.plan)
@@ -125,14 +127,14 @@ def _way(
 
 
 def _above(project: Project, table: Table) -> list[Table]:
-    """The views over a table, near and far, that have been built, inputs first."""
+    """Return the built views that depend on a table, directly or not, inputs first."""
     graph, lake = project.graph, layout(project)
     above = (t for t in graph.tables.values() if table in graph.ancestors(t.id))
     return [t for t in above if t.is_view and head_as_found(lake.uri(t.id))]
 
 
 def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) -> bool:
-    """Whether the next batch of a view can go on from where it is."""
+    """True if the next batch of a view can continue from its position."""
     context = Context.of(project)
     for node in nodes_of(view, context.graph):
         before = head_as_found(context.lake.uri(node.id))
@@ -148,18 +150,18 @@ def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) ->
 
 
 def _has_lost_history(context: Context, node: Node) -> bool:
-    """Whether what is next can't be read: an earlier rebuild ended before it came to this view."""
+    """True if the next changes can't be read: an earlier rebuild ended before this view's turn."""
     try:
         plan_batch(node, context.lake, context.graph, context.limits)
     except ForeignCommit:
-        return False  # in a table beside, or in the view: for somebody to look at
+        return False  # in another table or in the view; somebody has to look at it
     except HistoryLost:
         return True
     return False
 
 
 def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
-    """Whether the table has the columns that its query gives now."""
+    """True if the table has the columns that its query gives now."""
     session = spark.session
     plan = plan_rebuild(node, context.lake, context.graph, context.limits)
     assert plan.before is not None

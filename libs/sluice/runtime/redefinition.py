@@ -1,6 +1,6 @@
-"""A table that was filled by another definition than today's is refused, with the repair.
+"""Refusal of a table filled by a definition other than the current one, with the repair.
 
-One that no batch has filled yet takes today's: nobody has read it.
+A table that no batch has filled yet takes the current definition, because nobody has read it.
 """
 
 from sluice.errors import ConfigError
@@ -11,9 +11,9 @@ from sluice.storage.position import Head
 
 
 def check_definition(table: Table, before: Head | None, current: str = "") -> None:
-    """Raise ConfigError if the head of `table` was made by another definition than today's.
+    """Raise ConfigError if a definition other than the current one made the head of `table`.
 
-    And TableAltered if somebody has set it up otherwise.
+    Raises TableAltered if somebody has set the table up differently.
 
     `current`: the fingerprint to compare with, if it isn't the table's own.
     """
@@ -26,16 +26,16 @@ def check_definition(table: Table, before: Head | None, current: str = "") -> No
 
 
 def is_of_another(at: Head | None, current: str) -> bool:
-    """Whether the head of a table was made by another definition than `current`."""
+    """True if the head of a table was made by another definition than `current`."""
     made_by = at.position.definition if at and at.position else ""
     return bool(made_by) and made_by != current
 
 
 def is_unfilled(at: Head | None) -> bool:
-    """Whether no batch has filled the table yet."""
+    """True if no batch has filled the table yet."""
     return at is None or not at.is_filled
 
 
 def replaceable(at: Head | None, current: str) -> Head | None:
-    """The head, if the table is empty and of another definition: the first batch replaces it."""
+    """Return the head of an empty table of another definition, which the first batch replaces."""
     return at if at and not at.is_filled and is_of_another(at, current) else None

@@ -1,7 +1,7 @@
-"""Rebuilding a dimension: a fresh full load, in place of the table as it is.
+"""Rebuild of a dimension: a new full load in place of the current table.
 
-The versions of a history are data that no source has any more: they are taken over into the
-columns of today, or the rebuild is refused.
+No source has the versions of a history any more. They are converted to the current columns, or the
+rebuild is refused.
 """
 
 from dataclasses import replace
@@ -31,9 +31,9 @@ from sluice.storage.table import snapshot
 
 
 def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, bool]:
-    """The report, and whether the table's feed can't be read across the change.
+    """Load a dimension whole; return the report, and whether the change ends the table's feed.
 
-    Raises HistoryLost where versions would be lost, UsageError if there are no files.
+    Raises HistoryLost if versions would be lost, UsageError if there are no files.
     """
     anew = replace(run, full_refresh=True)
     swapped: list[Swapped] = []
@@ -61,7 +61,7 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
 def _history(
     session: SparkSession, project: Project, table: Table, target: Target
 ) -> DataFrame | None:
-    """The versions that the table keeps, in the types of today."""
+    """Return the versions that the table keeps, in the current types."""
     if target.before is None:
         return None
     before, spec = target.before, table.spec
@@ -85,7 +85,7 @@ def _check_nothing_closed(table: Table, old: DataFrame) -> None:
 
 
 def _check_types(table: Table, old: DataFrame, kept: dict[str, str]) -> None:
-    """Raise HistoryLost if a value of an earlier version can't be had in today's type."""
+    """Raise HistoryLost if a value of an earlier version does not fit the current type."""
     for name, type_ in kept.items():
         value = F.col(f"`{name}`")
         if name in COLUMNS or old.schema[name].dataType.simpleString() == type_.lower():

@@ -1,9 +1,9 @@
-"""Reading again what lies in quarantine, after an expectation or a file was mended.
+"""Replay of rows in quarantine, after an expectation or a file was corrected.
 
-An interval is read whole, as at its first delivery: rows that are good now are added, rows that are
-still bad stay aside, and the others, being what they were, change nothing. Of a stream the
-micro-batches are, whose files or rows are kept among its arrivals. Safe to repeat and to interrupt:
-the quarantine itself, replaced only when its interval was read, says what is to be done.
+An interval is read whole, as at its first delivery. Rows that are good now are added, rows that are
+still bad stay in quarantine, and the others are unchanged. For a stream, micro-batches are read;
+their files or rows are kept among its arrivals. A replay is safe to repeat and to interrupt. The
+quarantine itself shows what is left to do, because it is replaced only after its interval was read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ START = "_sluice_interval"
 def to_replay(
     project: Project, table: Table, start: datetime | None = None, end: datetime | None = None
 ) -> list[Interval]:
-    """The intervals of [start, end) with rows in quarantine; of a dimension, its one load.
+    """Return the intervals of [start, end) with quarantined rows; of a dimension, its one load.
 
     Starts no Spark. Raises UsageError for a table that has no quarantine.
     """
@@ -54,7 +54,7 @@ def to_replay(
 def replay(
     spark: Spark, project: Project, table: Table, intervals: Iterable[Interval], run: Run
 ) -> Iterator[BatchReport]:
-    """Read those intervals again, whether or not their files have changed."""
+    """Read those intervals again, even if their files have not changed."""
     again = replace(run, full_refresh=True)
     if is_stream(table):
         yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
@@ -76,7 +76,7 @@ def _quarantined(project: Project, table: Table) -> list[datetime]:
 
 
 def _interval(project: Project, table: Table, start: datetime) -> Interval:
-    """As it was delivered; by the schedule, if a replay of it was interrupted."""
+    """Return the interval as delivered; by the schedule, if its replay was interrupted."""
     for known in deliveries(layout(project).uri(table.id, INTERVALS)):
         if known.interval.start == start:
             return known.interval

@@ -1,4 +1,4 @@
-"""What a batch did, as plain data: printed by jobs, shown by commands, handed to Airflow."""
+"""Report of a batch, as plain data: printed by jobs, shown by commands, handed to Airflow."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -19,10 +19,10 @@ Bounds = tuple[str, str]  # of an interval, as ISO 8601
 class BatchReport:
     """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds.
 
-    `reason` says why the strategy; `recomputed`: groups that were read again from the inputs;
-    `expired`: rows that came for windows which had ended too long ago, and were not applied.
-    A table that failed has an `error`, its hint and exit code, and the intervals that the run was
-    to deliver and did not; one that was skipped has the failed tables that it depends on.
+    `reason` explains the strategy. `recomputed`: groups that were read again from the inputs.
+    `expired`: arrived rows whose windows had ended too long ago, which were not applied. A failed
+    table has an `error`, its hint and exit code, and the run's intervals that it did not deliver. A
+    skipped table has the failed tables that it depends on.
     """
 
     table: str
@@ -53,7 +53,7 @@ class BatchReport:
 
     @classmethod
     def of(cls, table: str, kind: str, done: "Committed", clock: "Clock") -> Self:
-        """What a commit has done, and in what time."""
+        """Return the report of a commit and its time."""
         return cls(
             table,
             kind,
@@ -66,7 +66,7 @@ class BatchReport:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report as a dict, for JSON."""
         return asdict(self)
 
     @property
@@ -83,7 +83,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time what is done inside."""
+        """Time the work inside."""
         began = time.monotonic()
         try:
             yield
@@ -92,12 +92,12 @@ class Clock:
 
     @contextmanager
     def timed(self, name: str, context: AbstractContextManager[T]) -> Iterator[T]:
-        """`context`, with the time that it takes to enter."""
+        """Enter `context`, and add the time that entering takes."""
         began = time.monotonic()
         with context as entered:
             self.add(name, time.monotonic() - began)
             yield entered
 
     def add(self, name: str, seconds: float) -> None:
-        """More time of a phase."""
+        """Add time to a phase."""
         self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)

@@ -1,9 +1,9 @@
-"""Rebuilding a source: every delivered interval read again, by the definition of today.
+"""Rebuild of a source: every delivered interval is read again by the current definition.
 
-It is delivered into a lake aside, which has nothing in common with the real one; then its rows take
-the place of the source's in one commit. Where an interval's files are not those any more that were
-delivered, its past can't be read again, and the rebuild is refused before anything is changed;
-unless they are to be taken as they landed since. Those of an interval that are gone never are.
+The intervals are delivered into a separate lake, which shares nothing with the real one. Then their
+rows replace the source's in one commit. If an interval's files differ from those delivered, its
+past can't be read again, and the rebuild is refused before anything changes. With `as_landed`, the
+present files are taken instead; missing files are still refused.
 """
 
 import uuid
@@ -43,7 +43,7 @@ ASIDE = "__rebuild"
 
 
 def can_be_recomputed(project: Project, table: Table) -> bool:
-    """Whether the deliveries are kept, all of them, and are those of today's definition."""
+    """True if all deliveries are kept and are of the current definition."""
     deliveries = head_as_found(layout(project).uri(table.id, DELIVERIES))
     spec = table.spec
     assert isinstance(spec, Source)
@@ -58,10 +58,10 @@ def can_be_recomputed(project: Project, table: Table) -> bool:
 def reread(
     spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
 ) -> tuple[BatchReport, bool]:
-    """Read all that was delivered anew, into the table of the source's deliveries.
+    """Read all that was delivered again, into the table of the source's deliveries.
 
-    The report, and whether that table's feed can't be read across the change. Raises HistoryLost
-    if the past can't be read again.
+    Returns the report, and whether that table's feed can't be read across the change. Raises
+    HistoryLost if the past can't be read again.
     """
     clock, spec = Clock(), table.spec
     assert isinstance(spec, Source)
@@ -100,14 +100,14 @@ def _swapped(
     done = swap(session, Context.of(project), target, rows, position, clock)
     read = _note(project, aside, table, position.batch)
     if name == table.id:
-        remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is not declared any more
+        remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is no longer declared
     return _report(name, position, done, read, clock), done.ends_feed
 
 
 def _delivered(
     session: SparkSession, project: Project, table: Table, spec: Source
 ) -> list[intervals.Delivery]:
-    """What was delivered; an interval whose delivery was interrupted, by the schedule."""
+    """Return what was delivered; interrupted deliveries get their interval from the schedule."""
     if spec.delivery == "stream" or spec.format == "kafka":
         raise HistoryLost(
             f"{table.id} is read once, as it arrives: it can't be read again",
@@ -135,7 +135,7 @@ def _check_files(
 ) -> None:
     """Raise HistoryLost unless every interval's files are those that were delivered.
 
-    `as_landed`: or at least are there.
+    With `as_landed`, it is enough that they exist.
     """
     if not spec.has_pattern:
         return
@@ -163,9 +163,10 @@ def _check_rows(
     zone: str,
     as_landed: bool,
 ) -> None:
-    """As `_check_files` where intervals share their files: as many rows must have been read.
+    """Raise HistoryLost if fewer rows of an interval were read than were delivered.
 
-    `as_landed`: or at least one.
+    This replaces `_check_files` if intervals share their files. With `as_landed`, one row is
+    enough.
     """
     if spec.has_pattern:
         return
@@ -179,7 +180,7 @@ def _check_rows(
 def _check_usable(
     aside: Project, table: Table, delivered: list[intervals.Delivery], zone: str
 ) -> None:
-    """Raise QualityStop if an interval that had rows has rows now of which none can be used."""
+    """Raise QualityStop if an interval that had usable rows now has only unusable ones."""
     read = {d.interval: d.rows_read for d in _noted(aside, table) if not d.rows_accepted}
     had = {d.interval: d.rows_accepted for d in delivered if d.rows_accepted}
     if emptied := [interval for interval in had if read.get(interval)]:
@@ -209,7 +210,7 @@ def _shown(spans: list[Interval], zone: str, most: int = 3) -> str:
 
 
 def _heads(project: Project, table: Table) -> list[Head]:
-    """Of the deliveries, if there are any, and of the source's own table."""
+    """Return the heads of the deliveries, if there are any, and of the source's own table."""
     names = (internal(table.id, DELIVERIES), table.id)
     found = (head_as_found(layout(project).uri(name)) for name in names)
     return [h for h in found if h is not None]
@@ -217,7 +218,7 @@ def _heads(project: Project, table: Table) -> list[Head]:
 
 @contextmanager
 def _lake_aside(project: Project, table: Table) -> Iterator[Project]:
-    """The project with an empty lake of its own, which is removed afterwards."""
+    """Yield the project with an empty lake of its own, which is removed afterwards."""
     root = f"{layout(project).root}/{ASIDE}/{table.id}"
     remove(root)
     try:
@@ -227,7 +228,7 @@ def _lake_aside(project: Project, table: Table) -> Iterator[Project]:
 
 
 def _note(project: Project, aside: Project, table: Table, batch: int) -> int:
-    """Note the deliveries as they were read now; how many rows that were."""
+    """Note the deliveries as they were read now, and return the number of their rows."""
     noted = _noted(aside, table)
     for delivery in noted:
         intervals.record(layout(project).uri(table.id, INTERVALS), replace(delivery, batch=batch))

@@ -1,6 +1,6 @@
-"""Trying again what may succeed: at once after a lost race, after a pause where a store is down.
+"""Retries of work that may succeed: at once after a lost race, after a pause if a store is down.
 
-What has to be tried again must start from the head as it is then, so `work` plans anew each time.
+A retry must start from the current head, so `work` plans again each time.
 """
 
 import re
@@ -42,7 +42,7 @@ _NO_DRIVER = re.compile(r"No suitable driver|ClassNotFoundException: \S*[dD]rive
 
 
 def tried(work: Callable[[], BatchReport]) -> BatchReport:
-    """What `work` returns, its warnings preceded by the faults that it was tried again after."""
+    """Return what `work` returns; the faults that were retried precede its warnings."""
     faults: list[str] = []
     for pause in (*PAUSES, None):
         try:
@@ -62,17 +62,17 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
 
 
 def is_transient(told: str) -> bool:
-    """Whether an error in these words may be gone by the next attempt."""
+    """True if an error in these words may have passed by the next attempt."""
     return bool(_TRANSIENT.search(told))
 
 
 @contextmanager
 def naming_faults(table: str) -> Iterator[None]:
-    """Retryable in place of Spark's error where a store is down, and lasting faults by name."""
+    """Raise Retryable in place of Spark's error if a store is down, and name lasting faults."""
     try:
         yield
     except SluiceError:
-        raise  # named already, whatever words of the data it repeats
+        raise  # already named, even if it repeats such words from the data
     except Exception as error:
         told = with_real_paths("\n".join(_words(error)))
         line = told[max(told.find(_BROKEN), 0) :].partition("\n")[0]
@@ -93,7 +93,7 @@ def naming_faults(table: str) -> Iterator[None]:
 
 
 def _words(error: BaseException | None) -> Iterator[str]:
-    """What an error says, and what caused it: Spark names a database's fault only there."""
+    """Yield the words of an error and of its causes: Spark names a database's fault only there."""
     while error is not None:
         yield str(error)
         error = getattr(error, "_cause", None) or error.__cause__

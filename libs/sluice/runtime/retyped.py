@@ -1,8 +1,8 @@
-"""Which stored types may stand where another is declared; any other change of type stops a batch.
+"""Stored types that may differ from the declared ones; any other change of type stops a batch.
 
 Numbers of any width, times of any kind, texts and bytes are converted within their kind, value by
-value; what does not fit there is its row's reason. A text where a number is declared is no value
-that does not fit but another column, so it is refused by column, types and file.
+value. A value that does not fit is its row's reason. A text where a number is declared is not such
+a value but another column, so it is refused with column, types and file.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ KINDS = (NumericType, TIMES, (StringType, BinaryType))
 def check_types(
     table: str, origin: str, stored: Iterable[StructField], declared: Iterable[StructField]
 ) -> None:
-    """Raise QualityStop if a declared column is of another kind in what lies at `origin`."""
+    """Raise QualityStop if a declared column is of another kind in the data at `origin`."""
     found = {field.name: field.dataType for field in stored}
     wrong = [
         f"column {c.name} is {_shown(found[c.name])} where {_shown(c.dataType)} is declared"
@@ -46,7 +46,7 @@ def check_types(
 
 
 def is_convertible(stored: DataType, declared: DataType) -> bool:
-    """Whether values of the one can be had as the other, if they fit."""
+    """True if stored values can be converted to the declared type, if they fit."""
     if isinstance(stored, NESTED) or isinstance(declared, NESTED):
         return _same_shape(stored, declared)
     if type(stored) is type(declared):

@@ -1,4 +1,4 @@
-"""The rows that an operator reads: at pinned versions, only the columns that it uses."""
+"""Rows for an operator: at pinned versions, with only the columns that it uses."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from sluice.storage.table import snapshot
 def snapshots_at(
     session: SparkSession, context: Context, operator: Operator, pins: Mapping[str, Pin]
 ) -> dict[str, DataFrame]:
-    """Each input as of its pinned version."""
+    """Return each input at its pinned version."""
     found = {}
     for input_id in operator.inputs:
         rows = snapshot(session, context.lake.uri(input_id), pins[input_id].version, context.limits)

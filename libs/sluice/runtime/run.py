@@ -29,7 +29,7 @@ from sluice.storage.lake import exists, layout
 from sluice.storage.position import head
 
 Step = Callable[[BatchReport], None]
-UPKEEP_EVERY = 2  # rounds: each interval leaves a file or more in its sources' tables
+UPKEEP_EVERY = 2  # rounds: each interval leaves one or more files in its sources' tables
 
 
 def run(
@@ -41,15 +41,16 @@ def run(
     *,
     allow_empty: bool = False,
 ) -> None:
-    """Run a pipeline over `intervals`; `on_step` hears of every batch as it is done,
-    from several threads.
+    """Run a pipeline over `intervals`, and report every finished batch to `on_step`.
 
-    Sources are ingested interval by interval; dimensions and views follow once a round, because
-    what a view costs is a batch's overhead and the rows that changed, however many intervals
-    brought them. Streams are read and dimensions loaded in the first round, and all rounds look up
-    these versions of the dimensions; where there are no intervals, there is one round.
+    `on_step` is called from several threads.
 
-    A failure is reported to `on_step` as well, stops only the tables that depend on its own, and is
+    Sources are ingested interval by interval. Dimensions and views follow once a round: a view
+    costs a batch's overhead and the rows that changed, however many intervals brought them. Streams
+    are read and dimensions loaded in the first round. All rounds look up these versions of the
+    dimensions. Without intervals, there is one round.
+
+    A failure is also reported to `on_step`. It stops only the tables that depend on its own, and is
     raised when the rest is done. Raises UsageError before anything is done if a dimension has no
     files.
     """
@@ -64,7 +65,7 @@ def run(
             steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins)
             for _ in workers.in_order(tables, project.graph, steps.take):
                 pass
-            gc.collect()  # plans are reference cycles; what they hold in the JVM waits for them
+            gc.collect()  # plans are reference cycles; objects in the JVM live as long as they do
             if nth % UPKEEP_EVERY == UPKEEP_EVERY - 1:
                 maintain(spark, project, tables)
     failures.raise_all()
@@ -77,7 +78,7 @@ def _stored(project: Project, pipeline: Pipeline) -> list[Table]:
 def _check_dimensions(
     project: Project, tables: Sequence[Table], failures: Failures, on_step: Step
 ) -> None:
-    """Raise what stands in the way of every load, before Spark is started for any."""
+    """Raise whatever would stop a dimension's load, before Spark is started."""
     for table in tables:
         if table.is_dimension:
             try:
@@ -95,7 +96,7 @@ def _check_dimensions(
 def rounds_of(
     intervals: Sequence[Interval], tables: Sequence[Table], limits: Limits
 ) -> list[tuple[Interval, ...]]:
-    """The intervals in groups that views advance by; one without any where streams wait."""
+    """Group the intervals into rounds; without intervals, one empty round if streams wait."""
     most = limits.round_intervals
     found = [tuple(intervals[i : i + most]) for i in range(0, len(intervals), most)]
     no_intervals = any(is_stream(t) for t in tables) or not any(t.is_source for t in tables)
@@ -109,10 +110,10 @@ def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:
 
 @dataclass
 class _Steps:
-    """The steps of one round, with what they hand to each other.
+    """Steps of one round, with what they hand to each other.
 
-    A failure of a dimension stops every lookup. A source that fails at an interval keeps those
-    before it, and the views follow these.
+    A failed dimension stops every lookup. A source that fails at an interval keeps the earlier
+    ones, and the views follow these.
     """
 
     failures: Failures
@@ -128,7 +129,7 @@ class _Steps:
         return self.failures.project
 
     def take(self, spark: Spark, table: Table) -> None:
-        """One table's step; a report of its own if it fails, or if a table before it has failed."""
+        """Run one table's step; report its failure, or that of a table before it."""
         this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
         is_by_interval = table.is_source and not is_stream(table)
         taken = self._ingested if is_by_interval else self._taken
@@ -164,7 +165,7 @@ class _Steps:
 
 
 def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
-    """The newest versions of the dimensions that this pipeline looks up and does not load."""
+    """Return the newest versions of dimensions that this pipeline looks up and does not load."""
     graph = project.graph
     above = {a.id: a for t in graph.pipeline(pipeline.name) for a in graph.ancestors(t.id)}
     foreign = (t for t in above.values() if t.is_dimension and t.pipeline != pipeline.name)
@@ -179,7 +180,7 @@ def intervals_to_run(
     end: datetime | None,
     now: datetime,
 ) -> list[Interval]:
-    """The grid intervals of [start, end); without bounds, every complete one not yet delivered.
+    """Return the grid intervals of [start, end); without bounds, all complete undelivered ones.
 
     Raises UsageError for a bound off the grid, naming the nearest that are on it, and for one
     before the pipeline's start_date.
@@ -211,7 +212,7 @@ def _check_start(pipeline: Pipeline, start: datetime) -> None:
 
 
 def complete_intervals(pipeline: Pipeline, first: datetime, now: datetime) -> list[Interval]:
-    """The grid intervals from `first` on that ended by `now`, and by the pipeline's end_date."""
+    """Return the grid intervals from `first` on that ended by `now` and the pipeline's end_date."""
     schedule = pipeline.schedule
     end = schedule.last_until(min(now, pipeline.end_date or now))
     return schedule.intervals(first, end) if first < end else []

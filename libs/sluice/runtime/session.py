@@ -1,7 +1,7 @@
-"""One Spark session a process, started only when a batch has something to do.
+"""One Spark session per process, started only when a batch has something to do.
 
 The same jobs run in a Spark of their own (local, standalone, YARN, Kubernetes by `master`) and
-through Spark Connect; what they need of either is set here.
+through Spark Connect. The settings that they need of either are here.
 """
 
 import os
@@ -27,10 +27,10 @@ RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.sources.partitionOverwriteMode": "static",  # a table that is replaced is so whole
+    "spark.sql.sources.partitionOverwriteMode": "static",  # a replaced table is replaced whole
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # ranks cut before a shuffle
+    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # cuts ranks before a shuffle
 }
 STATIC_CONF: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -42,11 +42,11 @@ STATIC_CONF: Mapping[str, str] = {
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "500",
     "spark.sql.ui.retainedExecutions": "20",
-    "spark.sql.codegen.cache.maxEntries": "1000",  # a batch has fifty
+    "spark.sql.codegen.cache.maxEntries": "1000",  # a batch needs fifty
     "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-CODE_CACHE = "-XX:ReservedCodeCacheSize=512m"  # for so many compiled queries
+CODE_CACHE = "-XX:ReservedCodeCacheSize=512m"  # for that many compiled queries
 LOOPBACK: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -63,10 +63,10 @@ LARGE: Mapping[str, str] = {
 
 
 class Spark:
-    """A session that starts at its first use."""
+    """Session that starts at its first use."""
 
     def __init__(self, settings: SparkSettings, first: "Spark | None" = None):
-        """`first`: whose application to share, with a session of its own."""
+        """Share the application of `first`, if given, in a session of its own."""
         self.settings = settings
         self._first = first
         self._starting = Lock()
@@ -74,7 +74,7 @@ class Spark:
 
     @property
     def session(self) -> "SparkSession":
-        """The session; the process's own if there is one."""
+        """The session; the process's own if it has one."""
         with self._starting:
             return self._session
 
@@ -94,9 +94,9 @@ class Spark:
         return session
 
     def sibling(self) -> "Spark":
-        """Another session of the same application, for work at the same time.
+        """Return another session of the same application, for work at the same time.
 
-        Settings of a session, among them the number of a batch, concern one table at a time.
+        A session's settings, among them the number of a batch, concern one table at a time.
         """
         sibling = Spark(self.settings, first=self._first or self)
         self._siblings.append(sibling)
@@ -104,11 +104,11 @@ class Spark:
 
     @property
     def is_started(self) -> bool:
-        """Whether anything has needed it yet."""
+        """True if anything has needed the session yet."""
         return "_session" in self.__dict__
 
     def tune(self, *, small: bool) -> "SparkSession":
-        """The session, set up for a small batch (few jobs) or a large one (many tasks)."""
+        """Return the session, set up for a small batch (few jobs) or a large one (many tasks)."""
         session = self.session
         for name, value in (SMALL if small else LARGE).items():
             if name not in self.settings.conf:
@@ -118,7 +118,8 @@ class Spark:
     def stop(self) -> None:
         """End the application, if it was started.
 
-        A client's channels are closed here: closed while Python ends, they may wait for ever.
+        A client's channels are closed here, because they may wait forever if closed while Python
+        ends.
         """
         if _remote(self.settings):
             for sibling in self._siblings:
@@ -128,7 +129,7 @@ class Spark:
 
 
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
-    """What `work` returns; the session, if one was needed, is stopped afterwards."""
+    """Return what `work` returns; stop the session afterwards, if one was needed."""
     spark = Spark(settings)
     with lasting():
         try:
@@ -138,7 +139,7 @@ def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
 
 
 def open_session(settings: SparkSettings) -> "SparkSession":
-    """A session by the project's settings, or by SPARK_REMOTE, or that of spark-submit."""
+    """Open a session by the project's settings or SPARK_REMOTE, or return that of spark-submit."""
     from pyspark.sql import SparkSession
 
     hush()
@@ -159,7 +160,7 @@ def open_session(settings: SparkSettings) -> "SparkSession":
 
 
 def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkSession":
-    """A session of the same application, with settings of its own."""
+    """Open a session of the same application, with settings of its own."""
     if remote := _remote(settings):
         from pyspark.sql import SparkSession
 
@@ -168,18 +169,18 @@ def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkS
 
 
 def has_no_jvm(session: "SparkSession") -> bool:
-    """Whether it is a client's: of a Spark Connect server, or of Sail in this process."""
+    """True if it is a client's: of a Spark Connect server, or of Sail in this process."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _remote(settings: SparkSettings) -> str | None:
-    """Where the Spark Connect server is, if there is one to be used."""
+    """Return the address of the Spark Connect server, if one is to be used."""
     configured = settings.remote if settings.engine == "connect" else None
     return os.environ.get("SPARK_REMOTE") or configured
 
 
 def local_conf(settings: SparkSettings) -> dict[str, str]:
-    """The whole configuration of a Spark that a process starts for itself."""
+    """Return the whole configuration of a Spark that a process starts for itself."""
     jars = os.pathsep.join(str(path) for path in classpath(drivers=settings.drivers))
     logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     return {

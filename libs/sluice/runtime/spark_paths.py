@@ -1,10 +1,10 @@
-"""Paths as Spark takes them, and back: any name that a file can have, and that file alone.
+"""Paths for Spark, and back: any name that a file can have, and that file alone.
 
-Spark takes a path for a pattern, and Hadoop's local file system has names that it can't open or
-passes over: with a colon, with a leading `_` or `.`, or with letters that Java's locale lacks. A
-file of this machine's with such a name is read by a link, whose own path says where it leads. In
-object stores the characters of patterns are escaped. A Spark elsewhere must see the folder for
-temporary files, as it must see those that were delivered.
+Spark treats a path as a pattern. Hadoop's local file system can't open or skips some names: with a
+colon, with a leading `_` or `.`, or with letters that Java's locale lacks. A local file with such a
+name is read by a link, whose own path shows the target. In object stores, characters of patterns
+are escaped. A Spark elsewhere must see the folder for temporary files, as it must see the delivered
+files.
 """
 
 import re
@@ -18,12 +18,12 @@ from urllib.parse import unquote
 from sluice.quality.sql import text
 from sluice.storage.landing import local_path
 
-_ODD = re.compile(r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$")  # the last: Hadoop copies it
+_ODD = re.compile(r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$")  # the last: copy under way
 _PATTERN = re.compile(r"([*?\[\]{}\\])")
-_ENDINGS = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")  # by which Spark decompresses
+_ENDINGS = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")  # Spark decompresses by them
 _LINKS = "sluice-names-"
 _LINK = rf"file:/+\S*?/{_LINKS}[^/]*/((?:[0-9a-f]+/)+)f(?:\.[a-z0-9]+)?"
-_STEP = 200  # letters of a link's folder
+_STEP = 200  # letters per folder of a link
 _PLACE = "_metadata.file_path"
 
 REAL_PATH = (
@@ -31,16 +31,16 @@ REAL_PATH = (
     f"decode(unhex(replace(regexp_extract({_PLACE}, {text(_LINK)}, 1), '/', '')), 'UTF-8') "
     f"ELSE regexp_replace(url_decode(replace({_PLACE}, '+', '%2B')), '^file:/+', '/') END"
 )
-"""SQL of a row's file, by its real path."""
+"""SQL for the real path of a row's file."""
 
 
 def spark_paths(uris: Iterable[str]) -> list[str]:
-    """For Spark's readers: each means that one file."""
+    """Return paths for Spark's readers; each means that one file."""
     return [_spark_path(uri) for uri in uris]
 
 
 def with_real_paths(words: str) -> str:
-    """Spark's words with the files' own paths."""
+    """Return Spark's words with the files' own paths."""
     return re.sub(rf"{_LINK}|file:/+(\S*)", _real_path, words)
 
 
@@ -61,7 +61,7 @@ def _escaped(path: str) -> str:
 
 
 def _link(uri: str, place: str) -> str:
-    """A link to the file, which is made if there is none."""
+    """Return a link to the file, making it if there is none."""
     name = uri.encode().hex()
     steps = (name[at : at + _STEP] for at in range(0, len(name), _STEP))
     folder = Path(_folder().name, *steps)
@@ -74,7 +74,7 @@ def _link(uri: str, place: str) -> str:
 
 @cache
 def _folder() -> "TemporaryDirectory[str]":
-    """A folder of this process's, which is removed with it."""
+    """Return a folder of this process's own, which is removed with it."""
     found = TemporaryDirectory(prefix=_LINKS)
-    Path(found.name).chmod(0o755)  # a Spark of another user's reads what it may
+    Path(found.name).chmod(0o755)  # lets another user's Spark read what it may
     return found

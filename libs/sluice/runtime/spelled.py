@@ -1,6 +1,6 @@
 """SQL for texts as values of the declared types, by the rules of `specs.spellings`.
 
-Every expression is null where its text is not taken, so a text that is there without a value is
+Every expression is null if its text is not accepted. So a text that is given but has no value is
 its row's reason.
 """
 
@@ -30,7 +30,7 @@ GROUPS = ". '\u00a0\u202f\u2019"
 class Texts:
     """Texts of one format, read with a source's options.
 
-    `mark`: SQL for what surrounds numbers that were put into quotes, null if none were.
+    `mark`: SQL for the marks around quoted numbers; null if none were quoted.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -41,9 +41,9 @@ class Texts:
         return bool(self.mark)
 
     def steps(self, type_: DataType) -> tuple[Step, ...]:
-        """What makes a value of a text, one after the other; each is SQL of the one before.
+        """Return the steps from a text to a value; each is SQL over the result of the one before.
 
-        They are apart because each names its text several times.
+        They are separate because each names its text several times.
         """
         match type_:
             case ArrayType():
@@ -55,7 +55,7 @@ class Texts:
         return (self.restored, *self._scalar(type_.simpleString().upper()))
 
     def restored(self, sql: str) -> str:
-        """A text without marks: its numbers as they were written."""
+        """Return SQL for a text without marks: its numbers as they were written."""
         if not self.mark:
             return sql
         bare = sql
@@ -65,7 +65,7 @@ class Texts:
         return f"CASE WHEN {self.mark} IS NULL THEN {sql} ELSE {bare} END"
 
     def _each(self, sql: str, type_: DataType) -> str:
-        """All values of a list of texts, null where one is not taken."""
+        """Return SQL for all values of a list of texts; null where one is not accepted."""
         for step in self.steps(type_):
             v = f"v{next(_NUMBERS)}"
             sql = f"transform({sql}, {v} -> {step(v)})"
@@ -118,7 +118,7 @@ class Texts:
         return (self._ungrouped, *steps) if is_grouped else steps
 
     def _formatted(self, sql: str, type_: str) -> str:
-        """By the pattern in the options, as Spark reads a value of CSV."""
+        """Return SQL for a value by the pattern in the options, as Spark reads CSV."""
         cell = f"concat('\"', replace({sql}, '\"', '\"\"'), '\"')"
         read = f"from_csv({cell}, 'v {type_}', {self._culture(FORMATS[type_])}).v"
         return f"CASE WHEN NOT {sql} RLIKE '[\\\\r\\\\n]' THEN {_within(read)} END"
@@ -129,7 +129,7 @@ class Texts:
         return f"map({', '.join(parts)})"
 
     def _ungrouped(self, sql: str) -> str:
-        """A number as the locale groups it, without groups and with a point."""
+        """Return SQL for a number grouped as in the locale, without groups and with a point."""
         probe = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self._culture()}).v = 1.5BD"
         comma, point = (
             _is(sql, pattern) for pattern in (spellings.GROUPS_OF_COMMA, spellings.GROUPS_OF_POINT)
@@ -160,7 +160,7 @@ def _exact(sql: str, type_: str) -> str:
 
 
 def _written_out(sql: str, type_: str) -> str:
-    """A number without its exponent; itself if it has none."""
+    """Return SQL for a number without its exponent; the number itself if it has none."""
     before, behind, shift = (
         f"regexp_extract({sql}, {text(pattern)}, 1)"
         for pattern in (r"\A[+-]?([0-9]*)", r"\.([0-9]*)", r"[eE](.*)\z")
@@ -205,7 +205,7 @@ def _local(sql: str, type_: str) -> str:
 
 
 def _instant(sql: str, zone: str) -> str:
-    """A time of UTC, or of the zone behind it; without one, of the zone that is given."""
+    """Return SQL for a time in the zone behind it; without one, in the given zone or UTC."""
     local = f"try_cast({sql} AS TIMESTAMP)"
     if zone:
         is_date = f"length({sql}) <= 10"
@@ -221,7 +221,7 @@ def _instant(sql: str, zone: str) -> str:
 
 
 def _zoned(wall: str, zone: str) -> str:
-    """A local time of a zone, null for one that the zone skips."""
+    """Return SQL for a local time of a zone; null for one that the zone skips."""
     seconds = f"CASE WHEN {wall} RLIKE ':[0-9]{{2}}:' THEN '' ELSE ':00' END"
     value = f"try_cast(concat({wall}, {seconds}, ' ', {zone}) AS TIMESTAMP)"
     shown = f"from_utc_timestamp({value}, {zone}) = try_cast({wall} AS TIMESTAMP)"
@@ -238,7 +238,7 @@ def _base64(sql: str, type_: str) -> str:
 
 
 def texts_of(type_: DataType) -> str:
-    """The type's DDL with STRING in place of every scalar in it."""
+    """Return the type's DDL with STRING in place of every scalar in it."""
     match type_:
         case ArrayType():
             return f"ARRAY<{texts_of(type_.elementType)}>"
@@ -251,7 +251,7 @@ def texts_of(type_: DataType) -> str:
 
 
 def is_spelled(type_: DataType) -> bool:
-    """Whether its values are read as texts; those of VARIANT have the types that JSON gives."""
+    """True if its values are read as texts; those of VARIANT have JSON's own types."""
     match type_:
         case ArrayType():
             return is_spelled(type_.elementType)

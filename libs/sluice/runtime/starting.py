@@ -1,6 +1,6 @@
-"""Spark that does not start or does not last, in words.
+"""Errors in plain words for a Spark that does not start or does not last.
 
-A Java that ends at once or in the middle of the work, a server that isn't there.
+Its Java may end at once or during the work, or its server may not be there.
 """
 
 import socket
@@ -16,16 +16,16 @@ from sluice.errors import MissingDependency, Retryable
 T = TypeVar("T")
 PORT = 15002
 STOPPED = ("SparkContext was shut down", "stopped SparkContext")
-ENDING = 20.0  # seconds that Java takes to end, once it has begun
+ENDING = 20.0  # seconds that Java takes to end, once it has begun to
 PATIENCE = 10.0  # seconds for a server to take the connection; its client would try for minutes
 
 
-# PySpark writes to them what it raises as well, with pages of trace.
+# PySpark logs to them what it also raises, with pages of stack trace.
 REPEATING = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def hush() -> None:
-    """Leave it to the error itself to say what went wrong."""
+    """Silence these loggers, so that only the error itself says what went wrong."""
     from pyspark.logger import PySparkLogger
 
     for name in REPEATING:
@@ -33,7 +33,7 @@ def hush() -> None:
 
 
 def check_server(remote: str) -> None:
-    """Raises Retryable where nothing listens at `sc://host:port`."""
+    """Raise Retryable if nothing listens at `sc://host:port`."""
     address = urlsplit(remote)
     if address.scheme != "sc" or not address.hostname:
         return
@@ -49,7 +49,7 @@ def check_server(remote: str) -> None:
 
 
 def started(start: Callable[[], T], java: Path) -> T:
-    """What `start` returns; MissingDependency where Java ended before Spark was up."""
+    """Return what `start` returns; raise MissingDependency if Java ended before Spark was up."""
     from pyspark.errors import PySparkRuntimeError
 
     try:
@@ -66,7 +66,7 @@ def started(start: Callable[[], T], java: Path) -> T:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Raises Retryable where Spark's memory did not suffice, and where its Java had ended."""
+    """Raise Retryable if Spark's memory did not suffice, or if its Java had ended."""
     try:
         yield
     except Exception as error:
@@ -84,7 +84,7 @@ def lasting() -> Iterator[None]:
 
 
 def _is_cut_off(error: Exception, said: str) -> bool:
-    """Whether Java does not answer, or answers that it is about to end."""
+    """True if Java does not answer, or answers that it is about to end."""
     from py4j.protocol import Py4JNetworkError
 
     is_gone = isinstance(error, (Py4JNetworkError, ConnectionError))
@@ -92,7 +92,7 @@ def _is_cut_off(error: Exception, said: str) -> bool:
 
 
 def _said(error: Exception) -> str:
-    """Java may not be there any more to say what it was."""
+    """Return the error's words; '' if Java is no longer there to give them."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001
@@ -100,10 +100,10 @@ def _said(error: Exception) -> str:
 
 
 def _java_ended(within: float) -> int | None:
-    """The exit code of the Java that this process started, if it has ended or does so now."""
+    """Return the exit code of the Java that this process started, if it has ended or ends now."""
     from pyspark import SparkContext
 
-    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 PySpark tells it nowhere else
+    java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 PySpark shows it nowhere else
     try:
         code: int | None = java.wait(within) if java else None
     except TimeoutExpired:

@@ -1,8 +1,8 @@
-"""Stream delivery: what arrived since the last run passes the gate, one delivery a micro-batch.
+"""Delivery of a stream: new arrivals pass the gate, one delivery per micro-batch.
 
-A micro-batch is an interval of its own, from the instant of its arrival: its rows replace nothing
-but what an interrupted run left of it. The commit's position names the version of the arrivals
-that it reflects, and the next run goes on from there. Nothing is read twice, nothing is passed by.
+A micro-batch is an interval of its own, from the instant of its arrival. Its rows replace only what
+an interrupted run left of it. The commit's position names the version of the arrivals that it
+reflects, and the next run continues from there. Nothing is read twice, and nothing is skipped.
 """
 
 from collections import defaultdict
@@ -40,14 +40,14 @@ from sluice.storage.table import check_feed, feed, snapshot
 
 
 def is_stream(table: Table) -> bool:
-    """Whether it is a source that is read as things arrive, not by interval."""
+    """True if it is a source that is read as data arrives, not by interval."""
     return isinstance(table.spec, Source) and table.spec.delivery == "stream"
 
 
 def ingest_stream(
     spark: Spark, project: Project, table: Table, run: Run
 ) -> tuple[BatchReport, ...]:
-    """Deliver what has arrived. Safe to repeat; where nothing has, nothing is committed."""
+    """Deliver what has arrived. Safe to repeat; without arrivals, nothing is committed."""
     stream, lake = _stream(project, table), layout(project)
     spec, path = stream.spec, stream.path
     target = stored_as(table, spec)
@@ -71,7 +71,7 @@ def ingest_stream(
 
 @dataclass(frozen=True)
 class _Arrival:
-    """One micro-batch: its instant, and the version of the arrivals that it came with."""
+    """One micro-batch: its instant, and the version of the arrivals that brought it."""
 
     at: datetime
     version: int
@@ -81,7 +81,7 @@ class _Arrival:
 def _deliver(
     spark: Spark, project: Project, stream: Stream, target: str, run: Run
 ) -> Iterator[BatchReport]:
-    """A report for each micro-batch that the table does not reflect yet."""
+    """Deliver each micro-batch that the table does not reflect yet, and yield its report."""
     now, name = head(stream.uri), internal(stream.table.id, ARRIVALS)
     after = _reflected(head(layout(project).uri(target)), target, name, now)
     if now is None or after >= now.data_version:
@@ -101,9 +101,9 @@ def _deliver(
 def replay_stream(
     spark: Spark, project: Project, table: Table, moments: Collection[datetime], run: Run
 ) -> tuple[BatchReport, ...]:
-    """Judge again what came in the micro-batches of those moments. Safe to repeat.
+    """Judge the micro-batches of those moments again. Safe to repeat.
 
-    Raises UsageError if a file of them is not there any more: its good rows would go, too.
+    Raises UsageError if one of their files is missing, because its good rows would be lost, too.
     """
     stream, target = _stream(project, table), stored_as(table, table.spec)  # type: ignore[arg-type]
     now, before = head(stream.uri), head(layout(project).uri(target))
@@ -127,7 +127,7 @@ def replay_stream(
 
 
 def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
-    """What has no rows yet is read once it has some."""
+    """Yield warnings of unreadable and of empty files; empty ones are read once they have rows."""
     for file in files:
         if file.fault:
             yield f"{stream.table.id}: {file.shown} can't be read: {file.fault}"
@@ -143,7 +143,7 @@ def _stream(project: Project, table: Table) -> Stream:
 
 
 def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
-    """With their files as they are now, which is not as they came."""
+    """Return the arrivals with their files as they are now; they may have changed."""
     listed = landing.delivered(stream.path, stream.table.id) if stream.spec.format in FILES else ()
     there = {file.uri: file for file in listed}
     gone = [f.uri for a in arrivals for f in a.files if f.uri not in there]
@@ -162,7 +162,7 @@ def _arrivals(stream: Stream, rows: DataFrame) -> Iterator[_Arrival]:
 
 
 def _reflected(before: Head | None, target: str, name: str, now: Head | None) -> int:
-    """The version of the arrivals that the table reflects."""
+    """Return the version of the arrivals that the table reflects."""
     pin = before.position.inputs.get(name) if before and before.position else None
     if pin is None:
         return 0
@@ -205,7 +205,7 @@ def _delivery(project: Project, stream: Stream, target: str, arrival: _Arrival) 
 def _judged_rows(
     session: SparkSession, stream: Stream, rows: DataFrame, delivery: Delivery
 ) -> DataFrame | None:
-    """A micro-batch's rows, where they were kept themselves; None where their files were."""
+    """Return a micro-batch's rows if these were kept; None if their files were."""
     if stream.spec.format in FILES:
         return None
     own = rows.where(F.col(ARRIVED) == F.lit(delivery.interval.start))
@@ -224,7 +224,7 @@ def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
 
 
 def messages(rows: DataFrame, spec: Source) -> DataFrame:
-    """Kafka's messages, each an object in JSON; its place is its partition and offset."""
+    """Return rows of Kafka's messages, each a JSON object; partition and offset are its place."""
     place = f"topic AS {FILE}", f"partition AS {BLOCK}", f"offset AS {ROW}"
     return rows_of_lines(rows.selectExpr(f"value AS {LINE}", *place), spec)
 

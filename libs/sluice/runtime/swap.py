@@ -1,8 +1,8 @@
-"""Putting rows that were computed anew in place of a table's, in one commit.
+"""Replacement of a table's rows by recomputed ones, in one commit.
 
-The change feed gets the difference only, also where columns are added. Where a column goes or
-changes its type, or the key gets one that the table had not, Delta can't read a feed across the
-change: the table is replaced whole, and what reads its feed has to be rebuilt as well.
+The change feed gets only the difference, even if columns are added. Delta can't read a feed across
+a removed column, a changed type, or a key column that the table lacked. The table is then replaced
+whole, and the readers of its feed must be rebuilt as well.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,7 +26,7 @@ from sluice.storage.table import snapshot
 
 @dataclass(frozen=True)
 class Swapped:
-    """What the commit did; `ends_feed` where the feed before it can't be read on."""
+    """Result of the commit; `ends_feed`: the feed before it can't be continued."""
 
     done: Committed
     ends_feed: bool = False
@@ -57,7 +57,7 @@ def swap(
     wide = old.select("*", *[F.lit(None).cast(type_).alias(n) for n, type_ in added.items()])
     key = target.key if _is_unique(wide, target.key) else tuple(had)
     if key != target.key and not _is_unique(wide, key):
-        with clock.phase("commit"):  # no MERGE could take away one of two equal rows
+        with clock.phase("commit"):  # no MERGE could delete only one of two equal rows
             return Swapped(overwrite_spark(session, before, rows, position))
     changelog = diff(wide, rows, key, ignore=ignore)
     if not added:
@@ -75,7 +75,7 @@ def _widened(
     position: Position,
     limits: Limits,
 ) -> Committed:
-    """Commit a changelog with columns that the table has not."""
+    """Commit a changelog with columns that the table lacks."""
     cached = changelog.persist()
     try:
         counts = changelog_counts(cached)
@@ -91,5 +91,5 @@ def _types(rows: DataFrame) -> dict[str, DataType]:
 
 
 def _is_unique(rows: DataFrame, key: tuple[str, ...]) -> bool:
-    """Whether today's key also tells the rows of an earlier definition apart. One Spark job."""
+    """True if today's key distinguishes an earlier definition's rows. Takes one Spark job."""
     return rows.groupBy(*names(key)).count().where("count > 1").isEmpty()

@@ -1,4 +1,4 @@
-"""The full look at a whole table, with Spark for what is large: a part of its upkeep."""
+"""Full check of a whole table, with Spark for large ones: a part of its upkeep."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sluice.storage.table import snapshot
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep found of one table: what was expected of the whole of it, and what isn't met."""
+    """Result of sweeping one table: its expectations of the whole table, and the unmet ones."""
 
     table: str
     expectations: int
@@ -24,9 +24,9 @@ class Swept:
 
 
 def sweep(spark: Spark, project: Project, table: Table, run: str = "") -> Swept:
-    """Look at everything that is expected of the whole table. Safe to repeat.
+    """Check everything that is expected of the whole table. Safe to repeat.
 
-    Spark is started only if something is expected that takes it.
+    Spark is started only if an expectation needs it.
     """
 
     def judge(uri: str, version: int, expected: Sequence[Expectation]) -> Sequence[Outcome]:

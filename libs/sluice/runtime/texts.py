@@ -1,4 +1,4 @@
-"""Rows of texts as rows of the declared types; a text that is not taken is its row's reason."""
+"""Rows of texts as rows of the declared types; a text that is not accepted is its row's reason."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from sluice.runtime.retyped import NESTED
 from sluice.runtime.spelled import Texts, is_spelled
 from sluice.specs.delivered_row import FILE, RAW, REASON
 
-REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are not of its encoding
+REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
 VALUE = "_sluice_value_"
 
 
 def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> DataFrame:
-    """The declared columns in their types, and conversion.OWN.
+    """Return the declared columns in their types, and conversion.OWN.
 
-    `reason`: SQL for what the reader has to say of a row. A column that the rows lack is null; one
-    of VARIANT, which is no text, is kept.
+    `reason`: SQL for what the reader reports of a row. A column that the rows lack is null; one of
+    VARIANT, which is no text, is kept.
     """
     declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
     lacking = [f for f in declared if f.name not in rows.columns]
@@ -39,7 +39,7 @@ def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> D
 
 
 def _typed(rows: DataFrame, read: Sequence[StructField], texts: Texts) -> DataFrame:
-    """The rows with the values of their texts, a step at a time."""
+    """Return the rows with the values of their texts, computed a step at a time."""
     typed = rows.selectExpr("*", *(f"{name(f.name)} AS {VALUE}{f.name}" for f in read))
     steps = {f"{VALUE}{f.name}": texts.steps(f.dataType) for f in read}
     for nth in range(max(map(len, steps.values()), default=0)):
@@ -49,7 +49,7 @@ def _typed(rows: DataFrame, read: Sequence[StructField], texts: Texts) -> DataFr
 
 
 def _says(field: StructField, written: str, texts: Texts) -> str:
-    """The reason of a row whose text is not of the encoding, or is not taken; '' for neither."""
+    """Return SQL for the reason of a badly encoded or rejected text; '' if there can be none."""
     column, type_ = name(field.name), field.dataType
     if isinstance(type_, (StringType, BinaryType)) and not texts.is_json:
         undecoded = f"NOT is_valid_utf8({column}) OR contains({column}, '{REPLACEMENT}')"

@@ -1,8 +1,8 @@
-"""A batch of a top-k's state: what the change means for the rows that are kept.
+"""A batch of a top-k's state: the effect of the change on the kept rows.
 
-Only the feed and the kept rows are read. The input itself is read again for groups that have lost
-more rows than were kept in reserve, and only the files that may hold them. The changelog of the
-view over the state comes out of the same pass.
+Only the feed and the kept rows are read. The input itself is read again only for groups that have
+lost more rows than their headroom, and only the files that may hold them. The same pass gives the
+changelog of the view over the state.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ GROUPS_NAMED = 5
 
 
 class TopKBatch(Batch):
-    """One batch of the state of a top-k."""
+    """One batch of a top-k's state."""
 
     @classmethod
     def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
@@ -62,11 +62,11 @@ class TopKBatch(Batch):
         return self.plan.strategy == TopKStrategy.FULL or super().is_whole
 
     def expected(self, rows: DataFrame) -> DataFrame:
-        """Its rows may reach further than they must, depending on its past."""
+        """Return the expected rows; the state may keep more than it must, depending on its past."""
         return self.living(self.state.acceptable(self.snapshots(), rows))
 
     def _moved(self) -> Computed:
-        """From the change and the kept rows."""
+        """Compute the moves from the change and the kept rows."""
         local = LocalReads.of(self, self.state)
         came = self._prepared(local.feed if local else self._feed())
         changes = self._changes(came)
@@ -83,7 +83,7 @@ class TopKBatch(Batch):
         return self._computed(moves, strategy, warnings, self._late(came), refills)
 
     def _anew(self) -> Computed:
-        """From the whole input and all kept rows."""
+        """Compute the moves from the whole input and all kept rows."""
         inputs = self.snapshots()
         found = refilled(self.state, self.current(), self.living(self.state.query(inputs, {})))
         moves, late = self._few_or_many(found), self._late(self._prepared(self._feed()))
@@ -105,25 +105,25 @@ class TopKBatch(Batch):
 
     @property
     def state(self) -> TopKState:
-        """The operator."""
+        """The state's operator."""
         operator = self.operator
         assert isinstance(operator, TopKState)
         return operator
 
     def _prepared(self, feed: DataFrame) -> DataFrame:
-        """The feed's prepared rows, with WEIGHT."""
+        """Return the feed's prepared rows, with WEIGHT."""
         (input_id,) = self.plan.ranges
         return self.state.prepare(input_id, weighted(feed, self.state.columns(input_id)))
 
     def _late(self, came: DataFrame) -> int:
-        """Count the rows that came for expired windows. A Spark job where there are windows."""
+        """Count rows that arrived for expired windows. Takes a Spark job if there are windows."""
         if self.alive is None:
             return 0
         late = summed(came.where(~self.alive), self.state.ranking.prepared)
         return count_of(late_of_change([late], self.alive))
 
     def _changes(self, came: DataFrame) -> DataFrame:
-        """The prepared net change, with WEIGHT, of rows that can matter."""
+        """Return the prepared net change, with WEIGHT, of rows that can matter."""
         changes = self.living(came)
         if self.plan.size.bytes > self.context.limits.read_here_bytes:
             changes = competing(self.state, changes, self._last_rows())
@@ -132,7 +132,7 @@ class TopKBatch(Batch):
         return summed(changes, self.state.ranking.prepared)
 
     def _last_rows(self) -> DataFrame:
-        """The last kept row of each group; there may be more of them than a worker can hold."""
+        """Return the last kept row of each group; there may be more than a worker can hold."""
         assert self.plan.before is not None
         last = self.state.last_rows(self.current())
         size = table_size(self.plan.uri, self.plan.before.version)
@@ -140,7 +140,7 @@ class TopKBatch(Batch):
         return F.broadcast(last) if is_small else last
 
     def _rows(self, changes: DataFrame) -> DataFrame:
-        """The kept rows of at least the touched groups."""
+        """Return the kept rows of at least the touched groups."""
         groups = [changes.select(*names(self.state.group))]
         if self.alive is not None:
             groups.append(self.current().where(~self.alive).select(*names(self.state.group)))
@@ -157,14 +157,14 @@ class TopKBatch(Batch):
         return Here.of(kept) if is_small else InSpark(kept)
 
     def _refilled(self, groups: DataFrame) -> DataFrame:
-        """The moves of groups that are filled from the input as it is now."""
+        """Return the moves of groups that are refilled from the current input."""
         operator = self.state
         bounds = self.bounds(groups)
         fresh = self.living(operator.recompute(self.snapshots(), {}, groups, bounds))
         return refilled(operator, within(self.current(), groups, operator.group), fresh)
 
     def _strategy(self, moves: Held) -> str:
-        """The strategy that the net change turned out to need, where none is declared."""
+        """Return the strategy that the net change turned out to need, if none is declared."""
         if self.plan.strategy == TopKStrategy.APPEND:
             return TopKStrategy.APPEND
         if self.state.ranking.spec.strategy == "retract":
@@ -185,7 +185,7 @@ class TopKBatch(Batch):
 
 
 def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
-    """A warning that names groups with prepared rows whose own limit is null. One Spark job."""
+    """Yield a warning naming groups with rows whose own limit is null. Takes one Spark job."""
     if not state.ranking.limit_is_column:
         return
     groups = rows.where(F.col(LIMIT).isNull() & _comes(rows)).select(*names(state.group))

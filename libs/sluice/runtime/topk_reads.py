@@ -1,6 +1,6 @@
-"""What a small batch of a top-k's state reads, read in this process and handed to Spark.
+"""Reads of a small batch of a top-k's state, in this process; their rows are handed to Spark.
 
-Only what can matter is handed on: the short list of the feed, and the kept rows of its groups.
+Only rows that can matter are handed on: the feed's shortlist, and the kept rows of its groups.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class LocalReads:
 
     @classmethod
     def of(cls, batch: Batch, state: TopKState) -> "LocalReads | None":
-        """None where there is too much to read."""
+        """Read the rows; return None if there is too much to read."""
         plan, session = batch.plan, batch.session
         assert plan.before is not None
         ((input_id, (after, upto)),) = plan.ranges.items()

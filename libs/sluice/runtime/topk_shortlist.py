@@ -1,8 +1,8 @@
-"""What of a small change can matter to a top-k, told in this process before Spark sees a row.
+"""Rows of a small change that can matter to a top-k, found before Spark sees a row.
 
-As statistics of files do, it leaves out only what surely can't matter: a row whose first sort key
-comes after the first sort key of every row that its group keeps. Where the group or that key is not
-a plain column of an exact type, all is passed on; Spark decides of what is left.
+Like file statistics, the shortlist leaves out only what surely can't matter. A row can't
+matter if its first sort key comes after those of all rows that its group keeps. If the group or
+that key is not a plain column of an exact type, everything is passed on. Spark decides on the rest.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,10 @@ _ROW, _WORST, _MISSING = "_row", "_worst", "_missing"
 
 @dataclass(frozen=True)
 class Shortlist:
-    """`group`: columns of the state -> columns of the input. `column` holds the first sort key."""
+    """Columns that decide the shortlist.
+
+    `group`: columns of the state -> columns of the input. `column` holds the first sort key.
+    """
 
     group: Mapping[str, str]
     column: str
@@ -31,7 +34,7 @@ class Shortlist:
 
     @classmethod
     def of(cls, ranking: Ranking, feed: pa.Schema) -> "Shortlist | None":
-        """The shortlist of a declaration; None where there is none to be made."""
+        """Return the shortlist of a declaration; None if it can't have one."""
         spec = ranking.spec
         group = {p.name: p.expression.plain_column for p in spec.partition_by}
         columns = [*group.values(), spec.order_by[0].expression.plain_column]
@@ -43,11 +46,11 @@ class Shortlist:
 
     @property
     def of_state(self) -> tuple[str, ...]:
-        """The columns of the state that are needed of all its rows."""
+        """Columns of the state that are needed of all its rows."""
         return (*self.group, self.first.column, COMPLETE)
 
     def competing(self, feed: pa.Table, state: pa.Table) -> pa.Table:
-        """The rows of the feed that can matter, given `of_state` of all rows of the state."""
+        """Return the feed's rows that can matter, given `of_state` of all rows of the state."""
         numbered = feed.select(list(dict.fromkeys([*self.group.values(), self.column])))
         numbered = numbered.append_column(_ROW, pa.array(np.arange(feed.num_rows)))
         left, right = list(self.group.values()), list(self.group)
@@ -58,12 +61,12 @@ class Shortlist:
         return feed.take(joined.filter(stays)[_ROW])
 
     def groups(self, feed: pa.Table) -> pc.Expression:
-        """A condition on the state that the groups of the feed's rows meet."""
+        """Return a condition on the state that the groups of the feed's rows meet."""
         each = [pc.field(name).isin(pc.unique(feed[column])) for name, column in self.group.items()]
         return reduce(lambda a, b: a & b, each)
 
     def _worst(self, state: pa.Table) -> pa.Table:
-        """Of each group that is not whole, and has no null among its keys, the last first key."""
+        """Return the last first key of each group that is incomplete and has no null key."""
         rows = state.filter(pc.invert(state[COMPLETE])).select([*self.group, self.first.column])
         function = "min" if self.first.descending else "max"
         column = self.first.column

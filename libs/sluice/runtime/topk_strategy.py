@@ -1,7 +1,7 @@
-"""Which way a batch of a top-k's state goes: by what the feed's log says, before a row is read.
+"""Strategy of a batch of a top-k's state, chosen by the feed's log before a row is read.
 
-Whether rows fall is known only once they are netted, so `retract` may turn out to be `update`; the
-work is the same up to there.
+Only netting shows whether rows fall, so `retract` may turn out to be `update`. The work is the same
+up to there.
 """
 
 from enum import StrEnum
@@ -14,18 +14,18 @@ Chosen = tuple[str, str]
 
 
 class TopKStrategy(StrEnum):
-    """The ways in which a batch computes the rows of the state."""
+    """Strategies by which a batch computes the rows of the state."""
 
-    APPEND = "append"  # kept rows and rows that only come
+    APPEND = "append"  # kept rows and rows that are only added
     UPDATE = "update"  # the same, with rows that change and don't fall
-    RETRACT = "retract"  # the same, with any: groups that run short are filled from the input
+    RETRACT = "retract"  # the same, with any change: groups that run short are refilled
     FULL = "full"  # the whole query, compared with all rows
 
 
 def chosen(
     state: TopKState, feed: FeedSize, table: FeedSize, limits: Limits, *, only_inserts: bool
 ) -> Chosen:
-    """The strategy and its reason. `feed` is what changed of the input, `table` all of it."""
+    """Return the strategy and its reason. `feed`: size of the change; `table`: of the input."""
     declared: str | None = state.ranking.spec.strategy
     if declared == TopKStrategy.FULL:
         return TopKStrategy.FULL, "declared"

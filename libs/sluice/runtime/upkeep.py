@@ -1,7 +1,7 @@
-"""A Delta table that is looked after: its slices, and those that are to be filed again.
+"""Upkeep of a Delta table: its slices, and those that are to be filed again.
 
-A table with a key is filed by it when many files have come. A kind whose rows lie in slices of
-their own, or expire, says so by a class of its own.
+A table with a key is filed by it once it has many files. A kind whose rows expire, or lie in slices
+of their own, has its own class.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from sluice.storage.position import head_as_found
 
 @dataclass(frozen=True)
 class Kept:
-    """One table. `order` is that of its files, none without a key.
+    """One table. `order`: that of its files; none without a key.
 
-    `node`: what batches maintain it by, if they do. `is_tidied`: slices that have gathered many
+    `node`: the node whose batches maintain it, if any. `is_tidied`: slices that have gathered many
     files are filed again after a batch, not by the next upkeep.
     """
 
@@ -36,7 +36,7 @@ class Kept:
 
     @classmethod
     def of(cls, context: Context, node: Node) -> Self:
-        """The table of a node."""
+        """Return the table of a node."""
         uri, order = context.lake.uri(node.id), _shown(node.operator.file_order)
         return cls(node.id, uri, context.limits, order, node)
 
@@ -47,22 +47,22 @@ class Kept:
 
     @property
     def filing(self) -> Filing | None:
-        """The table at its head; None where there is none, or foreign commits changed its rows."""
+        """The table at its head; None if it is missing or foreign commits changed its rows."""
         before = head_as_found(self.uri)
         if before is None or before.position is None:
             return None
         return Filing(before, self.limits, self.order, self.partition)
 
     def crowded(self, filing: Filing) -> list[Slice]:
-        """The slices that have too many files, or whose rows a batch has put together unordered."""
+        """Return slices that have too many files, or rows that a batch left unordered."""
         return [s for s in filing.slices if self._is_crowded(s)]
 
     def unsealed(self, filing: Filing) -> list[Slice]:
-        """The slices that get no more rows and are not sorted files, or few."""
+        """Return slices that get no more rows and are not yet few, sorted files."""
         return []
 
     def expire(self, filing: Filing) -> int:
-        """Drop what a retention hides; how many files that were."""
+        """Drop rows that a retention hides; return the number of files."""
         return 0
 
     def _is_crowded(self, slice_: Slice) -> bool:
@@ -71,13 +71,13 @@ class Kept:
 
 
 def keyed(context: Context, table_id: str, key: Sequence[str] = ()) -> Kept:
-    """A table that no batch maintains."""
+    """Return a table that no batch maintains."""
     uri, order = context.lake.uri(table_id), _shown(tuple(map(Direction, key)))
     return Kept(table_id, uri, context.limits, order)
 
 
 def tidy(spark: Spark, context: Context, node: Node) -> None:
-    """File crowded slices again after a batch, where that can't wait for upkeep."""
+    """File crowded slices again after a batch, if they can't wait for upkeep."""
     if node.kept.is_tidied:
         kept = node.kept.of(context, node)
         if filing := kept.filing:
@@ -85,7 +85,10 @@ def tidy(spark: Spark, context: Context, node: Node) -> None:
 
 
 def refile(filing: Filing, spark: Spark, slices: Sequence[Slice], kind: str) -> int:
-    """By Spark where there are enough rows for their order to matter; how many files."""
+    """File slices again, and return the number of files.
+
+    Spark does it if there are enough rows for their order to matter.
+    """
     large = [s for s in slices if filing.order and not s.is_small(filing.limits)]
     small = [s for s in slices if s not in large]
     done = filing.compact(small, kind) if small else 0
@@ -95,5 +98,5 @@ def refile(filing: Filing, spark: Spark, slices: Sequence[Slice], kind: str) -> 
 
 
 def _shown(order: tuple[Direction, ...]) -> tuple[Direction, ...]:
-    """No order where only hidden identities name a row."""
+    """Return the order; none if only hidden identities name a row."""
     return order if any(not d.column.startswith("_sluice_i") for d in order) else ()

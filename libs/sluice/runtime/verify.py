@@ -1,8 +1,7 @@
-"""Proof on demand: a view recomputed at the versions in its position, and compared with its rows.
+"""Proof on demand: a view is recomputed at the versions in its position, and compared.
 
-Of every table, the invariants of its log, feed and deliveries are checked as well.
-
-The recompute uses the same defining query as the batches, over whole inputs.
+The recompute uses the same defining query as the batches, over whole inputs. The invariants of
+every table's log, feed and deliveries are checked as well.
 """
 
 from collections.abc import Mapping
@@ -35,9 +34,9 @@ REPEATED = "repeated"
 
 @dataclass(frozen=True)
 class Verdict:
-    """One table against its query; `differences` are up to 20 rows with how they differ.
+    """One table against its query; `differences`: up to 20 rows, and how they differ.
 
-    `faults`: what else does not hold of it, in words.
+    `faults`: what else is wrong with it, in words.
     """
 
     table: str
@@ -51,17 +50,17 @@ class Verdict:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the table is what its query gives."""
+        """True if the table equals its query's result."""
         return not (self.missing or self.extra or self.different)
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing at all is wrong with it."""
+        """True if nothing at all is wrong with the table."""
         return self.is_equal and not self.faults
 
 
 def verify(spark: Spark, project: Project, table: Table) -> list[Verdict]:
-    """Verdicts of the table and of the internal tables behind it."""
+    """Return the verdicts of the table and of the internal tables behind it."""
     context = Context.of(project)
     nodes = {node.id: node for node in nodes_of(grown(project, table), context.graph)}
     verdicts = {name: _verify(spark, context, node) for name, node in nodes.items()}
@@ -72,7 +71,7 @@ def verify(spark: Spark, project: Project, table: Table) -> list[Verdict]:
 
 
 def _as_delivered(context: Context, table_id: str) -> Verdict:
-    """Of a table that no query gives: it is what was delivered."""
+    """Return the verdict of a table without a query: it is what was delivered."""
     uri = context.lake.uri(table_id)
     at = head(uri)
     assert at is not None
@@ -115,7 +114,7 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
 
 
 def _repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Rows whose key another one has already, as changes of their own: a diff sees one of them."""
+    """Return rows that repeat another row's key, as changes, because a diff sees only one."""
     row = F.struct(*names(tuple(rows.columns)))
     alike = rows.groupBy(*names(key)).agg(F.collect_list(row).alias("_same"))
     others = alike.select(F.posexplode("_same").alias("nth", "col")).where("nth > 0")
@@ -127,7 +126,7 @@ def _counts(differs: DataFrame) -> DataFrame:
 
 
 def _leniently(rows: DataFrame, expected: DataFrame, operator: Operator) -> DataFrame:
-    """What is expected, with the table's own values where they agree with it within their error."""
+    """Return the expected rows, with the table's values where both agree within their error."""
     agreements = operator.agreements(expected.schema)
     if not agreements:
         return expected

@@ -1,4 +1,4 @@
-"""Upkeep of a window store: expired slices are dropped, closed ones sealed, open ones kept few."""
+"""Upkeep of a window store: dropping expired slices, sealing closed ones, keeping open ones few."""
 
 from sluice.operators.retention import first_visible
 from sluice.operators.window_store import WindowStoreRows
@@ -8,7 +8,7 @@ from sluice.storage.maintenance import Filing
 
 
 class StoreKept(Kept):
-    """The table of a window store."""
+    """Table of a window store."""
 
     is_tidied = True
 
@@ -16,7 +16,7 @@ class StoreKept(Kept):
         return [s for s in filing.slices if len(s.paths) >= self.limits.slice_files]
 
     def unsealed(self, filing: Filing) -> list[Slice]:
-        """The slices before the newest that are not one sorted file, or few: rows came late."""
+        """Return older slices that are not one or a few sorted files, because rows came late."""
         return [s for s in filing.slices[:-1] if self._is_unsealed(s)]
 
     def expire(self, filing: Filing) -> int:

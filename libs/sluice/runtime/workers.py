@@ -1,7 +1,7 @@
-"""Doing the tables of a run at the same time, each after those that it is made from.
+"""Workers that process a run's tables at the same time, each table after its inputs.
 
-A small batch keeps one core busy with planning; the others take another table meanwhile. Each
-worker has a Spark session of its own, because a session's settings concern the table it writes.
+A small batch keeps one core busy with planning; meanwhile the others take other tables. Each worker
+has its own Spark session, because a session's settings concern the table it writes.
 """
 
 import os
@@ -21,7 +21,7 @@ MOST = 4
 
 
 class Workers:
-    """A few threads with a session each."""
+    """Pool of a few threads, each with its own session."""
 
     def __init__(self, spark: Spark):
         count = min(MOST, os.cpu_count() or 1)
@@ -33,7 +33,7 @@ class Workers:
     def in_order(
         self, tables: Iterable[Table], graph: Graph, do: Callable[[Spark, Table], T]
     ) -> Iterator[T]:
-        """What `do` returns for each table, as they are done; inputs come before their views.
+        """Yield what `do` returns for each table when it is done; inputs come before their views.
 
         Dimensions are begun first, and no lookup before all of them are done.
         """

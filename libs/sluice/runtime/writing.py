@@ -1,7 +1,7 @@
-"""From a changelog to a commit: creating the table at its first batch, choosing the committer.
+"""Commit of a changelog: creates the table at its first batch, and chooses the committer.
 
 A small changelog is brought to this process once and committed by delta-rs; a large one stays in
-Spark. Which it will be is known beforehand from the size of what there is to read, or by counting.
+Spark. The choice is made beforehand by the size of what there is to read, or by counting.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from sluice.storage.table import create
 
 @dataclass(frozen=True)
 class Target:
-    """The table to commit to: its head as it was planned from, and the size of what was read.
+    """Table to commit to: its head when planned, and the size of what was read.
 
-    `keeps_position`: whether what was read is recorded also where it alters no row. `is_filed`:
-    the changelog is all rows of a new table, many, which lie as its files are to. `replaces`: a
-    table that nobody has read, whose columns may be others; there is no head to plan from then.
+    `keeps_position`: what was read is recorded even if it alters no row. `is_filed`: the changelog
+    is all rows of a new table, many, in the order of its files. `replaces`: a table that nobody has
+    read, whose columns may differ; there is no head to plan from then.
     """
 
     uri: str
@@ -41,7 +41,7 @@ class Target:
     replaces: Head | None = None
 
     def is_small(self, context: Context) -> bool:
-        """Whether the changelog surely fits this process: as many rows as were read, or so."""
+        """True if the changelog surely fits this process: about as many rows as were read."""
         if self.size.rows is not None:
             is_narrow = self.size.bytes <= context.limits.counted_changelog_bytes
             return is_narrow and self.size.rows <= context.settings.small_changelog
@@ -59,10 +59,10 @@ def write(
     inserts: int | None = None,
     is_projection: bool = False,
 ) -> Committed:
-    """Commit the changelog; if it is empty only the position, or nothing. Raises LostRace.
+    """Commit the changelog; if it is empty, only the position or nothing. Raises LostRace.
 
-    `inserts`: how many rows it has, where that is known and all of them are new. `is_projection`:
-    its rows come from one row each, so to compute it twice costs less than to keep it.
+    `inserts`: its number of rows, if that is known and all are new. `is_projection`: each of its
+    rows comes from one row, so computing it twice costs less than keeping it.
     """
     if target.replaces:
         with clock.phase("commit"):
@@ -94,7 +94,7 @@ def write(
 def _replace(
     session: SparkSession, target: Target, replaced: Head, changelog: Changelog, position: Position
 ) -> Committed:
-    """Commit the first rows of a table together with the columns that it has from now on."""
+    """Commit the first rows of a table together with its new columns."""
     rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
     first = rows.drop(CHANGE)
     return commit.overwrite_spark(session, replaced, first, position, target.partition_by)
@@ -107,7 +107,7 @@ def _local(
     rows: pa.Table,
     position: Position,
 ) -> Committed:
-    """Commit what this process holds, of a table that is there."""
+    """Commit rows held in this process, to an existing table."""
     assert target.before is not None
     if rows.num_rows == 0:
         return _unchanged(target, target.before, position)
@@ -142,7 +142,7 @@ def _counted(
 
 
 def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
-    """Whether so many rows fit this process, by how wide the first ones are."""
+    """True if that many rows fit this process, by the width of the first ones."""
     limits, most = context.limits, context.settings.small_changelog
     if not limits.sampled_changelog_rows < total <= most:
         return total <= most
@@ -151,7 +151,7 @@ def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
 
 
 def _leaves_nothing(context: Context, before: Head, counts: Mapping[str, int]) -> bool:
-    """Whether no row of a large table stays as it is."""
+    """True if no row of a large table stays as it is."""
     altered = counts.get("update", 0) + counts.get("delete", 0)
     is_large = altered > context.settings.small_changelog
     return is_large and altered == table_size(before.uri, before.version).rows
