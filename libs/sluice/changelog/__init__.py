@@ -1,1 +1,1 @@
-"""What a change is, as pure functions of DataFrames: nothing here opens a table or collects."""
+"""Pure functions of DataFrames that compute changes; nothing here opens a table or collects."""

@@ -1,7 +1,7 @@
-"""Net changes and differences of few rows, where this process holds them.
+"""Net changes and differences of a few rows, computed in this process.
 
-The same as `net` and `diff` tell, of plain values: those whose equality is one thing here and in
-Spark.
+The results equal those of `net` and `diff`. Only plain values are accepted: those whose equality is
+the same here and in Spark.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _OLD, _NEW = "_old", "_new"
 
 
 def arrow_diff(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table | None:
-    """The columns of `new` and CHANGE; None where there is more than plain values to compare."""
+    """Return the columns of `new` and CHANGE; None if a column is nested or a key is not plain."""
     if any(map(pa.types.is_nested, new.schema.types)) or not (
         has_plain_keys(old, key) and has_plain_keys(new, key)
     ):
@@ -39,7 +39,7 @@ def arrow_diff(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table | N
 
 
 def arrow_net(feed: pa.Table, columns: Sequence[str]) -> pa.Table | None:
-    """`columns` and WEIGHT of what changed, as `net`; None where values are not all plain ones."""
+    """Return `columns` and WEIGHT of the changes, as `net` does; None if a value is not plain."""
     rows = feed.select(list(columns))
     if not all(map(_is_plain, rows.schema.types)):
         return None
@@ -51,7 +51,7 @@ def arrow_net(feed: pa.Table, columns: Sequence[str]) -> pa.Table | None:
 
 
 def has_plain_keys(rows: pa.Table, key: Sequence[str]) -> bool:
-    """Whether equal keys are the same values: no nulls, no fractions in binary, nothing nested."""
+    """True if equal keys are the same values: no nulls, no floating point, nothing nested."""
     columns = [rows[name] for name in key]
     return all(_is_plain(c.type) and not c.null_count for c in columns)
 
@@ -65,7 +65,7 @@ def _numbered(rows: pa.Table, key: Sequence[str], name: str) -> pa.Table:
 
 
 def _differ(old: pa.Table, new: pa.Table) -> pa.Array:
-    """Of each pair of rows, whether any value differs; NaN is a value like any other."""
+    """Return, for each pair of rows, whether any value differs; NaN is a value like any other."""
     found = pa.array(np.zeros(new.num_rows, bool))
     for name in new.column_names:
         a, b = old[name], new[name]

@@ -1,6 +1,6 @@
 """The difference between old and new rows: the minimal changelog.
 
-Every batch ends here, so a rerun emits nothing and rows whose values stay the same appear nowhere.
+Every batch ends here, so a rerun emits nothing and rows with unchanged values are left out.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,10 +16,10 @@ _SIDES = ("old", "new")
 def diff(
     old: DataFrame, new: DataFrame, key: Sequence[str], *, ignore: Collection[str] = ()
 ) -> DataFrame:
-    """The columns of `new` and CHANGE: insert, update or delete (the old row).
+    """Return the columns of `new` and CHANGE: insert, update or delete (with the old row).
 
-    `key` identifies a row on either side; null is a value like any other, and so is NaN. Columns
-    in `ignore` don't make a row different. One shuffle of both sides together.
+    `key` identifies a row on either side. Null and NaN are values like any other. Columns in
+    `ignore` don't make a row different. Cost: one shuffle of both sides together.
     """
     columns = new.columns
     sides = _side(old.select(*_named(columns)), "old").unionByName(_side(new, "new"))
@@ -38,7 +38,7 @@ def diff(
 
 
 def inserted(rows: DataFrame) -> DataFrame:
-    """The changelog of rows that are all new."""
+    """Return the changelog of rows that are all new."""
     return rows.withColumn(CHANGE, F.lit("insert"))
 
 
@@ -54,7 +54,7 @@ def _named(columns: Sequence[str]) -> list[Column]:
 def unchanged(
     schema: StructType, columns: Sequence[str], sides: tuple[str, str] = _SIDES
 ) -> Column:
-    """Whether two struct columns, rows of that schema, agree in `columns`. Never null."""
+    """True if two struct columns, rows of that schema, agree in `columns`. Never null."""
     old, new = sides
     plain = [c for c in columns if not _has_map(schema[c].dataType)]
     pairs = [f"{old}.`{c}` <=> {new}.`{c}`" for c in plain]
@@ -67,7 +67,7 @@ def unchanged(
 
 
 def _ordered(value: Column, type_: DataType) -> Column:
-    """`value` with its maps, which Spark doesn't compare, as arrays of entries in order."""
+    """Return `value` with its maps, which Spark can't compare, as sorted arrays of entries."""
     match type_:
         case MapType():
             return F.array_sort(_ordered(F.map_entries(value), _entries(type_)))

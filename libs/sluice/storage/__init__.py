@@ -1,1 +1,1 @@
-"""Delta tables: where they lie, what their head says, their feeds, and commits that happen once."""
+"""Delta tables: their location, heads and feeds, and commits that happen exactly once."""

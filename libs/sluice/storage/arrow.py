@@ -1,4 +1,4 @@
-"""Small tables that hold what Sluice notes down: rows replaced or appended without Spark.
+"""Small tables that hold Sluice's notes: rows are replaced or appended without Spark.
 
 They have no position. Two writers at once take turns; one that is always late raises LostRace.
 """
@@ -25,7 +25,7 @@ Filter = tuple[str, str, Any]
 
 
 def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[str, Any]]:
-    """The rows of the table at `uri` that meet all filters; none if there is no table."""
+    """Return the rows of the table at `uri` that meet all filters; none if there is no table."""
     if not DeltaTable.is_deltatable(uri):
         return []
     found = read_table(uri, filters)
@@ -34,17 +34,17 @@ def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[st
 
 
 def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
-    """The rows of the table at `uri` that meet all filters."""
+    """Return the rows of the table at `uri` that meet all filters, as Arrow."""
     table = DeltaTable(uri)
     chosen = list(filters) if filters else None
     return table.to_pyarrow_table(filesystem=files_of(table, uri), filters=chosen)
 
 
 def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
-    """How Arrow reads its files: local ones without a detour through Python, where they need none.
+    """Return a file system that reads local files without Python; None if Python is needed.
 
-    A thread of Arrow's that lets go of a Python file when the interpreter has ended aborts the
-    process. Names of partitions are Python's to decode.
+    A thread of Arrow's aborts the process if it releases a Python file after the interpreter has
+    ended. Only Python decodes names of partitions.
     """
     if "://" in uri or table.metadata().partition_columns:
         return None
@@ -52,26 +52,26 @@ def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
 
 
 def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
-    """Add rows to the table at `uri`, which is made if there is none."""
+    """Add rows to the table at `uri`; create it if there is none."""
     if rows.num_rows:
         _in_turn(uri, lambda: _write(uri, rows, mode="append", partition_by=list(partition_by)))
 
 
 def create_empty(uri: str, schema: pa.Schema) -> None:
-    """Make the table at `uri`, if there is none."""
+    """Create the table at `uri` if there is none."""
     if not DeltaTable.is_deltatable(uri):
         _write(uri, schema.empty_table(), mode="ignore")
 
 
 def count_rows(uri: str, predicate: str) -> int:
-    """How many rows of the table at `uri` the predicate selects."""
+    """Count the rows of the table at `uri` that the predicate selects."""
     return _count(uri, predicate) if DeltaTable.is_deltatable(uri) else 0
 
 
 def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "false") -> None:
-    """Put `rows` in place of those that `predicate` selects; nothing is written for nothing.
+    """Put `rows` in place of those that `predicate` selects; write nothing if there are neither.
 
-    Nor is anything where a row meets `unless`.
+    Write nothing either if a row meets `unless`.
     """
     _in_turn(uri, lambda: _replace(uri, rows, predicate, unless))
 
@@ -85,21 +85,21 @@ def take_rows(uri: str, other: str) -> None:
 
 
 def delete_rows(uri: str, predicate: str) -> None:
-    """Take away the rows that `predicate` selects; nothing is written if there are none."""
+    """Delete the rows that `predicate` selects; write nothing if there are none."""
     _in_turn(uri, lambda: _delete(uri, predicate))
 
 
 def tidy_rows(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
-    """Put a table of `many` files or more together in one, of the rows that `keep` chooses."""
+    """Merge a table of `many` files or more into one file, of the rows that `keep` chooses."""
     if DeltaTable.is_deltatable(uri):
         _in_turn(uri, lambda: _tidy(uri, many, keep))
 
 
 def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
-    """Put many files together, and delete those that nothing of these last hours reads; how many.
+    """Merge many files, and delete those not needed for the last `hours`; return how many.
 
-    Entries of the log that are older than its retention go, too. Nothing of it is done if somebody
-    writes meanwhile.
+    Log entries older than the log's retention are deleted, too. If somebody writes meanwhile,
+    nothing is done.
     """
     if not DeltaTable.is_deltatable(uri):
         return 0

@@ -1,8 +1,8 @@
-"""A stream's checkpoint, and whether the table beside it was filled by it.
+"""A stream's checkpoint, and a test that it filled the table beside it.
 
-Structured Streaming keeps in the checkpoint who the query is, and Delta's sink numbers its commits
-under that name: that is what makes an append happen once. A checkpoint that the table has never
-heard of is a new one, and would read everything again.
+Structured Streaming keeps the query's id in the checkpoint, and Delta's sink numbers its commits
+under that id: so an append happens only once. A checkpoint whose id the table lacks is a new one,
+and would read everything again.
 """
 
 import json
@@ -12,7 +12,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem
 
 
 def query_id(uri: str) -> str | None:
-    """Who the query of the checkpoint at `uri` is; None if there is none."""
+    """Return the id of the query of the checkpoint at `uri`; None if there is none."""
     filesystem, path = LocalFileSystem(), uri
     if "://" in uri:
         filesystem, path = FileSystem.from_uri(uri)
@@ -25,5 +25,5 @@ def query_id(uri: str) -> str | None:
 
 
 def has_written(table_uri: str, query: str) -> bool:
-    """Whether that query's commits are in the table."""
+    """True if that query's commits are in the table."""
     return DeltaTable(table_uri).transaction_version(query) is not None

@@ -1,7 +1,7 @@
-"""The columns of a stored table, and adding some: a commit of its own that changes no row.
+"""The columns of a stored table; they are added by a separate commit that changes no row.
 
-It carries the table's position on, so the batch that follows begins where it would have begun, and
-no reader of the change feed meets it. Rows that are there already are null in a new column.
+That commit carries the table's position on, so the next batch begins where it would have begun.
+Readers of the change feed don't see it. Existing rows are null in a new column.
 """
 
 import uuid
@@ -19,14 +19,14 @@ GROW = "grow"
 
 
 def columns_at(before: Head | None) -> StructType:
-    """The columns of a table as of its head; none if there is no table."""
+    """Return the columns of a table as of its head; none if there is no table."""
     if before is None:
         return StructType()
     return spark_schema(DeltaTable(before.uri, version=before.version))
 
 
 def add_columns(before: Head, wanted: StructType) -> Head:
-    """The head of the table once it has all of these columns. Raises LostRace."""
+    """Add those of these columns that the table lacks, and return its head. Raises LostRace."""
     had = columns_at(before).names
     missing = [field for field in nullable(wanted).fields if field.name not in had]
     if not missing:

@@ -1,9 +1,9 @@
-"""Committing a changelog exactly once, rows and position in one commit.
+"""Commit a changelog exactly once: rows and position in one commit.
 
-Two committers serve one contract: Spark's MERGE for large changelogs, delta-rs for small ones
-(a tenth of a second where Spark's MERGE needs one or more). Both number their commits as the
-table's batches in Delta's `txn` action, and both are followed by a look at the log: whose attempt
-it names has won. A diff is never kept over a lost race: it was made from a head that is gone.
+Two committers serve one contract: Spark's MERGE for large changelogs, delta-rs for small ones (a
+tenth of a second instead of a second or more). Both number their commits as the table's batches in
+Delta's `txn` action. Each commit is followed by a look at the log: the attempt that it names has
+won. A diff is thrown away after a lost race, because it was made from an outdated head.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ Filed = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class Committed:
-    """What a commit did. `version` is the table's head after it."""
+    """Result of a commit; `version` is the table's head after it."""
 
     version: int
     inserted: int = 0
@@ -55,7 +55,7 @@ class Committed:
 
 
 def commit_position(before: Head, position: Position) -> Committed:
-    """Record that changes were consumed which alter no row: no file, no feed row."""
+    """Make a position-only commit: it consumed changes that alter no row. No file, no feed row."""
     table = DeltaTable(before.uri, version=before.version)
     unchanged = position.without_change(before.data_version)
     with _fenced(before, unchanged) as mine:
@@ -72,7 +72,7 @@ def commit_position(before: Head, position: Position) -> Committed:
 def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Position) -> Committed:
     """Commit a small changelog (columns of the table + CHANGE) by delta-rs.
 
-    It goes on exactly the version that `before` names, or raises LostRace.
+    The commit goes onto exactly the version that `before` names, or raises LostRace.
     """
     done = _done(before, Counter(rows[CHANGE].to_pylist()))
     table = DeltaTable(before.uri, version=before.version)
@@ -101,7 +101,7 @@ def commit_arrow_by_spark(
     position: Position,
     limits: Limits,
 ) -> Committed:
-    """As `commit_arrow`, by Spark: what there is to know of the rows takes it no job."""
+    """Commit like `commit_arrow`, but by Spark; counts and bounds of the rows need no Spark job."""
     counts = Counter(rows[CHANGE].to_pylist())
     bounds = arrow_bounds(DeltaTable(before.uri, version=before.version), rows, key, "`")
     handed = session.createDataFrame(plain(rows))
@@ -124,7 +124,7 @@ def commit_spark(
 ) -> Committed:
     """Commit a changelog of any size by Spark: an append if it only inserts, else a MERGE.
 
-    `has_new_columns`: the table gets those of the changelog that it lacks, in the same commit.
+    `has_new_columns`: the same commit adds the changelog's columns that the table lacks.
     """
     done = _done(before, counts)
     if done.changed == done.inserted:
@@ -148,7 +148,7 @@ def _merged(
 ) -> Committed:
     """Commit a changelog by MERGE.
 
-    `bounds`: of its keys, as conditions; found by a job where they aren't given.
+    `bounds`: conditions on its keys; a Spark job finds them if they are not given.
     """
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         bounds = spark_bounds(before, rows, key) if bounds is None else bounds
@@ -166,7 +166,7 @@ def append_spark(
     *,
     has_new_columns: bool = False,
 ) -> Committed:
-    """Commit a changelog of new rows, in files that hold them as they lie."""
+    """Commit a changelog of new rows, written to files in their present layout."""
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         writer = rows.drop(CHANGE).write.format("delta").mode("append")
         writer.option("mergeSchema", has_new_columns).save(before.uri)
@@ -176,9 +176,9 @@ def append_spark(
 def append_filed(
     session: SparkSession, before: Head, rows: DataFrame, position: Position
 ) -> Committed:
-    """Commit the first rows of a table, in files that hold them as they lie.
+    """Commit the first rows of a table, written to files in their present layout.
 
-    They are computed once: the log tells how many there were.
+    The rows are computed once, because the log reports their number.
     """
     done = append_spark(session, before, rows, Committed(before.version + 1), position)
     counted = table_size(before.uri, done.version).rows
@@ -194,10 +194,10 @@ def replace_spark(
     position: Position,
     limits: Limits,
 ) -> Committed:
-    """Commit a changelog that leaves no row as it is: its new rows take the place of all.
+    """Commit a changelog that leaves no row unchanged, by overwriting the table with its new rows.
 
-    Nothing is looked for in the table. The feed tells of deletes and inserts, which it takes from
-    the table's own files.
+    Nothing is searched in the table. The feed reports deletes and inserts, which it takes from the
+    table's own files.
     """
     done = _done(before, counts)
     new = rows.where(F.col(CHANGE) != "delete").drop(CHANGE)
@@ -216,7 +216,7 @@ def overwrite_spark(
 ) -> Committed:
     """Replace the table and its columns whole, in one commit.
 
-    `partition_by`: the columns of its partitions, where they are not to be those that it has.
+    `partition_by`: the new partition columns; without it the table keeps those that it has.
     """
     with _fenced(before, position) as mine, _numbered(session, before, mine):
         had = DeltaTable(before.uri).metadata().partition_columns
@@ -234,16 +234,16 @@ def rewrite_spark(
     position: Position,
     limits: Limits,
 ) -> None:
-    """Put the table's rows, or those of the partitions that `where` selects, into other files.
+    """Write the table's rows, or those of the partitions that `where` selects, into other files.
 
-    The change feed does not see it. `filed` brings the rows into order. Delta takes no number in
-    such a commit. It reads the rows within the transaction, so at the version that it replaces, and
-    refuses the commit if one of their files has gone meanwhile; a position that came too late is
-    told by its `after`.
+    The change feed does not show it. `filed` puts the rows in order. Delta takes no batch number in
+    such a commit. The rows are read within the transaction, hence at the version that it replaces.
+    Delta refuses the commit if one of their files was removed meanwhile. A position that came too
+    late is recognized by its `after`.
     """
     settings = {_METADATA: position.to_json(), _ROW_GROUP: str(GROUP_ROWS)}
     with lost_race_of(before.uri, before.version), _set(session, settings):
-        rows = session.read.format("delta").load(before.uri)  # no version: the transaction's own
+        rows = session.read.format("delta").load(before.uri)  # no version: the transaction's
         writer = filed(rows.where(F.expr(where)) if where else rows).write.format("delta")
         writer = writer.mode("overwrite").option("dataChange", "false")
         if where:
@@ -264,7 +264,7 @@ def drop_arrow(before: Head, where: str, position: Position) -> Committed:
 
 
 def _check_applied(before: Head, done: Committed, applied: Applied) -> None:
-    """Raise HistoryLost if the rows of the changelog were not those that the table held."""
+    """Raise HistoryLost if the changelog's rows were not those that the table held."""
     wanted = (done.inserted, done.updated, done.deleted)
     if wanted != applied:
         raise HistoryLost(
@@ -275,7 +275,7 @@ def _check_applied(before: Head, done: Committed, applied: Applied) -> None:
 
 
 def _done(before: Head, counts: Mapping[str, int]) -> Committed:
-    """What a commit of so many changes of each type does."""
+    """Return the result of a commit with so many changes of each type."""
     return Committed(
         before.version + 1, *(counts.get(change, 0) for change in ("insert", "update", "delete"))
     )
@@ -291,7 +291,7 @@ def _properties(before: Head, position: Position) -> CommitProperties:
 
 @contextmanager
 def _fenced(before: Head, position: Position) -> Iterator[Position]:
-    """The position as it is to be committed; LostRace if the table has moved on."""
+    """Yield the position to commit; raise LostRace if the table has moved on."""
     passing("committing", before.uri)
     with lost_race_of(before.uri, before.version):
         yield replace(position, after=before.version)
@@ -322,7 +322,7 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def _won(before: Head, position: Position, done: Committed) -> Committed:
-    """`done` at the version where this attempt stands in the log; LostRace if it isn't there."""
+    """Return `done` at the version whose commit names this attempt; LostRace if there is none."""
     newer = DeltaTable(before.uri).version() - before.version
     for version, found in positions(before.uri, newer) if newer > 0 else ():
         if found.attempt == position.attempt:
@@ -331,6 +331,6 @@ def _won(before: Head, position: Position, done: Committed) -> Committed:
 
 
 def changelog_counts(rows: DataFrame) -> dict[str, int]:
-    """How many rows of each change type a changelog holds. One Spark job."""
+    """Count the rows of each change type in a changelog. One Spark job."""
     counted = rows.groupBy(CHANGE).agg(F.count(F.lit(1)).alias("n")).collect()
     return {row[CHANGE]: row["n"] for row in counted}

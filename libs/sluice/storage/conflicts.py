@@ -1,10 +1,10 @@
-"""Telling a lost race from every other fault of a commit.
+"""Distinguish a lost race from every other fault of a commit.
 
-What was seen to be raised: delta-rs, committing on exactly one version, raises CommitFailedError,
-and a plain DeltaError where a table was created meanwhile. Spark raises one of Delta's concurrency
-errors: ConcurrentTransaction where the other commit carries the same application's number,
-ConcurrentAppend, ConcurrentDeleteRead, MetadataChanged and so on where it does not. Their codes
-stand in the message, also through Spark Connect.
+These errors were observed. delta-rs, committing onto exactly one version, raises CommitFailedError,
+or a plain DeltaError if a table was created meanwhile. Spark raises one of Delta's concurrency
+errors: ConcurrentTransaction if the other commit carries the same application's number. Otherwise
+it raises ConcurrentAppend, ConcurrentDeleteRead, MetadataChanged and so on. Their codes appear in
+the message, also through Spark Connect.
 """
 
 import re
@@ -22,9 +22,9 @@ _CREATED = "already exists"
 
 @contextmanager
 def lost_race_of(uri: str, version: int) -> Iterator[None]:
-    """LostRace in place of what a committer raises when `uri` has moved on from `version`.
+    """Raise LostRace in place of a committer's error if `uri` has moved on from `version`.
 
-    A table that is not there yet has the version -1.
+    A missing table has the version -1.
     """
     try:
         yield
@@ -47,7 +47,7 @@ def _version(uri: str) -> int:
 
 
 def lost(uri: str, version: int) -> LostRace:
-    """The error of a writer that was not first."""
+    """Return the error for a writer that was not first."""
     return LostRace(
         f"another writer committed to {uri} after version {version}: this attempt was thrown away",
         hint="nothing is lost; the next attempt starts from the new head",

@@ -1,8 +1,8 @@
-"""The content of rows as one number that does not depend on their order, nor on files or versions.
+"""The content of rows as one number, independent of their order, of files and of versions.
 
-Each row is hashed, the hashes are added up. So two tables have the same digest exactly if they hold
-the same rows equally often, what a change feed brings and takes away can be added and subtracted,
-and no more than a page of rows is held at a time. Cost: about 10 microseconds a row.
+Each row is hashed, and the hashes are summed. So two tables have the same digest exactly if they
+hold the same rows equally often. Rows that a change feed adds and removes can be added to a digest
+and subtracted from it. Only one page of rows is held at a time. Cost: about 10 microseconds a row.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _MODULUS = 1 << (8 * _BYTES)
 
 @dataclass(frozen=True)
 class Digest:
-    """How many rows, and the sum of their hashes."""
+    """Number of rows, and the sum of their hashes."""
 
     rows: int = 0
     total: int = 0
@@ -33,9 +33,9 @@ class Digest:
 
 
 def digest_of(rows: Iterable[Mapping[str, Any]]) -> Digest:
-    """The digest of rows as Python has them. A column that is null counts as one that is not there.
+    """Return the digest of rows as Python has them. A null column counts as a missing one.
 
-    So rows from before a column was added are the same afterwards.
+    So rows from before a column was added keep their digest.
     """
     count, total = 0, 0
     for row in rows:
@@ -49,7 +49,7 @@ def _hash(row: Mapping[str, Any]) -> int:
 
 
 def canonical(value: Any) -> Any:
-    """A value whose `repr` is the same for equal ones: -0.0 is 0.0, all NaN are one, times UTC."""
+    """Return a value with one `repr` for equal ones: -0.0 is 0.0, all NaN are one, times UTC."""
     match value:
         case float():
             return value + 0.0
@@ -58,7 +58,7 @@ def canonical(value: Any) -> Any:
         case dict():
             return sorted((name, canonical(v)) for name, v in value.items())
         case list() if value and all(isinstance(entry, tuple) for entry in value):
-            return sorted(map(repr, map(canonical, value)))  # a map: Arrow hands out its entries
+            return sorted(map(repr, map(canonical, value)))  # a map: Arrow returns its entries
         case list() | tuple():
             return [canonical(v) for v in value]
         case _:

@@ -1,9 +1,9 @@
-"""Places where a test ends or stops the process, as a power cut or a long pause would.
+"""Places where a test kills or stops the process, like a power cut or a long pause.
 
-`SLUICE_FAILPOINT=committed:top_products` sends SIGKILL to the process when it passes that place,
-`committed:top_products#3` when it passes for the third time, `*#17` at the seventeenth place on its
-way, `committed:top_products!STOP` sends SIGSTOP. Standard error tells where that was. Nothing else
-arms a place; unarmed it costs one look-up.
+`SLUICE_FAILPOINT=committed:top_products` sends SIGKILL to the process when it passes that place.
+`committed:top_products#3` does so at the third passing, `*#17` at the seventeenth place on the way.
+`committed:top_products!STOP` sends SIGSTOP. Standard error reports the place. Nothing else arms a
+place; an unarmed one costs one look-up.
 """
 
 import os
@@ -16,7 +16,10 @@ _passed: Counter[str] = Counter()
 
 
 def passing(place: str, table: str) -> None:
-    """End here, if this place is armed. `table` is an id, a path or a URI: its last name counts."""
+    """End the process here if this place is armed.
+
+    `table` is an id, a path or a URI; only its last name counts.
+    """
     armed = os.environ.get(VARIABLE)
     if not armed:
         return

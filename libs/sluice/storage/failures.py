@@ -1,8 +1,8 @@
 """The last failure of each table, kept until a batch of that table succeeds.
 
-One small JSON file a table, at `<lake>/__quality/failures/<pipeline>.<table>.json`: it is put and
-deleted whole, which object stores can do, too. Nothing is written while nothing fails. A process
-that is killed keeps nothing.
+Each table has one small JSON file, `<lake>/__quality/failures/<pipeline>.<table>.json`. It is
+written and deleted whole, which object stores can do, too. Nothing is written while nothing fails.
+A process that is killed keeps nothing.
 """
 
 import json
@@ -19,7 +19,7 @@ SUFFIX = ".json"
 
 @dataclass(frozen=True)
 class Failure:
-    """One table's last failure: when, why, what to do, and the exit code of it."""
+    """A table's last failure: its time, reason, hint and exit code."""
 
     table: str
     at: datetime
@@ -30,7 +30,7 @@ class Failure:
 
     @classmethod
     def from_json(cls, text: bytes) -> "Failure | None":
-        """None if the text is no failure, as of a newer release."""
+        """Read a failure; None if the text is not one, as from a newer release."""
         try:
             fields = json.loads(text)
             return cls(**{**fields, "at": datetime.fromisoformat(fields["at"])})
@@ -38,12 +38,12 @@ class Failure:
             return None
 
     def to_json(self) -> bytes:
-        """The content of its file."""
+        """Return the content of its file."""
         return json.dumps({**asdict(self), "at": self.at.isoformat()}, indent=1).encode()
 
 
 def keep(lake: LakeLayout, failure: Failure) -> None:
-    """Put a failure in place of the table's earlier one."""
+    """Store a failure in place of the table's earlier one."""
     filesystem, folder = _folder(lake)
     filesystem.create_dir(folder, recursive=True)
     path = f"{folder}/{failure.table}{SUFFIX}"
@@ -56,7 +56,7 @@ def keep(lake: LakeLayout, failure: Failure) -> None:
 
 
 def clear(lake: LakeLayout, table_id: str) -> None:
-    """Forget a table's failure; nothing is done if there is none."""
+    """Delete a table's failure; do nothing if there is none."""
     filesystem, folder = _folder(lake)
     path = f"{folder}/{table_id}{SUFFIX}"
     if filesystem.get_file_info(path).type == FileType.File:
@@ -65,7 +65,7 @@ def clear(lake: LakeLayout, table_id: str) -> None:
 
 
 def kept(lake: LakeLayout) -> dict[str, Failure]:
-    """The failures that stand, by table."""
+    """Return the stored failures, by table."""
     filesystem, folder = _folder(lake)
     listed = filesystem.get_file_info(FileSelector(folder, allow_not_found=True))
     paths = [f.path for f in listed if f.type == FileType.File and f.path.endswith(SUFFIX)]
@@ -77,7 +77,7 @@ def _read(filesystem: FileSystem, path: str) -> Failure | None:
     try:
         with filesystem.open_input_stream(path) as stream:
             return Failure.from_json(stream.read())
-    except FileNotFoundError:  # cleared since it was listed
+    except FileNotFoundError:  # cleared after it was listed
         return None
 
 

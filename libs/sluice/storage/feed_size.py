@@ -1,4 +1,4 @@
-"""How much there is to read between two versions, from the log alone."""
+"""The amount of data to read between two versions, from the log alone."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MANY_COMMITS = 200
 
 @dataclass(frozen=True)
 class FeedSize:
-    """Bytes and files of data to read; `rows` is None where the log doesn't say."""
+    """Bytes and files of data to read; `rows` is None if the log does not report them."""
 
     bytes: int = 0
     files: int = 0
@@ -25,7 +25,10 @@ class FeedSize:
 
 
 def feed_size(uri: str, after: int, upto: int) -> FeedSize:
-    """The change feed of versions (after, upto]. The log must hold them: see `check_feed`."""
+    """Return the size of the change feed of versions (after, upto].
+
+    The log must hold them: see `check_feed`.
+    """
     if upto - after > MANY_COMMITS:
         return table_size(uri, upto)
     log = Log(uri)
@@ -34,7 +37,7 @@ def feed_size(uri: str, after: int, upto: int) -> FeedSize:
 
 
 def only_inserts(uri: str, after: int, upto: int) -> bool:
-    """Whether the change feed of versions (after, upto] surely holds nothing but new rows."""
+    """True if the change feed of versions (after, upto] surely holds nothing but new rows."""
     if upto - after > MANY_COMMITS:
         return False
     log = Log(uri)
@@ -43,17 +46,17 @@ def only_inserts(uri: str, after: int, upto: int) -> bool:
 
 
 def _takes_away(action: Action) -> bool:
-    """Whether rows may go by it; compaction and sealing only put them into other files."""
+    """True if the action may remove rows; compaction and sealing only put them into other files."""
     return "cdc" in action or bool(action.get("remove", {}).get("dataChange"))
 
 
 def table_size(uri: str, version: int) -> FeedSize:
-    """The table as of a version."""
+    """Return the size of the table as of a version."""
     return size_of(DeltaTable(uri, version=version))
 
 
 def size_of(table: DeltaTable) -> FeedSize:
-    """As `table_size`, of a table that is already open."""
+    """Return the size of a table that is already open."""
     files = pa.table(table.get_add_actions()).select(["size_bytes", "num_records"]).to_pydict()
     sizes, rows = files["size_bytes"], files["num_records"]
     return FeedSize(sum(sizes), len(sizes), None if None in rows else sum(rows))
@@ -68,7 +71,7 @@ def _commit_size(actions: list[Action]) -> FeedSize:
 
 
 def _rows(file: Action) -> int | None:
-    """The rows of an added file; those of other files are not told."""
+    """Return the rows of an added file; None for other files, which report none."""
     statistics = json.loads(file.get("stats") or "{}")
     count = statistics.get("numRecords")
     return None if count is None else int(count)

@@ -1,8 +1,8 @@
-"""How rows lie in a table's files: by key, in small row groups, so that a read of few opens few.
+"""The layout of rows in a table's files: by key, in small row groups, so that small reads open few.
 
-A table is filed in slices: its partitions, or itself whole. A slice is in order when its row groups
-are small and their keys don't overlap; what batches add to it since lies beside, until upkeep files
-it anew.
+A table is filed in slices: its partitions, or the whole table. A slice is in order if its row
+groups are small and their keys don't overlap. Rows that batches add later lie beside it until
+upkeep files it again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from sluice.storage.statistics import GROUP_ROWS
 
 Span = tuple[Any, Any]
 HIDDEN = "_sluice"
-CARRIED = "_sluice_key_"  # a column of an input's key, which has an order of its own
+CARRIED = "_sluice_key_"  # a column of an input's key, with an order of its own
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class Slice:
         return sum(self.rows)
 
     def is_small(self, limits: Limits) -> bool:
-        """Whether its rows are so few that no order makes a difference."""
+        """True if it has so few rows that no order makes a difference."""
         return self.row_count <= limits.unordered_rows
 
     def is_lumped(self, limits: Limits) -> bool:
-        """Whether a file has the rows of two: a MERGE puts what it rewrites together, unordered."""
+        """True if a file has the rows of two: a MERGE joins what it rewrites, unordered."""
         is_whole = self.number is None and not self.is_small(limits)
         return is_whole and max(self.rows) > 2 * limits.file_rows
 
     def sealed_files(self, limits: Limits) -> int:
-        """How many files it has when it was just filed."""
+        """Return how many files it has when it has just been filed."""
         return max(1, -(-self.row_count // limits.slice_file_rows))
 
 
 def slices_of(table: DeltaTable) -> list[Slice]:
-    """The slices of a table, in the order of their numbers."""
+    """Return the slices of a table, in the order of their numbers."""
     partitions = table.metadata().partition_columns
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
     number = f"partition.{partitions[0]}" if partitions else None
@@ -71,9 +71,9 @@ def slices_of(table: DeltaTable) -> list[Slice]:
 
 
 def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
-    """Whether the row groups of these files are small and don't overlap in a column.
+    """True if the row groups of these files are small and don't overlap in a column.
 
-    Opens the files' footers. A column without statistics overlaps nowhere, as far as is known.
+    Opens the files' footers. A column without statistics counts as not overlapping.
     """
     filesystem = PyFileSystem(DeltaStorageHandler(uri))
     spans: list[Span] = []
@@ -88,7 +88,7 @@ def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
 
 
 def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[Span]:
-    """Least and greatest value of the column, where they are known."""
+    """Yield the least and greatest value of the column, where they are known."""
     for i in range(group.num_columns):
         chunk = group.column(i)
         if chunk.path_in_schema == column and chunk.statistics and chunk.statistics.has_min_max:
@@ -96,7 +96,7 @@ def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[Span]:
 
 
 def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows of a small commit by the columns of their key that have a meaning and an order."""
+    """Sort the rows of a small commit by those columns of their key with a meaning and an order."""
     shown = [name for name in _shown(key) if not pa.types.is_nested(rows.schema.field(name).type)]
     return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
 
@@ -104,21 +104,21 @@ def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 def in_order(
     rows: DataFrame, uri: str, key: Sequence[str], count: int, limits: Limits
 ) -> DataFrame:
-    """So many new rows of a table by the columns of their key that have a meaning."""
+    """Lay out `count` new rows of a table by the columns of their key that have a meaning."""
     shown = [Direction(name) for name in _shown(key)]
     partitions = DeltaTable(uri).metadata().partition_columns
     return filed(rows, shown, partitions, files_for(count, limits)) if shown or partitions else rows
 
 
 def files_for(count: int, limits: Limits) -> int:
-    """How many files so many rows of a table without partitions are to fill."""
+    """Return how many files `count` rows of a table without partitions should fill."""
     return -(-count // limits.file_rows)
 
 
 def filed(
     rows: DataFrame, order: Sequence[Direction], partition_by: Sequence[str], files: int
 ) -> DataFrame:
-    """The rows as they are to be written: one file for each slice, or so many in all, in order."""
+    """Lay out rows for writing, in order: one file for each slice, or `files` in all."""
     by = [F.col(f"`{d.column}`").desc() if d.descending else F.col(f"`{d.column}`") for d in order]
     parts = [F.col(f"`{name}`") for name in partition_by]
     if parts:

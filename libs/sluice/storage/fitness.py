@@ -1,7 +1,7 @@
-"""Whether a table is still set up as Sluice made it: with a feed, for all of its readers.
+"""Check that a table is still set up as Sluice made it: with a feed, readable by all readers.
 
-Who writes a table with Spark may switch on what some of its readers can't read, or off what its
-consumers need. What is found is told before the next batch meets it.
+Other writers with Spark may enable features that some readers of a table can't read. They may also
+disable features that its consumers need. Faults are reported before the next batch meets them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 
 from sluice.storage.lake import moved_away
 
-Fault = tuple[str, str]  # what is wrong, and what to do
-SETTINGS: Mapping[str, tuple[str, str]] = {  # what Delta takes for false where it is not set
+Fault = tuple[str, str]  # the fault, and its repair
+SETTINGS: Mapping[str, tuple[str, str]] = {  # Delta treats an unset one as false
     "delta.enableChangeDataFeed": ("false", "views over it can't read what changed"),
     "delta.appendOnly": ("true", "no row of it can be corrected"),
 }
@@ -23,7 +23,7 @@ MAPPING = "delta.columnMapping.mode"
 
 
 def faults(table: DeltaTable, uri: str) -> Iterator[Fault]:
-    """What of a table's settings and features is in the way of batches and readers."""
+    """Yield the settings and features of a table that obstruct batches or readers."""
     settings = table.metadata().configuration
     for name, (wrong, why) in SETTINGS.items():
         if settings.get(name, "false").lower() == wrong:
@@ -38,5 +38,5 @@ def faults(table: DeltaTable, uri: str) -> Iterator[Fault]:
 
 
 def set_to(uri: str, name: str, value: str) -> str:
-    """The statement that sets a property."""
+    """Return the statement that sets a property."""
     return f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ('{name}' = '{value}')"

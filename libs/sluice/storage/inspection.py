@@ -1,7 +1,7 @@
-"""Looking a table over before somebody needs it: its log, its checkpoints, its files, settings.
+"""Check a table before somebody needs it: its log, its checkpoints, its files, its settings.
 
-Each look gives what it found as (name, in words, what to do); nothing is changed, no Spark started.
-Cost: a listing of the table's folder, and the log.
+Each check yields its findings as (name, description, repair). Nothing is changed, and no Spark is
+started. Cost: a listing of the table's folder, and the log.
 """
 
 import json
@@ -22,12 +22,12 @@ from sluice.storage.log import Log
 
 Found = tuple[str, str, str]
 LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
-GRACE = timedelta(days=1)  # a commit under way has written files that no log names yet
+GRACE = timedelta(days=1)  # an unfinished commit has written files that no log names yet
 CLEANUP = "delta.enableExpiredLogCleanup"
 
 
 def log_faults(uri: str) -> Iterator[Found]:
-    """Commits that are missing or can't be read, and checkpoints likewise."""
+    """Yield commits and checkpoints that are missing or can't be read."""
     files = {info.base_name: info for info in _listing(uri, LOG)}
     commits = (name.removesuffix(".json") for name in files if name.endswith(".json"))
     versions = sorted(int(number) for number in commits if number.isdigit())
@@ -65,7 +65,7 @@ def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
 
 
 def file_faults(uri: str) -> Iterator[Found]:
-    """Data files of the newest version that are gone, or are not as they were written."""
+    """Yield data files of the newest version that are missing, or are not as they were written."""
     try:
         actions = pa.table(DeltaTable(uri).get_add_actions(flatten=True)).to_pylist()
     except (DeltaError, OSError) as error:
@@ -83,7 +83,7 @@ def file_faults(uri: str) -> Iterator[Found]:
 
 
 def orphans(uri: str, now: datetime) -> Iterator[Found]:
-    """Files that no commit names, older than a day: what killed attempts have left."""
+    """Yield files that no commit names, older than a day: remains of killed attempts."""
     active = pa.table(DeltaTable(uri).get_add_actions()).column("path").to_pylist()
     named = {*Log(uri).named_files(), *map(unquote, active)}
     old = [i for i in _listing(uri, "") if i.path not in named and _age(i, now) > GRACE]
@@ -94,7 +94,7 @@ def orphans(uri: str, now: datetime) -> Iterator[Found]:
 
 
 def setting_faults(uri: str) -> Iterator[Found]:
-    """Settings under which the table can't be followed or read as Sluice does."""
+    """Yield settings under which Sluice can't follow or read the table."""
     table = DeltaTable(uri)
     for what, repair in fitness.faults(table, uri):
         yield "unfit-setting", what, repair
@@ -104,7 +104,7 @@ def setting_faults(uri: str) -> Iterator[Found]:
 
 
 def file_retention(uri: str) -> timedelta:
-    """For how long a VACUUM that isn't Sluice's leaves the files that a commit took away."""
+    """Return how long a VACUUM that isn't Sluice's keeps the files that a commit removed."""
     text = DeltaTable(uri).metadata().configuration.get("delta.deletedFileRetentionDuration", "")
     words = text.lower().removeprefix("interval").split()
     if len(words) == 2 and words[0].isdigit():
@@ -115,7 +115,7 @@ def file_retention(uri: str) -> timedelta:
 
 
 def _listing(uri: str, folder: str) -> list[FileInfo]:
-    """Files below a folder of the table; outside of the log if it is the table's own."""
+    """Return the files below a folder of the table; if that is the table's own, without the log."""
     every = _storage(uri).get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
     files = [info for info in every if info.is_file]
     return files if folder else [i for i in files if not i.path.startswith(LOG)]

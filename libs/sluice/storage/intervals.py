@@ -1,9 +1,9 @@
-"""Which intervals of a source were delivered, and what came with each.
+"""The delivered intervals of a source, and the counts of each delivery.
 
-One small table a source, `<source>__intervals`. What is noted there of an interval is withdrawn
-before the source's own commit and noted anew after it: if a crash comes in between, the interval
-counts as not delivered, is read once more, and nothing changes. Never does a note outlive the rows
-that it speaks of. Each is a file of its own until there are MANY_FILES; then they are made one.
+Each source has one small table, `<source>__intervals`. An interval's note is withdrawn before the
+source's own commit and written again after it. After a crash in between, the interval counts as not
+delivered: it is read once more, and nothing changes. A note never outlives the rows that it
+describes. Each note is a file of its own; MANY_FILES of them are merged into one.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from sluice.storage.arrow import read_table, replace_rows, tidy_rows
 from sluice.storage.failpoint import passing
 from sluice.storage.position import Head
 
-MANY_FILES = 32  # as many as are read to know what was delivered
+MANY_FILES = 32  # the most that are read to list deliveries
 _TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
     [
@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 class Delivery:
     """One delivered interval; `files` is the fingerprint of what was read.
 
-    `batch` numbers the commit that put its rows into the table.
+    `batch` is the number of the commit that put its rows into the table.
     """
 
     interval: Interval
@@ -51,7 +51,7 @@ class Delivery:
 
 
 def deliveries(uri: str) -> list[Delivery]:
-    """Every delivered interval, in order."""
+    """Return every delivered interval, in order."""
     if not DeltaTable.is_deltatable(uri):
         return []
     rows = read_table(uri).sort_by("interval_start").to_pylist()
@@ -69,19 +69,19 @@ def deliveries(uri: str) -> list[Delivery]:
 
 
 def is_delivered(uri: str, interval: Interval, files: str) -> bool:
-    """Whether exactly these files were read for exactly this interval."""
+    """True if exactly these files were read for exactly this interval."""
     return any(d.interval == interval and d.files == files for d in deliveries(uri))
 
 
 def newest_batch(noted: Sequence[Delivery]) -> int:
-    """The number of the newest commit that a note speaks of."""
+    """Return the number of the newest commit that a note names."""
     return max((d.batch for d in noted), default=0)
 
 
 def check_kept(source: str, noted: Sequence[Delivery], at: Head | None) -> None:
-    """Raise DeliveriesLost if the table lacks a batch that a note speaks of: it was put back.
+    """Raise DeliveriesLost if the table was restored to a state before a batch that a note names.
 
-    The notes must have been read before the head.
+    The notes must be read before the head.
     """
     newest, now = newest_batch(noted), at.next_batch - 1 if at else 0
     if newest > now:
@@ -95,7 +95,7 @@ def check_kept(source: str, noted: Sequence[Delivery], at: Head | None) -> None:
 def replaced_by(
     delivered: list[Delivery], interval: Interval, source: str, timezone: str = "UTC"
 ) -> list[Delivery]:
-    """The deliveries that one of `interval` replaces: those that lie wholly inside it.
+    """Return the deliveries that one of `interval` replaces: those that lie wholly inside it.
 
     Raises UsageError if one overlaps it only in part.
     """
@@ -111,17 +111,16 @@ def replaced_by(
 
 
 def withdraw(uri: str, interval: Interval) -> None:
-    """Forget what was delivered inside `interval`: its rows are about to be replaced."""
+    """Delete the notes of deliveries inside `interval`, whose rows are about to be replaced."""
     if any(known.interval.overlaps(interval) for known in deliveries(uri)):
         replace_rows(uri, SCHEMA.empty_table(), _inside(interval))
         passing("withdrawn", uri)
 
 
 def record(uri: str, delivery: Delivery) -> None:
-    """Note a delivery in place of those that it replaces.
+    """Note a delivery in place of those that it replaces, unless a later batch has replaced it.
 
-    Not if a later batch has replaced it already: of two that overlap at once, the note must name
-    the one whose rows were committed last.
+    If two deliveries overlap at once, the note must name the one whose rows were committed last.
     """
     row = {
         "interval_start": delivery.interval.start,

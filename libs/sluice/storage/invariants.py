@@ -1,8 +1,8 @@
-"""What must hold of a stored table whatever has happened to it, told from its log and files alone.
+"""Invariants of a stored table, checked by its log and files alone, whatever has happened to it.
 
 `sluice verify` and the tests ask the same questions here. Each answer is a list of faults in words;
-none is the good answer. What maintenance has taken away by right is no fault: then as much is
-checked as is still there. That rows are what their query gives is `sluice.runtime.verify`'s part.
+none is the good answer. Maintenance may rightly have deleted something: then the checks cover what
+is left. `sluice.runtime.verify` checks that the rows are what their query returns.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,9 +26,9 @@ OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 def position_faults(uri: str) -> Iterator[str]:
-    """Batches are numbered upwards, versions read never go back, no commit of rows is unaccounted.
+    """Check that batches rise, versions read never fall, and all commits of rows are accounted for.
 
-    A rebuild begins anew: it may follow rows of others, and inputs that were replaced.
+    A rebuild starts over: it may follow rows of other writers, and inputs that were replaced.
     """
     log, found = Log(uri), positions(uri)[::-1]
     for (_, earlier), (version, later) in pairwise(found):
@@ -46,7 +46,7 @@ def position_faults(uri: str) -> Iterator[str]:
 
 
 def _steps(earlier: Position, later: Position) -> Iterator[str]:
-    """What is wrong with a position, seen from the one before it."""
+    """Yield the faults of a position, compared with the one before it."""
     carries_on = later.kind in {*UPKEEP, GROW, CREATE}
     if later.batch < earlier.batch or (later.batch == earlier.batch and not carries_on):
         yield f"batch {later.batch} came after batch {earlier.batch}"
@@ -65,13 +65,13 @@ def _steps(earlier: Position, later: Position) -> Iterator[str]:
 
 
 def feed_faults(uri: str) -> Iterator[str]:
-    """The change feed, from the oldest version at which it can be read, adds up to the rows."""
+    """Check that the change feed, from its oldest readable version, adds up to the rows."""
     newest = DeltaTable(uri).version()
     oldest = feed_start(uri, newest)
     try:
         began = digest(uri, oldest)
     except (DeltaError, OSError):
-        return  # the rows that the feed begins from were vacuumed
+        return  # the rows from which the feed begins were vacuumed
     try:
         rows, changes = digest(uri, newest), feed_digest(uri, oldest, newest)
     except (DeltaError, OSError, pa.ArrowException) as error:
@@ -87,7 +87,7 @@ def feed_faults(uri: str) -> Iterator[str]:
 
 
 def feed_start(uri: str, newest: int) -> int:
-    """The oldest version from which on the feed is whole up to `newest`."""
+    """Return the oldest version from which the feed is whole up to `newest`."""
     log = Log(uri)
     for version in range(newest, 0, -1):
         if log.missing_commits([version]) or log.missing_files(version):
@@ -102,7 +102,7 @@ def feed_start(uri: str, newest: int) -> int:
 
 
 def feed_digest(uri: str, after: int, upto: int) -> Digest:
-    """What the feed of versions (after, upto] amounts to."""
+    """Return the digest of the net change in the feed of versions (after, upto]."""
     total = Digest()
     if after >= upto:
         return total
@@ -120,7 +120,7 @@ def feed_digest(uri: str, after: int, upto: int) -> Digest:
 
 
 def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -> Digest:
-    """The rows of a table, hidden columns and all but those to ignore: its canonical hash."""
+    """Return the canonical hash of a table's rows: all columns, also hidden ones, but `ignore`."""
     table = DeltaTable(uri, version=version)
     dataset = table.to_pyarrow_dataset(filesystem=files_of(table, uri))
     columns = [name for name in dataset.schema.names if name not in ignore]
@@ -131,9 +131,9 @@ def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -
 def count_faults(
     noted: Iterable[Delivery], stored: Mapping[Any, int] | None = None, *, repeats: bool = False
 ) -> Iterator[str]:
-    """Of every delivery, rows read = accepted + set aside, and the accepted ones are stored.
+    """Check for every delivery that rows read = accepted + set aside, and accepted ones are stored.
 
-    `stored`: rows of the table by the start of their interval; with `repeats`, equal rows of a
+    `stored`: rows of the table by the start of their interval. With `repeats`, equal rows of a
     delivery are stored once.
     """
     for one in noted:
@@ -150,12 +150,12 @@ def count_faults(
 
 
 def rows_by(uri: str, column: str) -> dict[Any, int]:
-    """How many rows of a table have each value of a column."""
+    """Count the rows of a table for each value of a column."""
     counted = DeltaTable(uri).to_pyarrow_dataset().to_table([column]).group_by(column)
     found = counted.aggregate([([], "count_all")]).to_pylist()
     return {row[column]: row["count_all"] for row in found}
 
 
 def row_count(uri: str, version: int) -> int:
-    """How many rows a table has, by what its files say of themselves."""
+    """Return the number of rows of a table, as its files report it."""
     return int(DeltaTable(uri, version=version).to_pyarrow_dataset().count_rows())

@@ -1,4 +1,4 @@
-"""Where tables lie: `<lake>/<pipeline>/<table>`, internal ones beside them as `<table>__x`."""
+"""The place of tables: `<lake>/<pipeline>/<table>`, internal ones beside them as `<table>__x`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,34 +16,34 @@ class LakeLayout:
     root: str
 
     def uri(self, table_id: str, suffix: str = "") -> str:
-        """The URI of `pipeline.table`, or of its internal table `__suffix`."""
+        """Return the URI of `pipeline.table`, or of its internal table `__suffix`."""
         pipeline, table = table_id.split(".", 1)
         return f"{self.root}/{pipeline}/{internal(table, suffix) if suffix else table}"
 
     @property
     def quality_uri(self) -> str:
-        """The folder of quality results and reports."""
+        """Folder of quality results and reports."""
         return f"{self.root}/__quality"
 
 
 def layout(project: Project) -> LakeLayout:
-    """The layout of the project's lake; a relative root is taken from the project's folder."""
+    """Return the layout of the project's lake; a relative root starts at the project's folder."""
     if "://" in project.lake:
         return LakeLayout(project.lake.rstrip("/"))
     return LakeLayout(str((Path(project.root) / project.lake).resolve()))
 
 
 def table_at(uri: str) -> str:
-    """The id of the declared table that what lies at a URI belongs to."""
+    """Return the id of the declared table to which the table at a URI belongs."""
     pipeline, table = uri.rstrip("/").split("/")[-2:]
     return f"{pipeline}.{declared(table)}"
 
 
 def moved_away(uri: str) -> str:
-    """What to do with a table that can't be mended where it is."""
+    """Return the repair for a table that can't be mended in its place."""
     return f"restore {uri} from a backup, or move it away and run `sluice rebuild {table_at(uri)}`"
 
 
 def exists(uri: str) -> bool:
-    """Whether a Delta table lies at `uri`."""
+    """True if a Delta table lies at `uri`."""
     return DeltaTable.is_deltatable(uri)

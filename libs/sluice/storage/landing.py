@@ -1,7 +1,8 @@
-"""The files that a source or dimension is delivered in: where they are, and whether they changed.
+"""The files of a delivery to a source or dimension: their location, and whether they changed.
 
 A path may be a folder (all files below it), a file, or a pattern with `*`. Names that begin with
-`_` or `.` are not data. Only listings are read here; `storage.walk` lists this machine's folders.
+`_` or `.` are not data. This module reads only listings; `storage.walk` lists this machine's
+folders.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ __all__ = ["LandedFile", "LandedTable", "local_path"]
 
 @dataclass(frozen=True)
 class LandedTable:
-    """One version of a Delta table of somebody else's."""
+    """One version of somebody else's Delta table."""
 
     identity: str
     version: int
@@ -33,7 +34,7 @@ class LandedTable:
 
 
 def interval_path(path: str, interval: Interval, timezone: str) -> str:
-    """`path` with its placeholders filled from the interval, in the schedule's zone."""
+    """Fill the placeholders of `path` from the interval, in the schedule's zone."""
     zone = ZoneInfo(timezone)
     return path.format(
         interval_start=interval.start.astimezone(zone), interval_end=interval.end.astimezone(zone)
@@ -41,24 +42,24 @@ def interval_path(path: str, interval: Interval, timezone: str) -> str:
 
 
 def has_placeholder(path: str) -> bool:
-    """Whether the path differs by interval."""
+    """True if the path differs by interval."""
     return "{interval_" in path
 
 
 def list_files(path: str) -> list[LandedFile]:
-    """The data files at `path`, by name; none if it does not exist.
+    """Return the data files at `path`, by name; none if it does not exist.
 
-    Each is there once, by its real path; one that can't be read has a `fault`.
+    Each file is listed once, by its real path. A file that can't be read has a `fault`.
     """
     files = {file.uri: file for file in _listed(path)}
     return [files[uri] for uri in sorted(files)]
 
 
 def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
-    """As `list_files`, for a table that errors name.
+    """List files like `list_files`, with errors that name the table.
 
-    Raises UsageError for a folder that may not be read: what is in it is not known. Raises
-    Retryable for one that can't be listed now.
+    Raises UsageError for a folder without read permission, because its content is unknown. Raises
+    Retryable for a folder that can't be listed now.
     """
     try:
         return tuple(list_files(path))
@@ -73,9 +74,9 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
 
 
 def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:
-    """What changes when a file of this machine's is written or replaced, by file.
+    """Return a mark for each file of this machine; it changes when the file is written or replaced.
 
-    Object stores replace files whole, so theirs are not asked for.
+    Files in object stores have none, because stores replace files whole.
     """
     return {f.uri: walk.mark(place) for f in files if (place := local_path(f.uri))}
 
@@ -93,7 +94,7 @@ def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], r
 
 
 def delta_table(path: str) -> LandedTable | None:
-    """The Delta table at `path` as it is now, None if there is none."""
+    """Return the Delta table at `path` as it is now; None if there is none."""
     if not DeltaTable.is_deltatable(path):
         return None
     table = DeltaTable(path)
@@ -103,7 +104,7 @@ def delta_table(path: str) -> LandedTable | None:
 
 
 def fingerprint(files: Sequence[LandedFile], definition: str) -> str:
-    """A short text that changes when a file, or what is made of it, changes."""
+    """Return a short text that changes when a file, or what is made of it, changes."""
     listing = "\n".join(" ".join(filter(None, _told(file))) for file in files)
     return hashlib.sha256(f"{definition}\n{listing}".encode()).hexdigest()[:16]
 
@@ -124,7 +125,7 @@ def _listed(path: str) -> Iterator[LandedFile]:
 
 
 def _wanted(base: str) -> tuple[str, Callable[[str], object]]:
-    """The folder that is listed, and what a path in it must fulfil; `*` alone is special."""
+    """Return the folder to list, and a test for paths in it; only `*` is special."""
     before, *others = base.split("*")
     if not others:
         return base.rstrip("/") or "/", lambda _: True

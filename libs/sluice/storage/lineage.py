@@ -1,9 +1,9 @@
-"""Whether a table is still the one that was read: not its number alone makes a version.
+"""Check whether a table is still the one that was read: a number alone does not make a version.
 
-A table that is put back from a backup and written again gives the numbers after the backup to other
-commits, and who has read the first ones would pass the others by. So a pin names the attempt that
-made its version, too; what the log does not tell any more is no answer. Pins of before that was
-noted are compared by number alone. Cost: of an input that went on, one commit of the log.
+A table restored from a backup and written again gives the numbers after the backup to other
+commits. A reader of the earlier ones would skip these. So a pin also names the attempt that made
+its version. If the log no longer shows the attempt, nothing is proven. Pins older than this record
+are compared by number alone. Cost: for an input that moved on, one commit of the log.
 """
 
 from dataclasses import replace
@@ -14,9 +14,9 @@ from sluice.storage.position import Head, Pin, Position
 
 
 def position_at(uri: str, version: int) -> Position | None:
-    """The position that holds at a version: its own, or that of the last commit that has one.
+    """Return the position that holds at a version: its own, or else the last one before it.
 
-    None where the log was cleaned.
+    None if the log was cleaned.
     """
     log = Log(uri)
     for number in range(version, -1, -1):
@@ -30,7 +30,7 @@ def position_at(uri: str, version: int) -> Position | None:
 
 
 def as_of(at: Head, version: int) -> Head:
-    """The head as it was at an earlier version."""
+    """Return the head as it was at an earlier version."""
     if version == at.version:
         return at
     changed = min(at.data_version, version)
@@ -38,23 +38,23 @@ def as_of(at: Head, version: int) -> Head:
 
 
 def is_still(at: Head, pin: Pin) -> bool:
-    """Whether the commit that was read is surely the one that has its number now."""
+    """True if the commit that was read is surely the one that has its number now."""
     return not pin.attempt or as_of(at, pin.version).pin.attempt == pin.attempt
 
 
 def is_past(at: Head, pin: Pin) -> bool:
-    """Whether what was read is surely in the past of a table as it is now."""
+    """True if the version that was read is surely in the past of the table as it is now."""
     return at.table == pin.table and at.version >= pin.version and is_still(at, pin)
 
 
 def check_fit(name: str, at: Head | None) -> None:
-    """Raise TableAltered if somebody has set the table `name` up otherwise than Sluice."""
+    """Raise TableAltered if somebody has set up the table `name` differently from Sluice."""
     for what, repair in at.altered if at else ():
         raise TableAltered(f"{name}: {what}", hint=repair)
 
 
 def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> None:
-    """Raise HistoryLost unless what `reader` has read of the table `name` is still its past.
+    """Raise HistoryLost unless the version of `name` that `reader` has read is still its past.
 
     `reader` is the table to rebuild otherwise.
     """

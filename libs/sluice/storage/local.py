@@ -1,7 +1,7 @@
-"""Small reads that need no Spark job: Delta tables and feeds as Arrow, handed to Spark as rows.
+"""Small reads without a Spark job: Delta tables and feeds as Arrow, handed to Spark as rows.
 
-Planning and starting a Spark scan of a few thousand rows costs hundreds of milliseconds, reading
-them here takes a few. Spark still computes: it gets them as a local relation.
+Planning and starting a Spark scan of a few thousand rows costs hundreds of milliseconds; reading
+them here takes a few. Spark still computes: it gets the rows as a local relation.
 """
 
 import json
@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sluice.limits import Limits
 
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
-KEPT_BYTES = 24_000_000  # of Arrow in all; as rows in the heap of Spark they are seven times that
+KEPT_BYTES = 24_000_000  # of Arrow in all; as rows in Spark's heap they take seven times that
 
 _kept: LRUCache[tuple[Hashable, ...], tuple[DataFrame, int]] = LRUCache(
     KEPT_BYTES, getsizeof=lambda kept: kept[1]
@@ -29,9 +29,9 @@ _keeping = Lock()
 
 
 def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
-    """The rows of the table as of `version`. Several views of a run share one reading.
+    """Return the rows of the table as of `version`. Several views of a run share one reading.
 
-    It is known by its files: a table that was put back gives its numbers to other versions.
+    Its files identify it, because a restored table gives its numbers to other versions.
     """
     table = DeltaTable(uri, version=version)
     at = (session, uri, version, *sorted(table.file_uris()))
@@ -47,9 +47,9 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
 
 
 def has_local_feed(uri: str, version: int) -> bool:
-    """Whether delta-rs finds the files of the change feed.
+    """True if delta-rs finds the files of the change feed.
 
-    It does not where a partition's value is escaped in the path, as texts and times are.
+    It does not if a partition's value is escaped in the path, as texts and times are.
     """
     table = DeltaTable(uri, version=version)
     parts = set(table.metadata().partition_columns)
@@ -58,12 +58,12 @@ def has_local_feed(uri: str, version: int) -> bool:
 
 
 def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFrame:
-    """The change feed of versions (after, upto]."""
+    """Return the change feed of versions (after, upto], read here."""
     return handed_over(session, uri, upto, read_feed(uri, after, upto))
 
 
 def read_feed(uri: str, after: int, upto: int) -> pa.Table:
-    """The change feed of versions (after, upto], not yet Spark's."""
+    """Return the change feed of versions (after, upto] as Arrow, not yet Spark's."""
     reader = DeltaTable(uri, version=upto).load_cdf(
         starting_version=after + 1, ending_version=upto, allow_out_of_range=True
     )
@@ -73,9 +73,9 @@ def read_feed(uri: str, after: int, upto: int) -> pa.Table:
 def read_rows(
     uri: str, version: int, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> pa.Table:
-    """The rows of the table as of `version` that meet a condition, not yet Spark's.
+    """Return the rows of the table as of `version` that meet a condition, not yet Spark's.
 
-    No more of the others is held at a time than a page of each file that is read.
+    Of the other rows, at most one page of each file is held at a time.
     """
     found = read_few(uri, version, sys.maxsize, columns, where)
     assert found is not None
@@ -90,10 +90,10 @@ def read_few(
     where: pc.Expression | None = None,
     bounds: pc.Expression | None = None,
 ) -> pa.Table | None:
-    """As `read_rows`; None if more than `most` rows meet the condition.
+    """Return rows like `read_rows`; None if more than `most` rows meet the condition.
 
-    `bounds`: what they meet as well, of columns whose statistics are exact: files and row groups
-    are left out by it.
+    `bounds`: a condition that these rows also meet, on columns with exact statistics. It skips
+    files and row groups.
     """
     dataset = DeltaTable(uri, version=version).to_pyarrow_dataset()
     chosen = list(columns) if columns else dataset.schema.names
@@ -108,13 +108,13 @@ def read_few(
 
 
 def arrow_schema(uri: str, version: int) -> pa.Schema:
-    """The types in which rows of the table are read here."""
+    """Return the Arrow types in which rows of the table are read here."""
     schema = pa.schema(DeltaTable(uri, version=version).schema().to_arrow())
     return plain(schema.empty_table()).schema
 
 
 def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -> DataFrame:
-    """Columns that were read of a table or of its feed, as Spark's, in the types of the table."""
+    """Hand columns of a table or of its feed to Spark, in the table's types."""
     schema = types_of(uri, version)
     for name, type_ in _ADDED.items():
         schema.add(name, type_)
@@ -123,20 +123,20 @@ def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -
 
 
 def types_of(uri: str, version: int) -> StructType:
-    """The columns of a table as Spark has them."""
+    """Return the columns of a table in Spark's types."""
     return spark_schema(DeltaTable(uri, version=version))
 
 
 def spark_schema(table: DeltaTable) -> StructType:
-    """The table's columns as Spark has them: Arrow's types don't tell all of Spark's apart."""
+    """Return the table's columns in Spark's types, not all of which Arrow's types distinguish."""
     return nullable(StructType.fromJson(json.loads(table.schema().to_json())))
 
 
 def nullable(schema: StructType) -> StructType:
-    """The same columns without metadata and without NOT NULL, also of what is nested in them.
+    """Return the same columns without metadata and without NOT NULL, nested ones included.
 
-    Delta-rs reads no list whose type promises elements without nulls from a file that does not,
-    which is what Spark writes.
+    delta-rs can't read a list whose type forbids null elements from a file that allows them. Spark
+    writes such files.
     """
     plain = StructType()
     for column in schema.fields:
@@ -157,7 +157,10 @@ def _nullable(type_: DataType) -> DataType:
 
 
 def to_arrow(rows: DataFrame) -> pa.Table:
-    """All rows, in this process. Pyarrow takes no null where Spark promises a struct's fields."""
+    """Return all rows, in this process, in nullable types.
+
+    Pyarrow accepts no null where Spark declares a struct's fields NOT NULL.
+    """
     fields = nullable(rows.schema).fields
     return rows.select(
         *[F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in fields]
@@ -169,12 +172,12 @@ def _rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFram
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """The same rows in the Arrow types that Spark knows, and in one piece.
+    """Return the same rows in the Arrow types that Spark knows, in one piece.
 
-    Of a table in pieces Spark takes an empty one for the end, and loses what comes behind it.
+    In a table of several pieces, Spark takes an empty one for the end and loses the rest.
     """
     schema = pa.schema([pa.field(f.name, _plain(f.type)) for f in rows.schema])
-    if not rows.num_rows:  # Spark takes no column without a chunk
+    if not rows.num_rows:  # Spark accepts no column without a chunk
         return pa.Table.from_batches([pa.RecordBatch.from_pylist([], schema=schema)])
     return rows.cast(schema).combine_chunks()
 

@@ -1,7 +1,7 @@
-"""A table's log as it lies on disk: the actions of one commit, and which commits are still there.
+"""A table's log on disk: the actions of one commit, and which commits still exist.
 
-Delta's own readers tell what a table is; what one commit did, and whether the files that it names
-are still there, only the log says. Nothing is kept open: each question reads the log anew.
+Delta's own readers show what a table is. Only the log shows what one commit did, and whether the
+files that it names still exist. Nothing is kept open: each question reads the log again.
 """
 
 import json
@@ -16,44 +16,44 @@ Action = dict[str, Any]
 
 
 class Log:
-    """The log of the table at `uri`."""
+    """Log of the table at `uri`."""
 
     def __init__(self, uri: str):
         self._files = PyFileSystem(DeltaStorageHandler(uri))
 
     def actions(self, version: int) -> list[Action]:
-        """What a commit did. Raises FileNotFoundError if it was cleaned away."""
+        """Return the actions of a commit. Raises FileNotFoundError if it was cleaned."""
         with self._files.open_input_stream(_commit(version)) as stream:
             return [json.loads(line) for line in stream.read().decode().splitlines() if line]
 
     def metadata(self, version: int) -> str | None:
-        """What its writer has noted with a commit. Raises FileNotFoundError if it is gone."""
+        """Return the `userMetadata` of a commit. Raises FileNotFoundError if it was cleaned."""
         infos = (a["commitInfo"] for a in self.actions(version) if "commitInfo" in a)
         return next((info.get("userMetadata") for info in infos), None)
 
     def missing_commits(self, versions: Iterable[int]) -> list[int]:
-        """The versions whose commits were cleaned away."""
+        """Return the versions whose commits were cleaned."""
         return [v for v in versions if not self._exists([_commit(v)])]
 
     def missing_files(self, version: int) -> list[str]:
-        """The files that the change feed of `version` needs and that were deleted."""
+        """Return the deleted files that the change feed of `version` needs."""
         paths = [unquote(a["path"]) for a in feed_files(self.actions(version))]
         return [path for path in paths if ":" not in path and not self._exists([path])]
 
     def has_files(self, paths: Iterable[str]) -> bool:
-        """Whether all of these files of the table are there."""
+        """True if all of these files of the table exist."""
         return self._exists([unquote(path) for path in paths if ":" not in path])
 
     def changes_data(self, version: int) -> bool:
-        """Whether a commit adds or removes rows (compaction, vacuum and settings don't)."""
+        """True if a commit adds or removes rows (compaction, vacuum and settings don't)."""
         return any(_data_files(self.actions(version)))
 
     def changes_schema(self, version: int) -> bool:
-        """Whether a commit sets the table's columns (or its settings)."""
+        """True if a commit sets the table's columns (or its settings)."""
         return any("metaData" in action for action in self.actions(version))
 
     def ends_feed(self, version: int) -> bool:
-        """Whether a commit leaves the table without a change feed."""
+        """True if a commit leaves the table without a change feed."""
         settings = [
             a["metaData"].get("configuration") or {}
             for a in self.actions(version)
@@ -62,12 +62,12 @@ class Log:
         return any(s.get("delta.enableChangeDataFeed") != "true" for s in settings)
 
     def operation(self, version: int) -> str:
-        """What a commit calls itself, as `WRITE` or `RESTORE`."""
+        """Return a commit's name for itself, such as `WRITE` or `RESTORE`."""
         infos = [a["commitInfo"] for a in self.actions(version) if "commitInfo" in a]
         return str(infos[0].get("operation")) if infos else "unknown"
 
     def named_files(self) -> Iterator[str]:
-        """Every file that a commit of the log adds or takes away, in its data or its feed."""
+        """Yield every file that a commit of the log adds or removes, in its data or its feed."""
         listed = self._files.get_file_info(FileSelector("_delta_log", allow_not_found=True))
         names = (info.base_name for info in listed if info.base_name.endswith(".json"))
         for version in (int(name[:20]) for name in names if name[:20].isdigit()):
@@ -82,7 +82,7 @@ class Log:
 
 
 def feed_files(actions: list[Action]) -> list[Action]:
-    """What holds a commit's change feed: its change data, else what it added and removed."""
+    """Return the files of a commit's change feed: its change data, else those added and removed."""
     changes = [a["cdc"] for a in actions if "cdc" in a]
     return changes or list(_data_files(actions))
 

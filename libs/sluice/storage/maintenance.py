@@ -1,8 +1,8 @@
-"""Upkeep of a table's files: many small ones become few, and rows lie in the order of the reads.
+"""Upkeep of a table's files: merge many small ones, and put rows in the order of the reads.
 
-No row changes. The commits carry the table's position on, so a batch that follows begins where it
-would have begun, and mark their files as no change of data, so the feed does not see them. Where a
-batch comes in between, either the upkeep is left for the next time, or both land and the batch's
+No row changes. Upkeep commits carry the table's position on, so the next batch begins where it
+would have begun. They mark their files as no change of data, so the feed does not show them. If a
+batch commits in between, either the upkeep waits for the next time, or both land and the batch's
 position holds.
 """
 
@@ -31,7 +31,7 @@ UPKEEP_RUN = ""  # upkeep belongs to no run
 
 @dataclass(frozen=True)
 class Filing:
-    """A table at its head, the order in which its rows are to lie, and the column of its slices."""
+    """A table at its head, the order in which its rows should lie, and the column of its slices."""
 
     before: Head
     limits: Limits
@@ -40,11 +40,11 @@ class Filing:
 
     @property
     def slices(self) -> list[Slice]:
-        """Its slices, the oldest first."""
+        """Slices of the table, the oldest first."""
         return slices_of(DeltaTable(self.before.uri, version=self.before.version))
 
     def refile(self, session: SparkSession, slices: Sequence[Slice], kind: str) -> int:
-        """Write these slices anew in order, by Spark; how many files they had."""
+        """Rewrite these slices in order, by Spark; return how many files they had."""
         numbers = ", ".join(str(s.number) for s in slices)
         where = f"`{self.partition}` IN ({numbers})" if self.partition else None
         files = files_for(sum(s.row_count for s in slices), self.limits)
@@ -61,7 +61,7 @@ class Filing:
         return sum(len(s.paths) for s in slices)
 
     def compact(self, slices: Sequence[Slice], kind: str) -> int:
-        """Put the files of these slices together as they are, without Spark; how many."""
+        """Merge the files of these slices as they are, without Spark; return how many."""
         table = DeltaTable(self.before.uri, version=self.before.version)
         chosen = [(self.partition, "in", [str(s.number) for s in slices])] if self.partition else []
         position = upkeep(self.before, kind)
@@ -78,7 +78,7 @@ class Filing:
         return int(done["numFilesRemoved"])
 
     def drop(self, number: int, stored_from: datetime) -> int:
-        """Delete the slices before a number, whose rows have all expired; how many files."""
+        """Delete the slices before a number, whose rows have all expired; return how many files."""
         gone = [s for s in self.slices if s.number is not None and s.number < number]
         if not gone or self.partition is None:
             return 0
@@ -92,13 +92,13 @@ class Filing:
 
 
 def unfenced(position: Position) -> CommitProperties:
-    """Properties of a commit that changes no row: it takes no batch's number."""
+    """Return properties of a commit that changes no row: it takes no batch's number."""
     metadata: dict[str, Any] = {"userMetadata": position.to_json()}
     return CommitProperties(custom_metadata=metadata, max_commit_retries=0)
 
 
 def upkeep(before: Head, kind: str) -> Position:
-    """The table's position, carried on by a commit of upkeep that changes no row."""
+    """Return the table's position as carried on by an upkeep commit, which changes no row."""
     assert before.position is not None, "only tables with a position are looked after"
     mine = replace(before.position, kind=kind, attempt=uuid.uuid4().hex, run=UPKEEP_RUN)
     return replace(mine, after=before.version).without_change(before.data_version)

@@ -1,9 +1,9 @@
-"""The rows of large tables that a few others match, found in this process before Spark joins them.
+"""The rows of large tables that a few others match, found here before Spark joins them.
 
-A batch of some thousand facts meets a small part of a large dimension, and a changed dimension row
-few of many facts. To look for those here takes tens of milliseconds, where sending or scanning the
-whole by Spark takes seconds. What is found may be too much, never too little: the join itself is
-Spark's. Values are told apart by plain equality, so only those of exact types are looked for.
+A batch of some thousand facts matches a small part of a large dimension. A changed dimension row
+matches few of many facts. Finding them in this process takes tens of milliseconds; sending or
+scanning the whole table by Spark takes seconds. The result may hold too many rows, never too few:
+the join itself is Spark's. Values are compared by plain equality, so only exact types are searched.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,12 +26,12 @@ EXACT = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
     *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
 )
-Values = Mapping[str, pa.ChunkedArray]  # of each column, those that are looked for
+Values = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 
 
 @dataclass(frozen=True)
 class Place:
-    """One version of a table, and the columns that are wanted of it; none: all of them."""
+    """One version of a table, and the columns wanted from it; none means all."""
 
     uri: str
     version: int
@@ -40,12 +40,12 @@ class Place:
 
     @property
     def is_large(self) -> bool:
-        """Whether Spark would scan it; smaller tables are read here in any case."""
+        """True if Spark would scan it; smaller tables are read here in any case."""
         return self._bytes > self.limits.read_here_bytes
 
     @property
     def types(self) -> StructType:
-        """The columns of the table as Spark has them."""
+        """Columns of the table in Spark's types."""
         return spark_schema(self._table)
 
     @cached_property
@@ -57,9 +57,9 @@ class Place:
         return size_of(self._table).bytes
 
     def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
-        """The rows whose values are all among those of one of `wanted`.
+        """Return the rows whose values are all among those of one of `wanted`.
 
-        None where they can't be told, or are too many.
+        None if they can't be determined, or are too many.
         """
         if self._bytes > self.limits.searched_bytes:
             return None
@@ -84,9 +84,9 @@ class Place:
 
 
 def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> ds.FileSystemDataset:
-    """Its files that may have what is wanted, told apart by their partitions and whole numbers.
+    """Return the files that may hold wanted rows, judged by their partitions and whole numbers.
 
-    What else the log says can't be compared here. Local files are read without a detour through
+    The log's other statistics can't be compared here. Local files are read without a detour through
     Python.
     """
     local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
@@ -102,21 +102,21 @@ def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> ds.FileSy
 
 
 def _files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
-    """The files whose least and greatest whole numbers leave out all that is wanted."""
+    """Return the files whose least and greatest whole numbers exclude all wanted rows."""
     spans = [_spans(values) for values in wanted]
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
 
 
 def _spans(values: Values) -> Mapping[str, tuple[int, int]]:
-    """Of each column of whole numbers the least and the greatest that are looked for."""
+    """Return the least and the greatest wanted value of each column of whole numbers."""
     whole = {name: v for name, v in values.items() if pa.types.is_integer(v.type)}
     found = {n: pc.min_max(v).as_py() for n, v in whole.items() if not v.null_count and len(v)}
     return {name: (span["min"], span["max"]) for name, span in found.items()}
 
 
 def _meets(file: Mapping[str, Any], spans: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether each column has values within its span, as far as is known."""
+    """True unless a column is known to have no value within its span."""
     for name, (least, most) in spans.items():
         first, last = file.get(f"min.{name}"), file.get(f"max.{name}")
         if first is not None and last is not None and (first > most or last < least):
@@ -132,12 +132,12 @@ def _partition(file: ds.ParquetFileFragment, parts: Sequence[str]) -> pc.Express
 
 
 def _compared(values: Values) -> Values:
-    """Without texts: files of delta-rs have them in a type that a scan does not compare."""
+    """Drop texts: files of delta-rs have them in a type that a scan does not compare."""
     return {name: some for name, some in values.items() if not pa.types.is_string(some.type)}
 
 
 def _any_of(tests: Sequence[pc.Expression | None]) -> pc.Expression | None:
-    """None if one of them can't be told."""
+    """Join tests by OR; None if one of them is None."""
     told = [test for test in tests if test is not None]
     return reduce(pc.Expression.__or__, told, pc.scalar(False)) if len(told) == len(tests) else None
 
@@ -149,18 +149,18 @@ def _test(schema: pa.Schema, values: Values) -> pc.Expression | None:
 
 
 def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
-    """None where Spark may take for equal what is not the same."""
+    """Return a test for these values; None if Spark may treat different values as equal."""
     if pa.types.is_integer(field.type) and pa.types.is_integer(values.type):
-        values = values.cast(field.type, safe=False)  # what does not fit finds too much at most
+        values = values.cast(field.type, safe=False)  # at most this finds too much
     if not is_exact(values.type) or field.type != values.type:
         return None
     some, column = pc.unique(values), pc.field(field.name)
     if some.null_count or not len(some):
         return column.isin(some)
-    bounds = pc.min_max(some)  # by which files and row groups are left out
+    bounds = pc.min_max(some)  # these skip files and row groups
     return (column >= bounds["min"]) & (column <= bounds["max"]) & column.isin(some)
 
 
 def is_exact(type_: pa.DataType) -> bool:
-    """Whether equal values of the type are the same value, in Arrow and in Spark."""
+    """True if equal values of the type are the same value, in Arrow and in Spark."""
     return any(is_a(type_) for is_a in EXACT)

@@ -1,7 +1,7 @@
-"""A changelog brought into its table by one MERGE, Spark's or delta-rs'.
+"""Apply a changelog to its table by one MERGE, Spark's or delta-rs'.
 
-Rows are found by their key, files by literal bounds of it. Both tell how many rows they have
-inserted, updated and deleted.
+Rows are found by their key, files by literal bounds of it. Both report how many rows they inserted,
+updated and deleted.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from sluice.changelog.diff import CHANGE
 from sluice.storage.merge_bounds import arrow_bounds
 from sluice.storage.statistics import writer_properties
 
-Applied = tuple[int, ...]  # rows, of each of CHANGES
+Applied = tuple[int, ...]  # number of rows for each of CHANGES
 CHANGES = ("inserted", "updated", "deleted")
 
 
@@ -26,7 +26,7 @@ def merge_spark(
     bounds: Sequence[str],
     has_new: bool,
 ) -> Applied | None:
-    """By Spark; None if Delta skipped it as a repeated batch."""
+    """Merge by Spark; return None if Delta skipped it as a repeated batch."""
     columns = [c for c in rows.columns if c != CHANGE]
     rows.createOrReplaceTempView("_sluice_changelog")
     same = [f"t.`{c}` <=> s.`{c}`" for c in key]
@@ -50,7 +50,7 @@ def merge_arrow(
     key: Sequence[str],
     properties: CommitProperties,
 ) -> Applied:
-    """By delta-rs, in one commit of these properties."""
+    """Merge by delta-rs, in one commit with these properties."""
     same = [f'(t."{c}" IS NOT DISTINCT FROM s."{c}")' for c in key]
     merge = table.merge(
         rows,

@@ -1,6 +1,6 @@
-"""Literal bounds of a changelog's keys, by which a MERGE leaves out files before it reads anything.
+"""Literal bounds of a changelog's keys, which let a MERGE skip files before it reads anything.
 
-Of whole numbers only: their statistics are exact, whoever wrote the file.
+Only whole numbers have bounds, because their statistics are exact whoever wrote the file.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from sluice.storage.position import Head
 def arrow_bounds(
     table: DeltaTable, rows: pa.Table, key: Sequence[str], quote: str = '"'
 ) -> list[str]:
-    """As `spark_bounds`, of rows in this process; `quote` stands around names."""
+    """Return bounds like `spark_bounds`, for rows in this process; `quote` encloses names."""
     filed = set(table.metadata().partition_columns)
     found = []
     for name in key:
@@ -32,9 +32,9 @@ def arrow_bounds(
 
 
 def spark_bounds(before: Head, rows: DataFrame, key: Sequence[str]) -> list[str]:
-    """What every row of the table meets whose key the changelog has, as conditions with literals.
+    """Return literal conditions that every row of the table with a key of the changelog meets.
 
-    By them a MERGE leaves out files and partitions before it reads anything. One Spark job.
+    With them a MERGE skips files and partitions before it reads anything. One Spark job.
     """
     table = DeltaTable(before.uri, version=before.version)
     filed = set(table.metadata().partition_columns)

@@ -1,8 +1,8 @@
-"""A table's position: which version of each input its rows reflect.
+"""A table's position: the version of each input that its rows reflect.
 
-Every commit that Sluice makes carries the whole position in `userMetadata`, so that the head
-commit alone says where the next batch begins, also after the log before it was cleaned. Reading
-it starts no Spark.
+Every commit that Sluice makes carries the whole position in `userMetadata`. So the head commit
+alone shows where the next batch begins, even after the log before it was cleaned. Reading it starts
+no Spark.
 """
 
 import json
@@ -21,14 +21,14 @@ from sluice.storage.log import Log
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
-UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # what no batch has done
+UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # kinds of commits that no batch makes
 
 
 @dataclass(frozen=True)
 class Pin:
     """One version of one Delta table; `table` is Delta's own table id, not its path.
 
-    `attempt`: the position's that holds there, where it is known.
+    `attempt`: the one named by the position at that version, if it is known.
     """
 
     table: str
@@ -38,13 +38,13 @@ class Pin:
 
 @dataclass(frozen=True)
 class Position:
-    """What a commit reflects.
+    """Position of a table: what a commit reflects.
 
     `inputs` drive the table; `references` were only looked up. `after` is the version of the table
-    that the commit was computed from, `unchanged_since` is set on commits that change no data.
-    `stored_from`: windows that begin before it have expired and were dropped. `refills`: how many
-    groups were filled anew from the input since the table was built. `parts`: fingerprints of the
-    parts of the definition, where they can be told apart.
+    from which the commit was computed. `unchanged_since` is set on commits that change no data.
+    `stored_from`: windows that begin before it have expired and were dropped. `refills`: number of
+    groups filled again from the input since the table was built. `parts`: fingerprints of the
+    definition's parts, if they can be distinguished.
     """
 
     batch: int
@@ -63,7 +63,7 @@ class Position:
     parts: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The text for `userMetadata`."""
+        """Return the text for `userMetadata`."""
         body: dict[str, Any] = {
             "batch": self.batch,
             "attempt": self.attempt,
@@ -87,7 +87,7 @@ class Position:
 
     @classmethod
     def from_json(cls, text: str | None) -> "Position | None":
-        """The position in a commit's `userMetadata`, or None if Sluice did not write it."""
+        """Read the position from a commit's `userMetadata`; None if Sluice did not write it."""
         try:
             body = json.loads(text or "")[FIELD]
         except (ValueError, KeyError, TypeError):
@@ -98,11 +98,11 @@ class Position:
         return cls(**{**known, **pins, **moments})
 
     def is_overtaken(self, version: int) -> bool:
-        """Whether a commit of upkeep landed on others than it was made from: they know better."""
+        """True if upkeep landed on commits that it was not made from: theirs is the position."""
         return self.kind in UPKEEP and self.after is not None and self.after != version - 1
 
     def without_change(self, data_version: int) -> "Position":
-        """The same position for a commit that changes no row."""
+        """Return the same position for a commit that changes no row."""
         return replace(self, unchanged_since=data_version)
 
 
@@ -127,9 +127,9 @@ def _pins(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, Pin]:
 
 @dataclass(frozen=True)
 class Head:
-    """The newest commit of a table; `data_version` is the last version that changed its rows.
+    """Newest commit of a table; `data_version` is the last version that changed its rows.
 
-    `altered`: what of its settings is not as Sluice made them, each with what to do.
+    `altered`: settings that differ from Sluice's, each with its repair.
     """
 
     uri: str
@@ -147,26 +147,26 @@ class Head:
 
     @property
     def is_filled(self) -> bool:
-        """Whether rows were ever committed: not where a crash came after the table's creation."""
+        """True if rows were ever committed; false if a crash followed the table's creation."""
         return self.position is None or self.position.kind != CREATE
 
     @property
     def next_batch(self) -> int:
-        """The number of the batch that would follow; Delta skips a number it has seen."""
+        """Number of the next batch; Delta skips a number that it has seen."""
         return max(self.last_txn, self.position.batch if self.position else 0) + 1
 
 
 def head(uri: str) -> Head | None:
-    """The head of the table at `uri`, None if there is no table.
+    """Return the head of the table at `uri`; None if there is no table.
 
-    A newest commit without a position is somebody else's: commits that changed no data are
-    walked back over; one that did raises HistoryLost.
+    A newest commit without a position is somebody else's. Commits that changed no data are stepped
+    over; one that did raises HistoryLost.
     """
     return head_of(DeltaTable(uri), uri) if DeltaTable.is_deltatable(uri) else None
 
 
 def head_of(table: DeltaTable, uri: str) -> Head:
-    """As `head`, of a table that is already open."""
+    """Return the head of a table that is already open, like `head`."""
     version = table.version()
     found = _newest(table)
     _check_foreign(uri, found, version)
@@ -174,9 +174,9 @@ def head_of(table: DeltaTable, uri: str) -> Head:
 
 
 def head_as_found(uri: str) -> Head | None:
-    """As `head`, but whoever wrote it: without a position if foreign commits changed rows.
+    """Return the head, whoever wrote it; without a position if foreign commits changed rows.
 
-    For the repair, which compares all rows with what they should be.
+    The repair uses it, and compares all rows with what they should be.
     """
     try:
         return head(uri)
@@ -186,7 +186,7 @@ def head_as_found(uri: str) -> Head | None:
 
 
 def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
-    """(version, position) of the commits still in the log, newest first."""
+    """Return (version, position) of the commits still in the log, newest first."""
     return list(_positions(DeltaTable(uri), limit))
 
 
@@ -198,9 +198,9 @@ def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Posi
 
 
 def _commits(table: DeltaTable, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
-    """The commits up to the version that the table was opened at, newest first.
+    """Return the commits up to the version at which the table was opened, newest first.
 
-    delta-rs lists those that have come since as well, and numbers them as if they were these.
+    delta-rs also lists later ones, and numbers them as if they were these.
     """
     if limit == 1:
         return [(table.version(), entry) for entry in table.history(1)[-1:]]
@@ -208,7 +208,7 @@ def _commits(table: DeltaTable, limit: int | None) -> list[tuple[int, dict[str, 
         newest, found = _newest_version(table), table.history(limit)
         if _newest_version(table) == newest:
             break
-    numbered = zip(range(newest, -1, -1), found, strict=False)  # a log may have been cleaned
+    numbered = zip(range(newest, -1, -1), found, strict=False)  # the log may have been cleaned
     return [(version, entry) for version, entry in numbered if version <= table.version()]
 
 
@@ -217,7 +217,7 @@ def _newest_version(table: DeltaTable) -> int:
 
 
 def _newest(table: DeltaTable) -> tuple[int, Position] | None:
-    """The newest commit that carries a position, and its version."""
+    """Return the newest commit that carries a position, as (version, position)."""
     return next(_positions(table, 1), None) or next(_positions(table, None), None)
 
 
@@ -235,7 +235,8 @@ def _head(table: DeltaTable, uri: str, version: int, found: tuple[int, Position]
 def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -> None:
     """Raise HistoryLost if a commit that isn't Sluice's changed rows or columns since the last one.
 
-    Nor may one lie just below it, where Delta let a commit land on rows it was not computed from.
+    It checks just below the last one, too: Delta may have let that land on rows from which it was
+    not computed.
     """
     commit, position = found or (-1, None)
     later = list(range(version, commit, -1))
@@ -265,7 +266,7 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
 
 
 def _has_same_columns(uri: str, *versions: int) -> bool:
-    """Also where the log was cleaned, so that nobody can tell."""
+    """True if these versions have the same columns, or the log was cleaned and nobody can know."""
     try:
         every = [DeltaTable(uri, version=version).schema().fields for version in versions]
     except DeltaError:

@@ -1,16 +1,16 @@
-"""How delta-rs writes files: small row groups, and statistics of the columns where they are right.
+"""Settings by which delta-rs writes files: small row groups, and statistics where they are right.
 
-Statistics that are wrong make readers skip files that hold wanted rows. delta-rs writes those of a
-decimal as a float or a 64-bit integer, which round and overflow, and leaves NaN out of a maximum,
-where Spark holds NaN for the greatest number. So those columns, and nested ones (which it can't
-switch one by one), get none; files without statistics are always read.
+Wrong statistics make readers skip files that hold wanted rows. delta-rs writes those of a decimal
+as a float or a 64-bit integer, which round and overflow. It leaves NaN out of a maximum, although
+Spark treats NaN as the greatest number. So these columns get none, nor do nested ones, which
+delta-rs can't switch one by one. Files without statistics are always read.
 """
 
 import pyarrow as pa
 from deltalake import ColumnProperties, WriterProperties
 
-GROUP_ROWS = 5_000  # rows of a row group: what a read of one key reads at least
-EXACT_DIGITS = 15  # what a 64-bit float holds of any decimal number
+GROUP_ROWS = 5_000  # rows of a row group: the least that a read of one key reads
+EXACT_DIGITS = 15  # digits of any decimal number that a 64-bit float holds
 
 _SAFE = (
     pa.types.is_integer,
@@ -24,7 +24,7 @@ _SAFE = (
 
 
 def writer_properties(schema: pa.Schema) -> WriterProperties:
-    """How delta-rs is to write files of these columns."""
+    """Return the settings with which delta-rs writes files of these columns."""
     kept = ColumnProperties(statistics_enabled="PAGE")
     return WriterProperties(
         compression="SNAPPY",
@@ -35,7 +35,7 @@ def writer_properties(schema: pa.Schema) -> WriterProperties:
 
 
 def has_exact_statistics(type_: pa.DataType) -> bool:
-    """Whether delta-rs writes the true least and greatest value of a column of this type."""
+    """True if delta-rs writes the true least and greatest value of a column of this type."""
     if pa.types.is_decimal(type_):
         return bool(type_.precision <= EXACT_DIGITS)
     return any(is_a(type_) for is_a in _SAFE)

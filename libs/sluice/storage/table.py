@@ -1,7 +1,7 @@
-"""Reading Delta tables with Spark, at exactly one version; creating them without.
+"""Read Delta tables with Spark, at exactly one version; create them without it.
 
-A snapshot and a feed are always bounded by a pinned version, so that all tasks of a batch see the
-same rows whatever is committed meanwhile.
+A pinned version always bounds a snapshot and a feed, so all tasks of a batch see the same rows
+whatever is committed meanwhile.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def create(
     partition_by: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
 ) -> Head:
-    """An empty table with a change feed; all columns are nullable. LostRace if there is one."""
+    """Create an empty table with a change feed and nullable columns. LostRace if there is one."""
     passing("creating", uri)
     metadata = {"userMetadata": position.to_json()}
     with lost_race_of(uri, version=-1):
@@ -53,14 +53,14 @@ def create(
 
 
 def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
-    """The rows of the table as of `version`."""
+    """Return the rows of the table as of `version`."""
     if table_size(uri, version).bytes <= limits.read_here_bytes:
         return local_snapshot(session, uri, version, limits)
     return session.read.format("delta").option("versionAsOf", version).load(uri)
 
 
 def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits) -> DataFrame:
-    """The change feed of versions (after, upto], with Delta's `_change_type` columns."""
+    """Return the change feed of versions (after, upto], with Delta's `_change_type` columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
     is_small = feed_size(uri, after, upto).bytes <= limits.read_here_bytes
@@ -78,7 +78,7 @@ def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
 
 
 def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
-    """Raise HistoryLost unless every commit of (after, upto] and its change data are still there.
+    """Raise HistoryLost unless every commit of (after, upto] and its change data still exist.
 
     Cost: a look at each commit, and at each file that the feed would open anyway.
     """
@@ -113,7 +113,7 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
 
 
 def is_readable(uri: str, version: int) -> bool:
-    """Whether the rows of a version can be read: its log and its files are still there."""
+    """True if the rows of a version can be read: its log and its files still exist."""
     try:
         files = DeltaTable(uri, version=version).get_add_actions(flatten=True)
     except DeltaError:
@@ -122,9 +122,9 @@ def is_readable(uri: str, version: int) -> bool:
 
 
 def is_wider(uri: str, after: int, upto: int) -> bool:
-    """Whether a version surely has all columns of an earlier one, in the same types.
+    """True if a version surely has all columns of an earlier one, in the same types.
 
-    Not so where the log was cleaned and the earlier one can't be opened any more.
+    False if the log was cleaned and the earlier one can't be opened any more.
     """
     try:
         old, new = (DeltaTable(uri, version=version).schema().fields for version in (after, upto))

@@ -1,7 +1,7 @@
-"""What a table's log says of the times in a column, by the statistics of its files.
+"""Bounds of the times in a column, from the statistics of the table's files in its log.
 
-The log cuts times to milliseconds, so bounds are taken for that much wider. Where a file has no
-statistics, nothing is promised.
+The log cuts times to milliseconds, so bounds are widened by that much. A file without statistics
+promises nothing.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Bounds = tuple[datetime | None, datetime | None]
 
 
 def may_hold(uri: str, version: int, column: str, start: datetime, end: datetime) -> bool:
-    """Whether the table may have a time of [start, end) in a column."""
+    """True if the table may have a time in [start, end) in a column."""
     return any(
         low is None or high is None or (low - CUT < end and high + CUT >= start)
         for low, high in _bounds(uri, version, column)
@@ -23,14 +23,14 @@ def may_hold(uri: str, version: int, column: str, start: datetime, end: datetime
 
 
 def not_before(uri: str, version: int, column: str) -> datetime | None:
-    """A time that the latest of a column is not before; None if that is not known."""
+    """Return a time that is not after the column's latest; None if it is unknown."""
     highest = [high for _, high in _bounds(uri, version, column)]
     known = [high for high in highest if isinstance(high, datetime)]
     return max(known) if known and len(known) == len(highest) else None
 
 
 def _bounds(uri: str, version: int, column: str) -> Sequence[Bounds]:
-    """Of each file."""
+    """Return the bounds of each file, None where they are unknown."""
     actions = pa.table(DeltaTable(uri, version=version).get_add_actions(flatten=True)).to_pydict()
     unknown = [None] * len(actions["path"])
     lows, highs = (actions.get(f"{kind}.{column}", unknown) for kind in ("min", "max"))

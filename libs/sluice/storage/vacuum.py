@@ -1,9 +1,9 @@
-"""Deleting files that no reader needs any more: behind every consumer, and a week old at least.
+"""Delete files that no reader needs any more: behind every consumer, and at least a week old.
 
-A file that a commit took away is needed by snapshots before that commit, and by the feed across it.
-So only what was gone before the oldest version that a consumer still names may be deleted, by the
-clocks of that version's commit and of those after it, of which one may have been set back; with a
-day to spare for clocks that differ and batches that run.
+A file that a commit removed is needed by snapshots before that commit, and by the feed across it.
+So only files removed before the oldest version that a consumer still names may be deleted. That
+time is the earliest by the clocks of that version's commit and of later ones, because one clock may
+have been set back. A spare day covers clocks that differ and batches that run.
 """
 
 import math
@@ -23,9 +23,9 @@ HOUR = timedelta(hours=1)
 
 
 def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -> int:
-    """How many files were deleted. `oldest`: the oldest version that a consumer names.
+    """Delete files and return how many. `oldest`: the oldest version that a consumer names.
 
-    Nothing is, where the log no longer says when that version, or one after it, was made.
+    Nothing is deleted if the log no longer dates that version, or one after it.
     """
     every = range(oldest, max(oldest, before.version) + 1)
     made = [committed_at(before.uri, version) for version in every]
@@ -53,7 +53,7 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
 
 
 def committed_at(uri: str, version: int) -> datetime | None:
-    """When a version was made, by the clock of who made it; None where the log is gone."""
+    """Return when a version was made, by its writer's clock; None if the log was cleaned."""
     try:
         actions = Log(uri).actions(version)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""The files below a folder of this machine, links followed, each file once by its real path.
+"""Files below a folder of this machine, each by its real path; links are followed.
 
-Links are followed wherever they lead, because suppliers deliver by links to their shares. A link
-that leads back, a link to nothing, a pipe, a socket, a device and a file that may not be read are
-found, too: as files with a `fault`, so that nobody passes over them in silence.
+Links are followed wherever they lead, because suppliers deliver by links to their shares. Links
+that lead back, links to nothing, pipes, sockets, devices and unreadable files are found, too. They
+appear as files with a `fault`, so that nobody misses them in silence.
 """
 
 import os
@@ -28,8 +28,8 @@ _KINDS = (
 class LandedFile:
     """One file of a delivery.
 
-    `uri`: a path of this machine; as `file://` in percent escapes if it is not UTF-8; else where
-    it lies in a store. `fault`: why it can't be read.
+    `uri`: a path of this machine, or a location in a store. A path that is not UTF-8 is written as
+    `file://` with percent escapes. `fault`: the reason why the file can't be read.
     """
 
     uri: str
@@ -39,13 +39,13 @@ class LandedFile:
 
     @property
     def shown(self) -> str:
-        """Its `uri` on one line."""
+        """The `uri` on one line."""
         return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in self.uri)
 
 
 @dataclass(frozen=True)
 class _Folder:
-    """A folder to be listed. `place`: where it was found; `real`: where it is.
+    """A folder to list. `place`: the path where it was found; `real`: its real path.
 
     `through`: the folders whose links led here.
     """
@@ -55,23 +55,23 @@ class _Folder:
     through: tuple[str, ...] = ()
 
     def is_led_back_by(self, target: str) -> bool:
-        """Whether a link in this folder leads to one that it was reached from."""
+        """True if a link in this folder leads to one from which it was reached."""
         above = _join(target, "")
         return any(_join(real, "").startswith(above) for real in (*self.through, self.real))
 
 
 def local_path(uri: str) -> str | None:
-    """The path of a file of this machine, as `os` takes it; None for one in a store."""
+    """Return the path of a file of this machine, as `os` takes it; None for one in a store."""
     if uri.startswith(FILE):
         return os.fsdecode(unquote_to_bytes(uri.removeprefix(FILE)))
     return None if "://" in uri and not uri.startswith("/") else uri
 
 
 def files(root: str) -> Iterator[tuple[str, LandedFile]]:
-    """Each way to each file below `root`: where it was found, and the file by its real path.
+    """Yield each way to each file below `root`: the path where it was found, and the file.
 
-    Where links lead, a file may be found more than once. Raises OSError for a folder that can't be
-    listed.
+    The file carries its real path. Links may lead to a file more than once. Raises OSError for a
+    folder that can't be listed.
     """
     try:
         link = root if stat.S_ISLNK(Path(root).lstat().st_mode) else ""
@@ -84,7 +84,7 @@ def files(root: str) -> Iterator[tuple[str, LandedFile]]:
 
 
 def mark(path: str) -> object:
-    """What changes when the file is written or replaced; None if it is not there."""
+    """Return a mark that changes when the file is written or replaced; None if it is missing."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -93,7 +93,7 @@ def mark(path: str) -> object:
 
 
 class _Walk:
-    """What is still to be listed below a root."""
+    """The folders still to be listed below a root."""
 
     def __init__(self, root: str):
         self.root, self.top = root, os.path.realpath(root)
@@ -101,12 +101,12 @@ class _Walk:
         self.folders: list[_Folder] = []
 
     def below(self, folder: _Folder) -> Iterator[tuple[str, LandedFile]]:
-        """The files in a folder; its folders are noted."""
+        """Yield the files in a folder; note its folders."""
         try:
             with os.scandir(folder.real) as entries:
                 found = [e for e in entries if not e.name.startswith(HIDDEN)]
         except _AWAY:
-            return  # meanwhile
+            return  # removed meanwhile
         for entry in found:
             place, real = _join(folder.place, entry.name), _join(folder.real, entry.name)
             if entry.is_symlink():
@@ -117,7 +117,7 @@ class _Walk:
                 yield from self.entry(place, real, folder.through, look=entry.stat)
 
     def link(self, place: str, real: str, folder: _Folder) -> Iterator[tuple[str, LandedFile]]:
-        """What a link leads to."""
+        """Yield the file that a link leads to; note a folder."""
         target = os.path.realpath(real)
         if Path(target).is_dir() and folder.is_led_back_by(target):
             yield place, self._faulty(real, "it is a link that leads back to where it is")
@@ -133,7 +133,7 @@ class _Walk:
         look: Callable[[], os.stat_result] | None = None,
         link: str = "",
     ) -> Iterator[tuple[str, LandedFile]]:
-        """The file at `real`; a folder is noted. `link`: what led there."""
+        """Yield the file at `real`; note a folder. `link`: the link that led there."""
         try:
             found = look() if look else Path(real).stat()
         except OSError as error:
@@ -151,7 +151,7 @@ class _Walk:
         return LandedFile(self._uri(real), 0, 0, why)
 
     def _uri(self, real: str) -> str:
-        """The path below the root as it was given, wherever the root itself leads."""
+        """Return the path below the root as given, wherever the root itself leads."""
         if real.startswith(self.inside):
             real = self.shown + real[len(self.inside) :]
         elif real == self.top:
