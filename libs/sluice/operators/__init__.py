@@ -1,1 +1,1 @@
-"""Changes in, changes out: what each kind of view does, as pure functions of DataFrames."""
+"""Pure functions of DataFrames that compute each kind of view: changes in, changes out."""

@@ -1,12 +1,12 @@
-"""What every aggregate keeps of a group: a state that takes in what came and what went.
+"""The state that every aggregate keeps of a group, which takes in added and removed rows.
 
-An accumulator sees a stream's rows as one argument column, a struct that is null for rows that
-don't count (other streams' rows, rows that FILTER drops). `gather` makes of weighted rows what they
-contribute, in one aggregation; `settle` makes of an old state and a contribution the new state.
-A whole group is gathered with weights of one and settled on nothing, so recomputing and merging are
-one code and can't disagree. The state is null where nothing counts: it does not tell how the group
-came to be what it is. What a state can't take in, mostly that a kept extreme went, breaks the
-group: it is to be recomputed from the inputs.
+An accumulator sees a stream's rows as one argument column: a struct, null for rows that don't count
+(other streams' rows, rows that FILTER drops). `gather` turns weighted rows into their contribution,
+in one aggregation. `settle` turns an old state and a contribution into the new state. A whole group
+is gathered with weights of one and settled on nothing, so recomputing and merging share one code
+and can't disagree. The state is null if nothing counts: it does not show the group's past. A
+removal that the state can't take in, mostly of a kept extreme, breaks the group: it must be
+recomputed from the inputs.
 """
 
 from abc import ABC, abstractmethod
@@ -24,8 +24,8 @@ from sluice.specs.expression import Aggregate, Expression
 class Accumulator(ABC):
     """One aggregate of one stream; `ties` are the input's key, which ends every order.
 
-    `can_break`: some removals can't be taken in. `is_approximate`: the state may depend on the
-    order of what came. `can_overflow`: it adds values up, to more than their sum's type may hold.
+    `can_break`: it can't take in some removals. `is_approximate`: the state may depend on the order
+    of arrival. `can_overflow`: it adds values up, and the total may exceed their sum's type.
     """
 
     stream: str
@@ -38,7 +38,7 @@ class Accumulator(ABC):
     can_overflow: ClassVar[bool] = False
 
     def argument(self) -> Column:
-        """The struct (order keys, tie-break columns, v) of a row, null if the row doesn't count."""
+        """Return a row's struct (order keys, tie-break columns, v), null if it doesn't count."""
         spec = self.aggregate
         value = F.expr(spec.argument.sql) if spec.argument else F.lit(1)
         order = [F.expr(k.expression.sql).alias(f"o{i}") for i, k in enumerate(spec.order_by)]
@@ -48,19 +48,19 @@ class Accumulator(ABC):
 
     @property
     def expressions(self) -> list[Expression]:
-        """Everything that it evaluates on a row."""
+        """All expressions that it evaluates on a row."""
         spec = self.aggregate
         optional = [e for e in (spec.argument, spec.filter) if e]
         return [*optional, *(k.expression for k in spec.order_by)]
 
     @property
     def used_ties(self) -> tuple[str, ...]:
-        """The key columns that it needs to break ties."""
+        """Key columns that it needs to break ties."""
         return self.ties if self.aggregate.order_by else ()
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """What `argument` is made of: where it is the same, so are the values."""
+        """The parts of `argument`: if they are the same, so are the values."""
         spec = self.aggregate
         return (spec.argument, spec.order_by, spec.filter, self.used_ties)
 
@@ -71,37 +71,37 @@ class Accumulator(ABC):
 
     @property
     def value(self) -> Column:
-        """What is aggregated of a prepared row."""
+        """The value of a prepared row that is aggregated."""
         return self.row.getField("v")
 
     def takes_one_by_one(self, value: DataType) -> bool:
-        """Whether equal rows have to come as so many rows, of weight 1 or -1."""
+        """True if equal rows must arrive as separate rows, of weight 1 or -1."""
         return False
 
     @abstractmethod
     def gather(self, weight: Column, value: DataType) -> Column:
-        """An aggregate expression: what rows contribute. `value` is the type of what they hold."""
+        """Return an aggregate expression: what rows with values of type `value` contribute."""
 
     def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
-        """Aggregate expressions over at most one row with `was` and at most one with `delta`.
+        """Return aggregate expressions over at most one row with `was` and one with `delta`.
 
-        They give old state and contribution side by side, or the two already in one contribution.
+        They give old state and contribution side by side, or both already in one contribution.
         `kept` is the type of a contribution, here and below.
         """
         return F.first(was, ignorenulls=True), F.first(delta, ignorenulls=True)
 
     @abstractmethod
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
-        """The new state."""
+        """Return the new state."""
 
     def breaks(self, was: Column, delta: Column) -> Column:
-        """Whether the contribution can't be settled on the old state. Never null."""
+        """True if the contribution can't be settled on the old state. Never null."""
         return F.lit(False)
 
     def agrees(self, a: Column, b: Column, kept: DataType) -> Column:
-        """Whether two states may be of the same rows. Never null."""
+        """True if two states may be of the same rows. Never null."""
         return a.eqNullSafe(b)
 
     @abstractmethod
     def finish(self, state: Column, kept: DataType) -> Column:
-        """The value that readers see, of a state of the type `kept`, which is null of no rows."""
+        """Return the value that readers see; `state` is of the type `kept`, null if of no rows."""

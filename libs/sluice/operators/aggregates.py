@@ -1,4 +1,4 @@
-"""The aggregates by name: which accumulator keeps what each of them needs."""
+"""Aggregates by name, each with the accumulator that keeps what it needs."""
 
 from collections.abc import Mapping
 
@@ -38,6 +38,6 @@ _KINDS: Mapping[str, type[Accumulator]] = {
 def accumulator_of(
     stream: str, name: str, aggregate: Aggregate, ties: tuple[str, ...]
 ) -> Accumulator:
-    """What keeps an aggregate of a stream; `ties` are the input's key."""
+    """Return the accumulator for an aggregate of a stream; `ties` are the input's key."""
     kind = Own if aggregate.is_python else _KINDS[aggregate.function]
     return kind(stream, name, aggregate, ties)

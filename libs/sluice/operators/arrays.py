@@ -1,6 +1,6 @@
 """Arrays as small ordered collections: bags of counted values, lists in a declared order.
 
-Cost: each works within a row, in the time of a sort of an array that is mostly sorted already.
+Cost: each function works within a row, in the time of sorting an array that is mostly sorted.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,22 +9,22 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-Order = Sequence[tuple[str, bool, bool]]  # field, descending, nulls first; the weightiest first
+Order = Sequence[tuple[str, bool, bool]]  # field, descending, nulls first; most significant first
 KEPT, GONE, CAME = 0, 1, 2
 
 
 def let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """`body` of `value`, which is computed once however often it stands in it."""
+    """Return `body` of `value`, which is computed once however often `body` uses it."""
     return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
 def joined(*arrays: Column) -> Column:
-    """All elements of arrays, of which some may be null."""
+    """Return all elements of arrays, some of which may be null."""
     return F.flatten(F.array_compact(F.array(*arrays)))
 
 
 def bag(counted: Column) -> Column:
-    """Of structs (v, n): each v once, in order, with the sum of its n, without those of zero."""
+    """Merge structs (v, n): each v once, in order, with the sum of its n unless that is zero."""
     return let(F.array_sort(counted), _summed_runs)
 
 
@@ -48,19 +48,19 @@ def _summed_runs(ordered: Column) -> Column:
 
 
 def ordered_by(rows: Column, order: Order, type_: DataType) -> Column:
-    """An array of structs that begin with the fields of `order`, sorted by them."""
+    """Sort an array of structs, which begin with the fields of `order`, by these fields."""
     if is_natural(order) and is_orderable(type_):
         return F.array_sort(rows)
     return F.array_sort(rows, lambda a, b: compare(a, b, order))
 
 
 def is_natural(order: Order) -> bool:
-    """Whether Spark orders structs so by itself."""
+    """True if Spark itself orders structs this way."""
     return all(nulls_first and not descending for _, descending, nulls_first in order)
 
 
 def is_orderable(type_: DataType) -> bool:
-    """Whether Spark can compare values of the type."""
+    """True if Spark can compare values of the type."""
     match type_:
         case MapType() | VariantType():
             return False
@@ -72,9 +72,9 @@ def is_orderable(type_: DataType) -> bool:
 
 
 def remaining(tagged: Column, order: Order, type_: DataType) -> Column:
-    """Of structs with a tag `t`, those that came, and those that were kept and did not go.
+    """Return, of structs with a tag `t`, those added, and those kept that were not removed.
 
-    A struct that went is next to the one that it takes away: `order` is unique among those kept.
+    A removed struct is next to the one that it takes away: `order` is unique among those kept.
     """
 
     def of(rows: Column) -> Column:
@@ -90,7 +90,7 @@ def remaining(tagged: Column, order: Order, type_: DataType) -> Column:
 
 
 def compare(a: Column, b: Column, order: Order) -> Column:
-    """-1, 0 or 1 as struct `a` comes before, with or after `b`."""
+    """Return -1, 0 or 1 as struct `a` comes before, with or after `b`."""
     result = F.lit(0)
     for field, descending, nulls_first in reversed(order):
         x, y = a.getField(field), b.getField(field)

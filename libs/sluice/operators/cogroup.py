@@ -1,9 +1,9 @@
 """Cogroup: many streams into one row per key, by one shuffle.
 
-After KIP-150 (Kafka Streams' cogroup), with retractions. The view is kept in two tables: the state
-holds what each stream has accumulated for a key; the visible view is a function of one state row.
-A batch merges what changed into the touched rows of the state (`cogroup_change`). Sessions are
-always recomputed: what comes and goes moves their bounds.
+After KIP-150 (Kafka Streams' cogroup), with retractions. The view is kept in two tables. The state
+holds what each stream has accumulated for a key; the visible view is a function of one state row. A
+batch merges changes into the touched rows of the state (`cogroup_change`). Sessions are always
+recomputed, because added and removed rows move their bounds.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,7 +28,7 @@ class CogroupState(Operator):
     """One row per group: rows of each stream, and its accumulators."""
 
     def __init__(self, view: Table, inputs: Mapping[str, Table], of_stream: Mapping[str, str]):
-        """`inputs` by id; `of_stream` gives each stream's input id."""
+        """Take `inputs` by id; `of_stream` gives each stream's input id."""
         assert isinstance(view.spec, Cogroup)
         self.spec = view.spec
         self.inputs = tuple(dict.fromkeys(of_stream.values()))
@@ -44,12 +44,12 @@ class CogroupState(Operator):
 
     @property
     def is_mergeable(self) -> bool:
-        """Whether a batch can merge what changed into the state."""
+        """True if a batch can merge changes into the state."""
         return not self.is_session
 
     @property
     def breaking(self) -> tuple[str, ...]:
-        """The aggregates with removals that their state can't take in, as they were written."""
+        """Aggregates, as they were written, whose state can't take in some removals."""
         return tuple(a.aggregate.text for a in self.accumulators if a.can_break)
 
     @property
@@ -58,18 +58,18 @@ class CogroupState(Operator):
 
     @property
     def row_counts(self) -> tuple[str, ...]:
-        """The columns that count the rows of each stream."""
+        """Columns that count the rows of each stream."""
         return tuple(map(rows_column, self.spec.streams))
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """The columns of the state."""
+        """Columns of the state."""
         return (*self.by, *self.row_counts, *(a.name for a in self.accumulators))
 
     def only(
         self, streams: Collection[str], aggregates: Mapping[str, Collection[str]] | None = None
     ) -> "CogroupState":
-        """Of these streams alone, and of their `aggregates` where those are named."""
+        """Return the state of these streams alone, and of their `aggregates` if those are named."""
         chosen = {name: s for name, s in self.spec.streams.items() if name in streams}
         for name, columns in (aggregates or {}).items():
             kept = {c: a for c, a in chosen[name].aggregates.items() if c in columns}
@@ -80,7 +80,7 @@ class CogroupState(Operator):
 
     @cached_property
     def accumulators(self) -> tuple[Accumulator, ...]:
-        """Every aggregate of every stream, in order."""
+        """Accumulators of every aggregate of every stream, in order."""
         return tuple(
             accumulator_of(
                 name, column, stream.in_order(aggregate), self._tables[self._of_stream[name]].key
@@ -121,7 +121,7 @@ class CogroupState(Operator):
         return self._settled(rows)
 
     def combine_in_ranges(self, prepared: Rows, ranges: int) -> DataFrame:
-        """As `combine`, in ranges of the key, each in its order. One shuffle; not for sessions."""
+        """Combine in ranges of the key, each in its order. One shuffle; not for sessions."""
         rows, arguments = packed(union(list(prepared.values())), self.accumulators)
         spread = rows.repartitionByRange(ranges, *names(self.key))
         return self._settled(spread.withColumns(dict(arguments))).sortWithinPartitions(
@@ -159,7 +159,7 @@ class CogroupState(Operator):
         return self._windowed(taken)
 
     def _windowed(self, rows: DataFrame) -> DataFrame:
-        """Rows with TIME in their windows; a session's are found once all rows are together."""
+        """Put rows with TIME into windows; a session's are found once all rows are together."""
         if self.spec.window is None:
             return rows
         if self.is_session:
@@ -168,7 +168,7 @@ class CogroupState(Operator):
         return windows.assign(rows, self.spec.window, windows.TIME).drop(windows.TIME)
 
     def gather(self, rows: DataFrame, weight: Column) -> DataFrame:
-        """The rows of each stream and their contributions, by group. One shuffle."""
+        """Return the rows of each stream and their contributions, by group. One shuffle."""
         counts = [
             F.sum(F.when(F.col(STREAM) == s, weight).otherwise(0)).cast("bigint")
             for s in self.spec.streams
@@ -181,14 +181,14 @@ class CogroupState(Operator):
         return rows.groupBy(*names(self.by)).agg(*named, *contributions)
 
     def apart(self, rows: DataFrame) -> DataFrame:
-        """A prepared change, equal rows as so many where an aggregate takes them one by one."""
+        """Split equal rows of a prepared change if an aggregate takes them one by one."""
         if not any(a.takes_one_by_one(value) for a, value in self._values(rows).items()):
             return rows
         sign, times = F.signum(WEIGHT).cast("bigint"), F.abs(WEIGHT).cast("int")
         return rows.withColumn(WEIGHT, F.explode(F.array_repeat(sign, times)))
 
     def _values(self, rows: DataFrame) -> Mapping[Accumulator, DataType]:
-        """The accumulators that prepared rows have an argument of, and the type of its values."""
+        """Return the accumulators whose argument prepared rows have, and the type of its values."""
         arguments = {f.name: f.dataType for f in rows.schema.fields}
         found = {a: arguments[a.name] for a in self.accumulators if a.name in arguments}
         return {
@@ -196,7 +196,7 @@ class CogroupState(Operator):
         }
 
     def has_any_rows(self) -> Column:
-        """Of a row of the state: whether any stream has rows in the group."""
+        """True, for a row of the state, if any stream has rows in the group."""
         return F.greatest(*[rows > 0 for rows in names(self.row_counts)], F.lit(False))
 
     def streams_of(self, name: str) -> list[tuple[str, Stream]]:
@@ -211,25 +211,25 @@ class CogroupState(Operator):
 
 
 def rows_column(stream: str) -> str:
-    """The state column that counts a stream's rows."""
+    """Return the state column that counts a stream's rows."""
     return f"_rows_{stream}"
 
 
 def has_rows(accumulator: Accumulator) -> Column:
-    """Of a row of the state: whether the accumulator's stream has rows in the group."""
+    """True, for a row of the state, if the accumulator's stream has rows in the group."""
     return F.col(f"`{rows_column(accumulator.stream)}`") > 0
 
 
 def present(accumulator: Accumulator, state: Column) -> Column:
-    """The state, null where its stream has no row."""
+    """Return the state, null if its stream has no row."""
     return F.when(has_rows(accumulator), state).alias(accumulator.name)
 
 
 def delta_name(accumulator: Accumulator) -> str:
-    """The column of what gathered rows contribute."""
+    """Return the name of the column of gathered contributions."""
     return f"_delta_{accumulator.name}"
 
 
 def delta(accumulator: Accumulator) -> Column:
-    """As a column."""
+    """Return that column."""
     return F.col(f"`{delta_name(accumulator)}`")

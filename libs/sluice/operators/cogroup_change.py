@@ -1,8 +1,8 @@
-"""What a change does to the state of a cogroup: its groups before and after, side by side.
+"""The effect of a change on a cogroup's state: its groups before and after, side by side.
 
-What the change contributes is merged with the rows that the state has of the groups; streams of a
-group whose state can't take in what went are named as broken, to be recomputed from their inputs.
-Cost: one shuffle for what the change contributes, one for bringing both together.
+The change's contributions are merged with the state's rows of the groups. Streams whose state can't
+take in a removal are named as broken, and recomputed from their inputs. Cost: one shuffle for the
+contributions, one for bringing both together.
 """
 
 from collections.abc import Collection
@@ -23,22 +23,22 @@ from sluice.operators.cogroup import (
 )
 from sluice.operators.operator import Rows, names, same, union
 
-BROKEN = "_broken"  # the streams that are to be recomputed
-WAS = "_was"  # the group's row as it was, null if it had none
+BROKEN = "_broken"  # the streams to recompute
+WAS = "_was"  # the group's old row, null if it had none
 _NOW = "_now"
 
 
 def contributed(state: CogroupState, prepared: Rows) -> DataFrame:
-    """What the net change contributes to each touched group's state.
+    """Return the net change's contribution to each touched group's state.
 
-    Streams of inputs that did not change have no columns in it, but for their row counts.
+    Streams of inputs that did not change have no columns in it except their row counts.
     """
     rows = state.apart(union(list(prepared.values())))
     return state.gather(rows, F.col(WEIGHT))
 
 
 def merged(state: CogroupState, old: DataFrame, change: DataFrame) -> DataFrame:
-    """The state's columns as they are now, WAS and BROKEN, of the groups of either side."""
+    """Return the state's new columns, WAS and BROKEN, for the groups of either side."""
     types = {f.name: f.dataType for f in change.schema.fields}
     touched = [a for a in state.accumulators if delta_name(a) in types]
     absent = [a for a in state.accumulators if a not in touched]
@@ -71,7 +71,7 @@ def merged(state: CogroupState, old: DataFrame, change: DataFrame) -> DataFrame:
 def mended(
     state: CogroupState, broken: DataFrame, streams: Collection[str], anew: DataFrame
 ) -> DataFrame:
-    """Broken groups with the states of these streams as they are in `anew`."""
+    """Return broken groups, with the states of these streams taken from `anew`."""
     found = broken.alias("_rows").join(
         anew.alias("_anew"), same("_rows", "_anew", state.by), "left"
     )
@@ -81,9 +81,9 @@ def mended(
 
 
 def told(state: CogroupState, rows: DataFrame, alive: Column | None = None) -> DataFrame:
-    """The groups that changed, with CHANGE, and broken ones; one that goes is told as it was.
+    """Return the groups that changed, with CHANGE, and broken ones; a deleted one has its old row.
 
-    `alive`: which groups a retention leaves.
+    `alive`: the groups that retention keeps.
     """
     stays = F.lit(True) if state.spec.keep_empty else state.has_any_rows()
     is_there = stays if alive is None else stays & alive
@@ -101,7 +101,7 @@ def told(state: CogroupState, rows: DataFrame, alive: Column | None = None) -> D
 
 
 def _broken(accumulators: list[Accumulator]) -> Column:
-    """The streams with rows left of which an accumulator could not take in what went."""
+    """Return the streams with rows left of which an accumulator could not take in a removal."""
     by_stream: dict[str, list[Column]] = {}
     for a in accumulators:
         by_stream.setdefault(a.stream, []).append(has_rows(a) & a.breaks(_state(a), delta(a)))

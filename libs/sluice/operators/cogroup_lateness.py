@@ -1,6 +1,6 @@
-"""Rows that came to a cogroup for windows that a retention has taken already.
+"""Late rows of a cogroup: retention had already expired their windows when they arrived.
 
-Each function gives one row with the one column LATE, which is null where there are none.
+Each function returns one row with the one column LATE, which is null if there are none.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from sluice.operators.operator import names, union
 
 
 def late_of_all(state: CogroupState, groups: DataFrame, alive: Column) -> DataFrame:
-    """Count late rows among those that the groups of a whole query are made of."""
+    """Count late rows among those that form the groups of a whole query."""
     rows = sum(names(state.row_counts), F.lit(0))
     return groups.where(~alive).agg(F.sum(rows).alias(LATE))
 

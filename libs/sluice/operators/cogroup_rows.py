@@ -1,8 +1,8 @@
-"""Rows of all streams of a cogroup, as narrow as they can be shuffled.
+"""Rows of all streams of a cogroup, as narrow as possible for the shuffle.
 
-Prepared rows have a column for the argument of every aggregate, null but for those of their own
-stream. Of one stream, equal arguments are one; those of different streams share a column if they
-are of one type.
+Prepared rows have a column for the argument of every aggregate, null except for those of their own
+stream. Equal arguments of one stream become one. Arguments of different streams share a column if
+they have the same type.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ STREAM = "_stream"
 def packed(
     rows: DataFrame, accumulators: tuple[Accumulator, ...]
 ) -> tuple[DataFrame, Mapping[str, Column]]:
-    """`rows` without their arguments' columns but with shared ones; the arguments, of these."""
+    """Return `rows` with shared columns for their arguments, and the arguments made of these."""
     places = {a.name: _place(a, accumulators, rows) for a in accumulators}
     shared: dict[str, list[str]] = {}
     for name, place in places.items():
@@ -34,7 +34,7 @@ def packed(
 
 
 def _place(accumulator: Accumulator, every: tuple[Accumulator, ...], rows: DataFrame) -> str:
-    """The name of the column that it shares: of its type, by its number within its stream."""
+    """Return the name of the column that it shares: its type, and its number within its stream."""
     types = {a.name: rows.schema[a.name].dataType.simpleString() for a in every}
     type_ = types[accumulator.name]
     own = (a for a in every if a.stream == accumulator.stream and types[a.name] == type_)

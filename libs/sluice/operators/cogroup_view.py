@@ -1,7 +1,6 @@
-"""The visible rows of a cogroup: each a function of one row of its state.
+"""The visible rows of a cogroup: each is a function of one row of its state.
 
-So what becomes of a visible row is told by what becomes of its state's row, without meeting any
-other.
+So the change of a visible row follows from that of its state's row alone.
 """
 
 from decimal import Decimal
@@ -20,7 +19,7 @@ _SHOWN = "_shown"
 
 
 class CogroupView(Operator):
-    """The visible columns, from one state row each."""
+    """The visible columns, each row from one state row."""
 
     row_wise = True
     mirror = True
@@ -45,7 +44,7 @@ class CogroupView(Operator):
         return self._shown(prepared[self.inputs[0]])
 
     def changed(self, groups: DataFrame) -> DataFrame:
-        """The changelog of the view, of the groups of its state that have changed (see `told`)."""
+        """Return the view's changelog, from the changed groups of its state (see `told`)."""
         now = self._shown(groups, passing=(WAS, CHANGE))
         visible = now.drop(WAS, CHANGE)
         was = now.select(F.struct(*names(tuple(visible.columns))).alias(_SHOWN), f"{WAS}.*", CHANGE)
@@ -58,7 +57,7 @@ class CogroupView(Operator):
     def _shown(
         self, rows: DataFrame, passing: tuple[str, ...] = (), where: Column | None = None
     ) -> DataFrame:
-        """The visible columns, evaluated only `where` that is so, and those that are `passing`."""
+        """Return the visible columns, evaluated only `where` that holds, and the `passing` ones."""
 
         def named(value: Column, name: str) -> Column:
             return (value if where is None else F.when(where, value)).alias(name)
@@ -73,7 +72,7 @@ class CogroupView(Operator):
         return visible.select(*names(self.state.by), *columns, *passing)
 
     def _value(self, accumulator: Accumulator, rows: DataFrame) -> Column:
-        """What readers see of an aggregate: its initial value where the stream has no row."""
+        """Return an aggregate's visible value: its initial one if the stream has no row."""
         name, types = accumulator.name, rows.schema
         value = accumulator.finish(F.col(f"`{name}`"), types[name].dataType)
         given = self.state.spec.streams[accumulator.stream].initial
@@ -84,7 +83,7 @@ class CogroupView(Operator):
 
 
 def _literal(value: Any) -> Column:
-    """A value of YAML; whole numbers as DECIMAL, since what is sent to Java has to be a BIGINT."""
+    """Return a value of YAML; whole numbers as DECIMAL, because Java's end at BIGINT."""
     if isinstance(value, list):
         return F.array(*map(_literal, value))
     is_whole = isinstance(value, int) and not isinstance(value, bool)

@@ -1,8 +1,8 @@
-"""Aggregates that keep what they have seen: lists in an order, sets, distinct and frequent values.
+"""Aggregates that keep what they have seen: ordered lists, sets, distinct and frequent values.
 
-A list keeps its rows' order keys and input keys beside the values, so that a row is found again
-when it goes; sets keep how often each value is there. So nothing that goes breaks a group. Cost: a
-touched group's whole state is read and written.
+A list keeps its rows' order keys and input keys beside the values, so that a removed row is found.
+Sets keep the number of rows of each value. So no removal breaks their groups. Cost: a touched
+group's whole state is read and written.
 """
 
 from typing import ClassVar
@@ -31,7 +31,7 @@ class Listed(Accumulator):
         else:
             old = F.transform(was, lambda row: self._row(row, F.lit(KEPT).alias("t")))
             rows = remaining(joined(old, delta), order_of(self), kept)
-        # A client of Spark Connect takes no function with variable arguments.
+        # A client of Spark Connect accepts no function with variable arguments.
         untagged = F.transform(rows, lambda row: self._row(row))  # noqa: PLW0108
         settled = F.when(F.size(untagged) > 0, untagged)
         return settled if was is None else F.when(_is_empty(delta), was).otherwise(settled)
@@ -49,13 +49,13 @@ class Listed(Accumulator):
 
 
 def counted(value: Column, weight: Column) -> Column:
-    """The values that are not null as structs (v, n), for `bag`."""
+    """Return the values that are not null as structs (v, n), for `bag`."""
     entry = F.struct(value.alias("v"), weight.cast("bigint").alias("n"))
     return F.collect_list(F.when(value.isNotNull(), entry))
 
 
 class Counted(Accumulator):
-    """Each value that is not null, with how many rows have it, in the values' order."""
+    """Each value that is not null, with its number of rows, in the values' order."""
 
     def gather(self, weight: Column, value: DataType) -> Column:
         return counted(self.value, weight)
@@ -74,7 +74,7 @@ class Collected(Counted):
 
 
 class Distinct(Counted):
-    """count_distinct: how many values there are."""
+    """count_distinct: the number of different values."""
 
     def finish(self, state: Column, kept: DataType) -> Column:
         return F.when(state.isNull(), 0).otherwise(F.size(state)).cast("bigint")
@@ -83,8 +83,9 @@ class Distinct(Counted):
 class Frequent(Accumulator):
     """approx_top_k: the most frequent values, the most frequent first, with their counts.
 
-    Of at most `tracked` values counts are kept (Misra and Gries 1982): exact while there are no
-    more, else too low by at most `error`, which is at most a `tracked`-th of the rows.
+    Counts of at most `tracked` values are kept (Misra and Gries 1982). They are exact while there
+    are no more values. Otherwise they are too low by at most `error`, which is at most a
+    `tracked`-th of the rows.
     """
 
     can_break: ClassVar[bool] = True

@@ -1,7 +1,7 @@
 """Dimensions: the rows of a snapshot, and their history.
 
-History is SCD type 2 (Kimball): valid_from, valid_to (exclusive, null while current), is_current.
-A key's first version is valid from the beginning of time where the source does not say.
+History is SCD type 2 (Kimball): valid_from, valid_to (exclusive, null while current), is_current. A
+key's first version is valid from the beginning of time unless the source says otherwise.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from sluice.operators.operator import names
 
 FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
-LAST = "_last"  # the first moment behind all that a key's history has
+LAST = "_last"  # the first moment after a key's whole history
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -20,11 +20,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def versions_by_load(
     old: DataFrame, loaded: DataFrame, key: tuple[str, ...], at: datetime
 ) -> DataFrame:
-    """The history after a snapshot that was loaded at `at`.
+    """Return the history after a snapshot that was loaded at `at`.
 
-    A row that differs from its key's current version closes it and begins a new one; a key that
-    the snapshot lacks is closed; one that comes back begins anew. All that is later than what the
-    key's history has, also where the clock was set back.
+    A row that differs from its key's current version closes it and begins a new one. A key missing
+    from the snapshot is closed; one that returns begins a new version. All these times are later
+    than the key's history, even if the clock was set back.
     """
     values = tuple(loaded.columns)
     now = F.lit(at).cast("timestamp")
@@ -52,17 +52,17 @@ def _after(moment: Column) -> Column:
 
 
 def _micros(moment: datetime) -> int:
-    """Since the epoch: a literal time would go through Java's calendar, which has other days."""
+    """Return microseconds since the epoch; a literal time would use Java's different calendar."""
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
 def versions_by_column(
     old: DataFrame, loaded: DataFrame, key: tuple[str, ...], column: str, at: datetime
 ) -> DataFrame:
-    """The history after a snapshot whose `column` says from when each row is valid.
+    """Return the history after a snapshot whose `column` gives the start of each row's validity.
 
-    Versions may come late and in any order: each is valid until the next of its key. A key that
-    the snapshot lacks is closed at `at`.
+    Versions may arrive late and in any order: each is valid until the next of its key. A key
+    missing from the snapshot is closed at `at`.
     """
     stated = loaded.withColumn(FROM, F.col(f"`{column}`").cast("timestamp"))
     identity = (*key, FROM)
@@ -84,10 +84,10 @@ def versions_by_column(
 
 
 def completed(old: DataFrame, loaded: DataFrame) -> DataFrame:
-    """A history in the columns of `loaded`, of which it lacks some.
+    """Return a history with all columns of `loaded`, some of which it lacks.
 
-    That a definition grew is no event in the history: a current version that agrees with the
-    snapshot in all that both have gets the rest from there. Closed versions have null.
+    A definition's growth is no event in the history. A current version that agrees with the
+    snapshot in all shared columns gets the others from there. Closed versions have null.
     """
     shared = [c for c in loaded.columns if c in old.columns]
     added = [c for c in loaded.columns if c not in old.columns]

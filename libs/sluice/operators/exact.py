@@ -1,7 +1,7 @@
-"""Sums of floating point that don't depend on order, so that what was added can be subtracted.
+"""Sums of floating point that don't depend on order, so added numbers can be subtracted.
 
-Numbers are summed as DECIMAL and rounded once; NaN and the infinities, which no DECIMAL holds, are
-counted beside it. A sum that needs more than 20 digits before the point is an error.
+Numbers are summed as DECIMAL and rounded once. NaN and the infinities, which no DECIMAL holds, are
+counted beside the sum. A sum that needs more than 20 digits before the point is an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ _NAN, _UP, _DOWN = "nan", "up", "down"
 
 
 def is_float(value: DataType) -> bool:
-    """Whether values of this type are approximate."""
+    """True if values of this type are approximate."""
     return isinstance(value, FloatType | DoubleType)
 
 
 def parts(
     value: Column, total: Callable[[Column], Column], count: Callable[[Column], Column]
 ) -> Mapping[str, Column]:
-    """What is kept of a sum; `total` adds finite numbers up, `count` counts where it holds."""
+    """Return the parts of a sum; `total` adds finite numbers up, `count` counts where it holds."""
     infinity = F.lit(float("inf"))
     is_finite = ~F.isnan(value) & (F.abs(value) != infinity)
     return {
@@ -35,7 +35,7 @@ def parts(
 
 
 def read(state: Column, finite: Callable[[Column], Column]) -> Column:
-    """A value of what is kept; `finite` computes it where all numbers are finite."""
+    """Return a value from the parts; `finite` computes it if all numbers are finite."""
     nan, up, down = (state.getField(field) for field in (_NAN, _UP, _DOWN))
     return (
         F.when((nan > 0) | ((up > 0) & (down > 0)), F.lit(float("nan")))

@@ -1,7 +1,7 @@
 """Aggregates that keep one row of the group: min and max, first and last by an order.
 
-What comes is compared with what is kept. What goes breaks the group only if it is not strictly
-inside the bound and nothing came that takes its place.
+Added rows are compared with the kept one. A removed row breaks the group, unless it is strictly
+inside the bound or an added row takes its place.
 """
 
 from abc import abstractmethod
@@ -16,7 +16,7 @@ from sluice.operators.arrays import Order, compare, is_natural
 
 
 class Extreme(Accumulator):
-    """The foremost of the rows that count; subclasses say what comes before what."""
+    """The foremost of the rows that count; subclasses define the order."""
 
     can_break: ClassVar[bool] = True
 
@@ -36,12 +36,12 @@ class Extreme(Accumulator):
         return gone.isNotNull() & ~is_inside & ~self._reaches(came, was)
 
     def _reaches(self, a: Column, b: Column) -> Column:
-        """Whether `a` is before `b` or beside it; false where one is null."""
+        """True if `a` is before `b` or beside it; false if one is null."""
         return F.coalesce(a.isNotNull() & b.isNotNull() & self._is_at_or_before(a, b), F.lit(False))
 
     @abstractmethod
     def _foremost(self, condition: Column) -> Column:
-        """An aggregate expression: the foremost of the prepared rows that meet the condition."""
+        """Return an aggregate expression: the foremost prepared row that meets the condition."""
 
     @abstractmethod
     def _is_at_or_before(self, a: Column, b: Column) -> Column: ...
@@ -91,7 +91,7 @@ class End(Extreme):
 
 
 def order_of(accumulator: Accumulator) -> Order:
-    """The declared order of the argument's fields, ended by the input's key."""
+    """Return the declared order of the argument's fields, ended by the input's key."""
     keys = enumerate(accumulator.aggregate.order_by)
     declared = [(f"o{i}", k.descending, k.nulls_first) for i, k in keys]
     return [*declared, *[(f"k{i}", False, True) for i in range(len(accumulator.used_ties))]]

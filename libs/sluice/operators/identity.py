@@ -1,7 +1,7 @@
-"""How a view's rows keep the identity of the input rows that they come from.
+"""The identity that a view's rows keep of the input rows from which they come.
 
 A key column that stays visible under its own name serves as it is; any other is carried along as a
-hidden column. So ties are broken by the input's key, and a changed row finds its old self.
+hidden column. So the input's key breaks ties, and a changed row finds its old self.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from sluice.specs.graph import Table
 
 
 def carried(view: Table, source: Table) -> dict[str, str]:
-    """Output column -> input column, for each column of the input's key that the view carries."""
+    """Return output column -> input column, for the input's key columns that the view carries."""
     pairs = {}
     for name in source.key:
         hidden = name if name.startswith("_sluice") else f"_sluice_key_{name}"
@@ -22,7 +22,7 @@ def carried(view: Table, source: Table) -> dict[str, str]:
 
 
 def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:
-    """The carried columns that the view does not show and rows of `present` columns don't have."""
+    """Return the carried columns that neither the view shows nor rows of `present` columns have."""
     pairs = carried(view, source).items()
     return [
         F.col(f"`{name}`").alias(out)

@@ -1,7 +1,7 @@
-"""What users wrote in Python and name in a declaration: `module:name`, shipped with its module.
+"""Python objects that users name in a declaration: `module:name`, shipped with their module.
 
-By value, so Spark's workers need not have the module. Which modules may be named is checked when
-the configuration is loaded.
+They are shipped by value, so Spark's workers need not have the module. Loading the configuration
+checks which modules may be named.
 """
 
 from importlib import import_module
@@ -13,7 +13,7 @@ from sluice.errors import ConfigError
 
 
 def imported(reference: str, where: str) -> Any:
-    """The object of `module:name`; ConfigError, beginning with `where`, if there is none."""
+    """Return the object of `module:name`; ConfigError, beginning with `where`, if there is none."""
     module_name, _, name = reference.partition(":")
     try:
         module = import_module(module_name)

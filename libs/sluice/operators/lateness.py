@@ -1,4 +1,4 @@
-"""Rows that came for windows that a retention has taken already: counted, never applied."""
+"""Late rows: retention had already expired their windows. They are counted, never applied."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ LATE = "late"
 def late_of_change(prepared: Iterable[DataFrame], alive: Column) -> DataFrame:
     """Count late rows of a prepared net change; a row counts in every window it would be in.
 
-    One row with the one column LATE, which is null where there are none.
+    The result is one row with the one column LATE, which is null if there are none.
     """
     came = union(list(prepared)).where((F.col(WEIGHT) > 0) & ~alive)
     return came.agg(F.sum(WEIGHT).alias(LATE))

@@ -2,9 +2,9 @@
 
 After KIP-99 (Kafka Streams' global tables): dimensions are small next to the facts, so they are
 broadcast and the facts are not shuffled for it. A null key matches nothing. By default only facts
-drive the output and each row keeps the number of the batch that joined it; with `refresh`, or as of
-event time, a dimension's change corrects the facts that it concerns. The rows of such a view are
-filed in buckets by what they are joined on, so that a correction rewrites few of them.
+drive the output, and each row keeps the number of the batch that joined it. With `refresh`, or as
+of event time, a dimension's change corrects the facts that it concerns. The rows of such a view are
+filed in buckets by their join values, so a correction rewrites few of them.
 """
 
 from collections.abc import Mapping
@@ -21,16 +21,16 @@ from sluice.specs.graph import Table
 
 BATCH = "_sluice_batch"
 BUCKET = "_sluice_bucket"
-BUCKETS = {1: 64, 2: 8, 3: 4}  # for each dimension, by how many there are
+BUCKETS = {1: 64, 2: 8, 3: 4}  # for each dimension, by the number of dimensions
 
 
 class LookupJoin(Operator):
-    """One output row a fact (inner: only if every inner join matches)."""
+    """One output row per fact (inner: only if every inner join matches)."""
 
     row_wise = True
 
     def __init__(self, view: Table, facts: Table, dimensions: Mapping[str, Table]):
-        """`dimensions`: name in the configuration -> table or dimension view."""
+        """Take `dimensions` by their name in the configuration: tables or dimension views."""
         assert isinstance(view.spec, Lookup)
         self.view, self.facts, self.spec = view, facts, view.spec
         self._dimensions = dimensions
@@ -69,17 +69,17 @@ class LookupJoin(Operator):
         return rows.select(*[column.alias(name) for name, column in self.outputs().items()])
 
     def outputs(self) -> dict[str, Column]:
-        """The view's columns, of prepared facts that have each dimension's row as a struct."""
+        """Return the view's columns, given facts that hold each dimension's row as a struct."""
         hidden = [c for c in self.key if c not in self.view.columns]
         shown = {c: self._shown(c) for c in self.view.columns}
         return {**shown, **{c: F.col(f"`{c}`") for c in hidden}}
 
     def dimension(self, join: Join) -> Table:
-        """The dimension, or the view over dimensions, that a join looks its facts up in."""
+        """Return the dimension, or the dimension view, in which a join looks its facts up."""
         return self._dimensions[join.dimension]
 
     def changed_keys(self, changes: Rows) -> dict[Join, DataFrame]:
-        """For each join, the distinct keys of its dimension's old and new images."""
+        """Return, for each join, the distinct keys of its dimension's old and new images."""
         found = {}
         for join in self.spec.join:
             changed = changes.get(self.dimension(join).id)
@@ -91,9 +91,9 @@ class LookupJoin(Operator):
     def concerned(
         self, facts: DataFrame, keys: Mapping[Join, DataFrame], bounds: Mapping[Join, Column]
     ) -> DataFrame:
-        """The facts that are joined on one of these keys.
+        """Return the facts that are joined on one of these keys.
 
-        `bounds`: for a join, a condition on its keys by which a scan leaves most facts out.
+        `bounds`: for a join, a condition on its keys by which a scan skips most facts.
         """
         found = []
         for join, changed in keys.items():
@@ -105,7 +105,7 @@ class LookupJoin(Operator):
         return union(found).dropDuplicates(list(self.facts.key))
 
     def _bucket(self) -> Column:
-        """A number that facts with equal join values share."""
+        """Return a number that facts with equal join values share."""
         size = BUCKETS.get(len(self.spec.join), 2)
         number = F.lit(0)
         for join in self.spec.join:
@@ -131,7 +131,7 @@ class LookupJoin(Operator):
         return joined.drop(*[name for _, _, name in on])
 
     def has_history(self, join: Join) -> bool:
-        """Whether what a join looks up has several versions of a key."""
+        """True if a join's dimension has several versions of a key."""
         spec = self.dimension(join).spec
         return spec.has_history
 

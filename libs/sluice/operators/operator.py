@@ -1,9 +1,9 @@
-"""What every operator has in common.
+"""The common base of all operators.
 
-An operator is the defining query of a table, cut in two at the point where rows are grouped:
-`prepare` works on each input row by itself and names the row's group; `combine` turns the rows of
-whole groups into output rows. Because of the cut, the same two functions recompute everything
-(`query`) or only the groups that a change touched (`recompute`), and so can't disagree.
+An operator is the defining query of a table, cut in two at the point where rows are grouped.
+`prepare` works on each input row by itself and names the row's group. `combine` turns the rows of
+whole groups into output rows. So the same two functions recompute everything (`query`) or only the
+groups that a change touched (`recompute`), and can't disagree.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ Agreement = Callable[[Column, Column], Column]
 
 @dataclass(frozen=True)
 class Retention:
-    """How long windows are kept, and the event time columns of each input.
+    """Time for which windows are kept, and the event time columns of each input.
 
     `by_delete`: expired windows leave the table; otherwise readers hide them.
     """
@@ -41,7 +41,7 @@ class Operator(ABC):
     up; if it `follows_references`, their changes drive it as well. `group`: columns that name a
     touched group, present in prepared and in output rows. `key`: columns that identify an output
     row. `row_wise`: each group is one input row, whose new image in the change feed suffices to
-    compute the output. `mirror`: and its old image gives the old output too, because the row alone
+    compute the output. `mirror`: its old image also gives the old output, because the row alone
     decides. `has_slack`: the table may hold more than it must, depending on its past.
     """
 
@@ -57,47 +57,47 @@ class Operator(ABC):
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """What adds rows up and may overflow, as it was written."""
+        """Aggregates, as they were written, that add rows up and may overflow."""
         return ()
 
     @property
     def file_order(self) -> tuple[Direction, ...]:
-        """How rows lie in the table's files, so that a read of few keys opens few."""
+        """Order of rows in the table's files, so that a read of few keys opens few."""
         return tuple(map(Direction, self.key))
 
     def agreements(self, output: StructType) -> Mapping[str, Agreement]:
-        """Columns that depend on the order of what came: whether two values may both be right."""
+        """Return tests that two values may both be right, for columns that show arrival order."""
         return {}
 
     @abstractmethod
     def columns(self, name: str) -> tuple[str, ...]:
-        """The columns that it uses of an input or reference, all others are never read."""
+        """Return the columns that it uses of an input or reference; all others are never read."""
 
     @abstractmethod
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        """Each row with its group; other columns of `rows` (a weight) are passed on."""
+        """Return each row with its group; other columns of `rows` (a weight) are passed on."""
 
     @abstractmethod
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
-        """The output rows of the groups that `prepared` holds whole."""
+        """Return the output rows of the groups that `prepared` holds whole."""
 
     def query(self, snapshots: Rows, references: Rows) -> DataFrame:
-        """The defining query: all output rows."""
+        """Return all output rows: the defining query."""
         return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
 
     def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
-        """`new`, with what stays of groups of `old` rows that no input has any more."""
+        """Return `new`, with what stays of groups of `old` rows that no input has any more."""
         return new
 
     def touched(self, changes: Rows) -> DataFrame:
-        """The distinct groups of every old and every new image."""
+        """Return the distinct groups of every old and every new image."""
         groups = [self.prepare(n, c).select(*names(self.group)) for n, c in changes.items()]
         return union(groups).distinct()
 
     def recompute(
         self, snapshots: Rows, references: Rows, touched: DataFrame, bounds: Column | None = None
     ) -> DataFrame:
-        """The output rows of the touched groups, from every input.
+        """Return the output rows of the touched groups, from every input.
 
         `bounds`: a condition that all touched groups meet, by which a scan skips files.
         """
@@ -109,7 +109,7 @@ class Operator(ABC):
 
 
 def within(rows: DataFrame, groups: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    """The rows whose group is among `groups`; null is a group like any other."""
+    """Return the rows whose group is among `groups`; null is a group like any other."""
     if not columns:
         return rows
     left, right = rows.alias("_rows"), groups.alias("_groups")
@@ -117,21 +117,21 @@ def within(rows: DataFrame, groups: DataFrame, columns: tuple[str, ...]) -> Data
 
 
 def same(left: str, right: str, columns: tuple[str, ...]) -> Column:
-    """Whether two aliased sides of a join agree in `columns`, null being a value like any other."""
+    """True if two aliased sides of a join agree in `columns`; null is a value like any other."""
     pairs = [F.col(f"{left}.`{c}`").eqNullSafe(F.col(f"{right}.`{c}`")) for c in columns]
     return reduce(Column.__and__, pairs, F.lit(True))
 
 
 def union(rows: list[DataFrame]) -> DataFrame:
-    """All rows together; a column that one side lacks is null there. No shuffle."""
+    """Return all rows together; a column that one side lacks is null there. No shuffle."""
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
 
 
 def names(columns: tuple[str, ...]) -> list[Column]:
-    """Columns by name, whatever characters are in it."""
+    """Return columns by name, whatever characters the names contain."""
     return [F.col(f"`{c}`") for c in columns]
 
 
 def passed_on(rows: DataFrame, used: tuple[str, ...]) -> list[str]:
-    """The columns of `rows` beside those that an operator uses."""
+    """Return the columns of `rows` beside those that an operator uses."""
     return [c for c in rows.columns if c not in used]

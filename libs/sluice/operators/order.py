@@ -16,31 +16,31 @@ class Direction:
     nulls_first: bool = True
 
     def sql(self, row: str = "") -> str:
-        """As an item of ORDER BY; `row`: the struct column or alias that has the column."""
+        """Return an item of ORDER BY; `row`: the struct column or alias that has the column."""
         direction = "DESC" if self.descending else "ASC"
         nulls = "FIRST" if self.nulls_first else "LAST"
         return f"{field(row, self.column)} {direction} NULLS {nulls}"
 
     @property
     def reversed(self) -> "Direction":
-        """The other way round: what comes last comes first."""
+        """The reverse direction: the last comes first."""
         return replace(self, descending=not self.descending, nulls_first=not self.nulls_first)
 
 
 def by(column: Column, descending: bool, nulls_first: bool) -> Column:
-    """`column` as a sort order."""
+    """Return `column` as a sort order."""
     if descending:
         return column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
     return column.asc_nulls_first() if nulls_first else column.asc_nulls_last()
 
 
 def last_first(columns: Sequence[str]) -> list[Column]:
-    """Descending, nulls last: the greatest row comes first."""
+    """Return a descending order, nulls last: the greatest row comes first."""
     return [by(F.col(f"`{c}`"), descending=True, nulls_first=False) for c in columns]
 
 
 def at_or_before(order: Sequence[Direction], left: str, right: str) -> str:
-    """SQL: whether the row `left` comes no later in the order than the row `right`. Never null."""
+    """SQL that is true if the row `left` comes no later in the order than `right`. Never null."""
     found = "true"
     for direction in reversed(order):
         a, b = field(left, direction.column), field(right, direction.column)
@@ -49,7 +49,7 @@ def at_or_before(order: Sequence[Direction], left: str, right: str) -> str:
 
 
 def field(row: str, column: str) -> str:
-    """SQL: a column of a struct column or alias; of the row itself without one."""
+    """SQL for a column of a struct column or alias; of the row itself without one."""
     return f"{row}.`{column}`" if row else f"`{column}`"
 
 

@@ -1,8 +1,8 @@
 """A user's own aggregator: a Python class, run by Spark's workers over Arrow.
 
-The class is shipped with its module, by value, so workers need not have it. What rows come and go
-of a group reach it as Arrow arrays, all groups of a batch in one call. It has to be what it says:
-a state that depends on the order of `add` makes a table that differs from its recompute.
+The class is shipped with its module, by value, so workers need not have it. A group's added and
+removed rows reach it as Arrow arrays, all groups of a batch in one call. Its state must not depend
+on the order of `add`, or the table differs from its recompute.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,31 +24,31 @@ from sluice.specs.types import canonical
 
 
 class Aggregator(Protocol):
-    """What a user's class has; `remove` may be missing: groups that lose a value are recomputed.
+    """Interface of a user's class; without `remove`, groups that lose a value are recomputed.
 
-    `state` and `type` are the Spark SQL types of what is kept and of the result, a state is given
-    and taken as plain Python. Values are never null; they come in no order.
+    `state` and `type` are the Spark SQL types of the state and of the result. A state is given and
+    taken as plain Python. Values are never null and have no order.
     """
 
     state: str
     type: str
 
     def initialize(self) -> Any:
-        """The state of no values."""
+        """Return the state of no values."""
 
     def add(self, state: Any, values: pa.Array) -> Any:
-        """The state with those values, too."""
+        """Return the state with those values added."""
 
     def merge(self, a: Any, b: Any) -> Any:
-        """The state of the values of both."""
+        """Return the state of the values of both."""
 
     def result(self, state: Any) -> Any:
-        """What readers see."""
+        """Return the value that readers see."""
 
 
 @dataclass(frozen=True)
 class Own(Accumulator):
-    """The state is how many values it is of, and what the aggregator keeps of them."""
+    """Accumulator of a user's class; its state is a number of values and what the class keeps."""
 
     @cached_property
     def aggregator(self) -> Aggregator:
@@ -58,7 +58,7 @@ class Own(Accumulator):
         )
         if not isinstance(named, type):
             raise self._refused("is no class")
-        self._check(named, _METHODS)  # before it is called: it may be anything that can be named
+        self._check(named, _METHODS)  # before the call, because the name may be of anything
         try:
             made: Aggregator = named(*self.aggregate.parameters)
         except Exception as error:
@@ -71,7 +71,7 @@ class Own(Accumulator):
             raise self._refused(f"lacks {', '.join(lacking)}")
 
     def _type(self, name: str) -> str:
-        """The Spark SQL type that `state` or `type` names."""
+        """Return the Spark SQL type that `state` or `type` names."""
         try:
             return canonical(str(getattr(self.aggregator, name)))
         except ValueError as error:
@@ -82,7 +82,7 @@ class Own(Accumulator):
 
     @property
     def can_break(self) -> bool:  # type: ignore[override]
-        """Without `remove`, any value that goes breaks its group."""
+        """True without `remove`: then any removed value breaks its group."""
         return not hasattr(self.aggregator, "remove")
 
     def takes_one_by_one(self, value: DataType) -> bool:
@@ -109,7 +109,7 @@ class Own(Accumulator):
     def finish(self, state: Column, kept: DataType) -> Column:
         type_ = self._type("type")
         read = _udf(_reading(self.aggregator, self.aggregate.text), type_)
-        typed = F.lit(None).cast(type_)  # tells the function its Arrow type
+        typed = F.lit(None).cast(type_)  # gives the function its Arrow type
         return F.when(state.isNotNull(), read(state.getField("kept"), typed))
 
 
@@ -146,7 +146,7 @@ def _reading(aggregator: Any, text: str) -> Callable[[pa.Array, pa.Array], pa.Ar
 
 @contextmanager
 def _naming(text: str) -> Iterator[None]:
-    """What a user's code raises, in one line that begins with the aggregate."""
+    """Raise a user's error again, as one line that begins with the aggregate."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever a user's code raises
@@ -163,5 +163,5 @@ def _udf(function: Callable[..., pa.Array], type_: str) -> Callable[..., Column]
 
 
 def _values(lists: pa.Array, i: int) -> pa.Array:
-    """The values of one group, as they lie in Arrow."""
+    """Return the values of one group, as they lie in Arrow."""
     return lists[i].values if lists[i].is_valid else pa.array([])

@@ -1,7 +1,7 @@
-"""Sorting by a user's Python function: what it returns of a row is a column like any other.
+"""Sort keys from a user's Python function, whose results are a column like any other.
 
-Spark's workers call it row by row with plain Python values, None for null. Its annotation says of
-what type its results are.
+Spark's workers call it row by row with plain Python values, None for null. Its annotation gives the
+type of its results.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,10 @@ TYPES: Mapping[type, str] = {
 
 
 def sort_value(key: RankKey, where: str) -> Column:
-    """What the key's function returns; ConfigError, beginning with `where`, if it can't be used."""
+    """Return the results of the key's function.
+
+    Raises ConfigError, beginning with `where`, if the function can't be used.
+    """
     told = f"{where}: {key.expression.text}"
     function = imported(key.function, told)
     module = key.function.partition(":")[0]
@@ -39,7 +42,7 @@ def sort_value(key: RankKey, where: str) -> Column:
 
 
 def _type(function: FunctionType, told: str) -> str:
-    """The Spark SQL type of what the function says it returns."""
+    """Return the Spark SQL type of the function's annotated result."""
     said = get_type_hints(function).get("return")
     options = get_args(said) if get_origin(said) in (Union, UnionType) else (said,)
     found = [TYPES.get(option, "") for option in options if option is not NoneType]

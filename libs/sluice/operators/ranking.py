@@ -1,7 +1,7 @@
-"""What a top-k's declaration says of rows: their group, their order, their rank, their limit.
+"""Ranking of rows by a top-k's declaration: their group, their order, their rank, their limit.
 
 A prepared row holds the group, the sort keys `_o0...`, the input's key `_k0...` and whatever else
-the view shows. It is all that ranking needs, so it is what the state keeps.
+the view shows. Ranking needs nothing more, so the state keeps exactly this.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,16 @@ from sluice.specs.expression import Expression
 from sluice.specs.graph import Table
 
 LIMIT = "_limit"
-LARGEST_LIMIT = 2**31 - 1  # as ranks are INT; with headroom and offset it is still a BIGINT
+LARGEST_LIMIT = 2**31 - 1  # ranks are INT; with headroom and offset it still fits a BIGINT
 HEADROOM = 10
 
 
 class Ranking:
     """One declaration over one input.
 
-    `order` is total with row_number, where the input's key ends it; with the other functions, rows
-    that tie by it share a rank. `prepared`: the columns of a prepared row. `shown`: the view's
-    stored columns -> columns of a prepared row, but for the rank.
+    With row_number `order` is total, because the input's key ends it. With the other functions,
+    rows that tie share a rank. `prepared`: the columns of a prepared row. `shown`: the view's
+    stored columns, except the rank -> columns of a prepared row.
     """
 
     def __init__(self, view: Table, source: Table):
@@ -48,7 +48,7 @@ class Ranking:
         self.shown = self._shown()
 
     def columns(self) -> tuple[str, ...]:
-        """The input's columns that it uses."""
+        """Return the input's columns that it uses."""
         used = {*self.source.key}
         for expression in self.spec.expressions:
             used |= expression.reads(self.source.columns)
@@ -61,7 +61,7 @@ class Ranking:
         return tuple(sorted(used))
 
     def prepare(self, rows: DataFrame) -> DataFrame:
-        """Each row with what ranking needs; other columns of `rows` (a weight) are passed on."""
+        """Return each row with what ranking needs; its other columns (a weight) are passed on."""
         windowed = rows
         if self.spec.window:
             windowed = windows.assign(rows, self.spec.window, self.spec.window.time)
@@ -78,34 +78,34 @@ class Ranking:
 
     @property
     def headroom(self) -> int:
-        """How many ranks past the last wanted one are kept: as many again, if not declared."""
+        """Number of ranks kept past the last wanted one: as many again, if not declared."""
         if self.spec.headroom is not None:
             return self.spec.headroom
         return max(HEADROOM, self.spec.limit) if isinstance(self.spec.limit, int) else HEADROOM
 
     def over(self, *order: str) -> str:
-        """SQL: over all rows of a group, or over them in an order."""
+        """SQL for OVER all rows of a group, or over them in an order."""
         by = f"PARTITION BY {listed(self.group)}" if self.group else ""
         return f"OVER ({by}{' ORDER BY ' + ', '.join(order) if order else ''})"
 
     def rank(self, row: str = "", *first: str) -> str:
-        """SQL: the rank of `row`, a struct column; `first` comes before the order."""
+        """SQL for the rank of `row`, a struct column; `first` comes before the order."""
         order = (direction.sql(row) for direction in self.order)
         return f"{self.spec.function}() {self.over(*first, *order)}"
 
     def last_wanted(self, limit: str) -> str:
-        """SQL: the last rank that a limit lets in; `limit` counts where limits are a column."""
+        """SQL for the last rank that a limit admits; `limit` counts if limits are a column."""
         if isinstance(self.spec.limit, int):
             return str(self.spec.limit + self.spec.offset)
         return f"({limit} + {self.spec.offset})"
 
     def is_shown(self, rank: str, row: str = "") -> str:
-        """SQL: whether a row of that rank is in the view. Never null."""
+        """SQL that is true if a row of that rank is in the view. Never null."""
         last = self.last_wanted(field(row, LIMIT))
         return f"coalesce({rank} > {self.spec.offset} AND {rank} <= {last}, false)"
 
     def _placed(self) -> dict[str, str]:
-        """Columns of a prepared row -> the SQL over the input that fills them."""
+        """Return columns of a prepared row -> the SQL over the input that fills them."""
         by = enumerate(self.spec.order_by)
         places = {f"_o{i}": f"`_own{i}`" if k.function else _sql(k.expression) for i, k in by}
         places |= {f"_k{i}": f"`{name}`" for i, name in enumerate(self.source.key)}
@@ -115,7 +115,7 @@ class Ranking:
         return places
 
     def _values(self) -> dict[str, str]:
-        """The visible columns that are neither the group's nor the rank, as SQL over the input."""
+        """Return the visible columns as SQL over the input, without the group's and the rank."""
         taken = {*self.group, self.spec.rank}
         if self.spec.select is not None:
             return {n: _sql(e) for n, e in self.spec.select.items() if n not in taken}
@@ -139,5 +139,5 @@ def _sql(expression: Expression) -> str:
 
 
 def listed(columns: Iterable[str]) -> str:
-    """SQL: columns by name."""
+    """SQL for a list of columns by name."""
     return ", ".join(f"`{c}`" for c in columns)

@@ -1,8 +1,9 @@
-"""Which windows still live: those whose end + retention is after the horizon.
+"""Live windows: those whose end + retention is after the horizon.
 
-The horizon is the greatest event time among the current rows of all inputs, so lateness does not
-depend on arrival: any order of the same rows ends in the same table. When the horizon rises,
-windows expire; when the row that it comes from is corrected away, those that it had expired return.
+The horizon is the greatest event time among the current rows of all inputs. So lateness does not
+depend on arrival: any order of the same rows produces the same table. When the horizon rises,
+windows expire. When a correction removes the row that sets it, the windows that it had expired
+return.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from sluice.specs.duration import Duration
 
 @dataclass(frozen=True)
 class Horizon:
-    """Where time stands before and after a batch; None: nothing has a time yet.
+    """Horizon before and after a batch; None if no row has a time yet.
 
     `stored_from`: window starts before it are not stored, because upkeep has dropped their slices.
     """
@@ -30,37 +31,37 @@ class Horizon:
 
     @property
     def has_fallen(self) -> bool:
-        """Whether windows may come back."""
+        """True if windows may return."""
         return self.before is not None and (self.now is None or self.now < self.before)
 
     @property
     def stored_from_now(self) -> datetime | None:
-        """As `stored_from`, after the batch: slices come back whose rows are visible again."""
+        """The `stored_from` after the batch: slices whose rows are visible again return."""
         if self.stored_from is None or self.now is None:
             return None
         return min(self.stored_from, first_visible(self.now, self.keep))
 
     @property
     def brings_back(self) -> bool:
-        """Whether rows return that upkeep has dropped."""
+        """True if rows return that upkeep has dropped."""
         return self.stored_from_now != self.stored_from
 
     def is_stored(self) -> Column:
-        """Of rows with window_start."""
+        """Condition on rows with window_start: true if they are stored."""
         if self.stored_from_now is None:
             return F.expr("true")
         return F.col(windows.START) >= F.lit(self.stored_from_now)
 
     def is_alive(self) -> Column:
-        """Of rows with window_end."""
+        """Condition on rows with window_end: true if they still live."""
         return _outlives(self.keep, windows.END, self.now)
 
     def expired_groups(self, operator: Operator, current: DataFrame) -> DataFrame:
-        """Groups that the table has and that don't live any more."""
+        """Return the table's groups that don't live any more."""
         return current.where(~self.is_alive()).select(*names(operator.group))
 
     def returning_groups(self, operator: Operator, prepared: Rows) -> DataFrame:
-        """Groups that had expired and live again."""
+        """Return the groups that had expired and live again."""
         lived = _outlives(self.keep, windows.END, self.before)
         return union(
             [
@@ -71,12 +72,12 @@ class Horizon:
 
 
 def first_visible(horizon: datetime, keep: Duration) -> datetime:
-    """The earliest window start that a store which keeps windows so long shows."""
+    """Return the earliest window start that a store shows if it keeps windows for `keep`."""
     return keep.before(horizon) + timedelta(microseconds=1)
 
 
 def latest_time(snapshots: Rows, retention: Retention) -> DataFrame:
-    """One row, one column: the greatest event time of all inputs' rows (TIMESTAMP)."""
+    """Return the greatest event time of all inputs' rows: one row, one column (TIMESTAMP)."""
     each = [
         rows.select(F.max(F.col(f"`{column}`").cast("timestamp")).alias("horizon"))
         for name, rows in snapshots.items()

@@ -1,6 +1,6 @@
-"""Aggregates by mergeable sketches: about how many distinct values, about which quantile.
+"""Aggregates by mergeable sketches: approximate counts of distinct values and quantiles.
 
-The state is the sketch; readers see the number. What comes is merged in, what goes breaks the
+The state is the sketch; readers see the number. Added rows are merged in. Removed ones break the
 group, because no sketch forgets. A sketch may depend on the order of what it has seen, within its
 error bound: small groups are exact.
 """
@@ -27,12 +27,12 @@ from pyspark.sql.types import (
 
 from sluice.operators.accumulator import Accumulator
 
-DEVIATIONS = 3  # two sketches of the same rows are no further from the truth, but for 1 in 300
+DEVIATIONS = 3  # sketches of the same rows are no further from the truth, except 1 in 300
 _LONG_DIGITS = 17
 
 
 class Sketch(Accumulator):
-    """What came as a sketch, null if nothing did, and how many rows went."""
+    """A sketch of the added rows, null if there are none, and the number of removed rows."""
 
     can_break: ClassVar[bool] = True
     is_approximate: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class Sketch(Accumulator):
 
     @abstractmethod
     def _both(self, was: Column, came: Column, kept: DataType) -> Column:
-        """The two sketches merged; `kept` is the type of one."""
+        """Return the two sketches merged; `kept` is the type of one."""
 
 
 class DistinctSketch(Sketch):
@@ -90,10 +90,10 @@ class DistinctSketch(Sketch):
 
 
 class QuantileSketch(Sketch):
-    """approx_percentile by KLL: numbers and times as BIGINT where they fit, else as DOUBLE.
+    """approx_percentile by KLL: numbers and times as BIGINT if they fit, else as DOUBLE.
 
-    The last parameter is the accuracy: ranks are right within its inverse, 1/1000 unless given.
-    The least value is kept beside the sketch, and so the values' type. NaN has no rank.
+    The last parameter is the accuracy: ranks are right within its inverse, 1/1000 unless given. The
+    least value is kept beside the sketch, and so the values' type. NaN has no rank.
     """
 
     @property
@@ -149,7 +149,7 @@ class QuantileSketch(Sketch):
 
 
 def _value(kept: DataType) -> DataType:
-    """The type of the values of a quantile's state."""
+    """Return the type of the values of a quantile's state."""
     assert isinstance(kept, StructType)
     return kept["least"].dataType
 
@@ -159,13 +159,13 @@ def _quantile_of(is_whole: bool) -> Callable[[Column, Column], Column]:
 
 
 def _is_whole(value: DataType) -> bool:
-    """Whether values are BIGINTs, or count in units that are."""
+    """True if values are BIGINTs, or count in units that are."""
     is_short = isinstance(value, DecimalType) and value.precision <= _LONG_DIGITS
     return is_short or isinstance(value, IntegralType | DateType | TimestampType | TimestampNTZType)
 
 
 def _as_number(value: Column, type_: DataType) -> Column:
-    """The value as it is ranked, null if it has no rank."""
+    """Return the value as it is ranked, null if it has no rank."""
     match type_:
         case DateType():
             return F.unix_date(value).cast("bigint")
@@ -193,5 +193,5 @@ def _from_number(number: Column, type_: DataType) -> Column:
 
 
 def _unit(scale: int, sign: int) -> Column:
-    """Ten to the power of a scale, or of its negative, as a DECIMAL."""
+    """Return ten to the power of a scale, or of its negative, as a DECIMAL."""
     return F.lit(Decimal(1).scaleb(sign * scale))

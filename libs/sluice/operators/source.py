@@ -1,9 +1,9 @@
-"""What stands in a source's table, given everything that was delivered.
+"""The rows of a source's table, given everything that was delivered.
 
-With a key, the latest delivery of each key: by `sequence` if declared, else by interval, then by
-position in the interval; a delete hides what came before it. So an older interval delivered again
-never overwrites a newer row, and a row taken out of an interval's files brings back what it hid.
-Change rows without a key are a multiset: a delete takes one equal row, whichever came first.
+With a key, they are the latest delivery of each key: by `sequence` if declared, then by interval,
+then by position in the interval. A delete hides earlier rows. So redelivering an older interval
+never overwrites a newer row, and a row removed from an interval's files brings back what it hid.
+Change rows without a key are a multiset: a delete removes one equal row, whichever arrived first.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -69,12 +69,12 @@ class Multiset(Operator):
 
 
 def identity(rows: DataFrame, columns: tuple[str, ...], ordinal: Column) -> Column:
-    """The hidden identity of a row without a key: a hash of its columns, and its ordinal."""
+    """Return the hidden identity of a row without a key: a hash of its columns, and its ordinal."""
     return F.concat_ws("-", F.hex(F.xxhash64(*comparable(rows, columns))), ordinal.cast("string"))
 
 
 def identified(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    """`rows` of one interval with ID, the same for equal rows in whatever order they are read."""
+    """Return `rows` of one interval with ID, the same for equal rows in any reading order."""
     values = comparable(rows, columns)
     marks = rows.withColumn("_hash", F.xxhash64(*values))
     in_order = Window.partitionBy("_hash").orderBy(*values)
@@ -84,7 +84,7 @@ def identified(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
 
 
 def comparable(rows: DataFrame, columns: tuple[str, ...]) -> list[Column]:
-    """The columns, as JSON where Spark neither hashes nor orders their type."""
+    """Return the columns, as JSON if Spark neither hashes nor orders their type."""
     types = dict(rows.dtypes)
     plain = {c: "map<" not in types[c] and "variant" not in types[c] for c in columns}
     return [F.col(f"`{c}`") if plain[c] else F.to_json(F.struct(f"`{c}`")) for c in columns]

@@ -1,8 +1,8 @@
-"""Aggregates of the values and how often each is there: mode, percentiles, variances.
+"""Aggregates of values and their frequencies: mode, percentiles, variances.
 
-They are computed from the values in their order, so that neither the order in which rows came nor
-what came and went shows in a digit: no rounding is kept. The state is that of `collect_set`; no
-removal breaks a group. Cost: a touched group's different values are read and written.
+They are computed from the values in their order, and no rounding is kept. So no digit depends on
+the order of arrival, or on rows that were added and removed. The state is that of `collect_set`; no
+removal breaks a group. Cost: a touched group's distinct values are read and written.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ MEDIAN = 0.5
 
 
 class Statistic(Counted):
-    """Values with their counts; of floating point, the two zeros are one value."""
+    """Values with their counts; the two zeros of floating point are one value."""
 
     def gather(self, weight: Column, value: DataType) -> Column:
         zero = F.lit(0.0).cast(value)
@@ -53,8 +53,8 @@ class Percentile(Statistic):
 class Spread(Statistic):
     """Variance and standard deviation, of a population or a sample: DOUBLE.
 
-    A sample of one value has none. Twice through the values: first their mean, then how far they
-    are from it.
+    A sample of one value has none. The values are read twice: first for their mean, then for their
+    distance from it.
     """
 
     def finish(self, state: Column, kept: DataType) -> Column:
@@ -73,7 +73,7 @@ def _size(state: Column) -> Column:
 
 
 def _sum(state: Column, of: Callable[[Column], Column]) -> Column:
-    """What `of` makes of the values as DOUBLE, added up in their order."""
+    """Add up what `of` makes of the values as DOUBLE, in their order."""
 
     def added(total: Column, e: Column) -> Column:
         return total + of(e.getField("v").cast("double")) * e.getField("n")
@@ -92,7 +92,7 @@ def _at_rank(state: Column, rank: float) -> Column:
 
 
 def _at(state: Column, place: Column) -> Column:
-    """The value at a place, from 0 on, where every value stands as often as it is there."""
+    """Return the value at a place, from 0 on, with each value repeated as often as it occurs."""
 
     def step(reached: Column, e: Column) -> Column:
         passed = reached.getField("passed") + e.getField("n")

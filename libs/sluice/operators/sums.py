@@ -1,6 +1,6 @@
 """Aggregates that add and subtract: counts, sums, averages, any and every.
 
-The state is a sum, and how many values are in it. No removal breaks a group.
+The state is a sum and the number of values in it. No removal breaks a group.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from sluice.operators import exact
 from sluice.operators.accumulator import Accumulator
 
 _COUNTED, _MAGNITUDE = "n", "magnitude"
-_FACTOR_DIGITS = 17  # times a BIGINT, Spark gives a DECIMAL of no more digits all its places
+_FACTOR_DIGITS = 17  # a DECIMAL of no more digits keeps all its places times a BIGINT
 
 
 class Count(Accumulator):
-    """How many values: BIGINT."""
+    """The number of values: BIGINT."""
 
     def gather(self, weight: Column, value: DataType) -> Column:
         return _count(self.value.isNotNull(), weight)
@@ -91,9 +91,9 @@ class Sum(Accumulator):
 class RoundedSum(Sum):
     """approx_sum and approx_avg: added up as DOUBLE, each time rounded.
 
-    What is left of removed values, and the order of what came, show in the last digits. How great
-    all numbers were that were ever added or subtracted is kept beside it, because their rounding
-    stays when they go: `verify` allows a trillionth of it.
+    The last digits show remains of removed values and the order of arrival. The magnitudes of all
+    numbers ever added or subtracted are summed beside the total, because their rounding stays when
+    they are removed. `verify` allows a trillionth of that sum.
     """
 
     is_approximate: ClassVar[bool] = True
@@ -114,7 +114,7 @@ class RoundedSum(Sum):
         return {**parts, _MAGNITUDE: _total(finite * F.abs(weight), DoubleType())}
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
-        """What was added can be taken away again only from a finite total."""
+        """Fail if the total is not finite, because nothing can be subtracted from it again."""
         total = delta.getField(exact.TOTAL)
         words = F.lit(f"{self.aggregate.text}: the total is greater than a DOUBLE can be")
         is_lost = F.isnan(total) | (F.abs(total) == float("inf"))
@@ -130,7 +130,7 @@ class RoundedSum(Sum):
 
 
 class Truth(Sum):
-    """any and every: how many are true, of how many."""
+    """any and every: the number of true values, and of all."""
 
     can_overflow: ClassVar[bool] = False
 
@@ -143,7 +143,7 @@ class Truth(Sum):
 
 
 def sum_type(value: DataType) -> DataType:
-    """The type in which values are summed: that of Spark's own sum, floats as DECIMAL(38,18)."""
+    """Return the type in which values are summed: that of Spark's sum, floats as DECIMAL(38,18)."""
     if exact.is_float(value):
         return exact.EXACT
     if isinstance(value, DecimalType):
@@ -160,7 +160,7 @@ def _total(values: Column, type_: DataType) -> Column:
 
 
 def _signed(value: Column, weight: Column) -> Column:
-    """The value times a weight of 1 or -1."""
+    """Return the value times a weight of 1 or -1."""
     return F.when(weight > 0, value).otherwise(-value)
 
 

@@ -1,12 +1,12 @@
 """Top-k: the first rows of each partition in an order, with their rank.
 
-What Flink SQL calls Top-N and Kafka Streams proposes as `KTable.top`: the SQL pattern
-`ROW_NUMBER() OVER (PARTITION BY p ORDER BY s, key) <= k`, kept up to date. Ties are broken by the
-input's key, so the order is total.
+Flink SQL calls this Top-N, and Kafka Streams proposes it as `KTable.top`. It keeps the SQL pattern
+`ROW_NUMBER() OVER (PARTITION BY p ORDER BY s, key) <= k` up to date. The input's key breaks ties,
+so the order is total.
 
-It is kept in two tables. The state holds the beginning of each group's order: at least as much as
-the view needs, up to `headroom` ranks more, so that a row that leaves is made good from it (Yi et
-al., "Efficient maintenance of materialized top-k views", ICDE 2003). The view is a function of it.
+It is kept in two tables. The state holds the beginning of each group's order: at least what the
+view needs, and up to `headroom` ranks more, which replace rows that leave (Yi et al., "Efficient
+maintenance of materialized top-k views", ICDE 2003). The view is a function of the state.
 """
 
 from pyspark.sql import DataFrame
@@ -20,16 +20,16 @@ from sluice.specs.graph import Table
 RANK = "_rank"
 COMPLETE, NEEDED = "_complete", "_needed"
 LAST = "_last"
-PARTS = 64  # of a global ranking, each of which is cut off by itself
+PARTS = 64  # of a global ranking, each cut off by itself
 
 
 class TopKState(Operator):
-    """Each group's rows up to some rank; COMPLETE where it surely has no others.
+    """Each group's rows up to some rank; COMPLETE if it surely has no others.
 
-    NEEDED, where limits are a column, is the greatest limit that a row of the group was seen with,
-    and at least 1: a group of which nothing were kept would be taken for a new one.
-    Rows past those kept are never looked at, so how many are kept depends on how it came about, and
-    COMPLETE may be false of a group whose other rows have gone since.
+    If limits are a column, NEEDED is the greatest limit of any row seen in the group, and at least
+    1: a group with no kept rows would be taken for a new one. Rows past those kept are never looked
+    at. So the number of kept rows depends on the table's past, and COMPLETE may be false although
+    the group's other rows have been removed since.
     """
 
     has_slack = True
@@ -55,17 +55,17 @@ class TopKState(Operator):
         rows = self.limited(prepared[self.inputs[0]])
         if self.ranking.limit_is_column:
             ranked = self.ranked(self.contending(rows, self.last_kept()))
-        else:  # what is further down stays out of the shuffle
+        else:  # lower ranks stay out of the shuffle
             ranked = self.ranked(rows).where(f"{RANK} <= {self.last_kept()} + 1")
         marked = ranked.selectExpr("*", f"{self.is_whole()} AS {COMPLETE}")
         return marked.where(f"{RANK} <= {self.last_kept()}").select(*names(self.stored))
 
     def ranked(self, rows: DataFrame) -> DataFrame:
-        """Whole groups' prepared rows with RANK."""
+        """Add RANK to whole groups' prepared rows."""
         return rows.selectExpr("*", f"{self.ranking.rank()} AS {RANK}")
 
     def limited(self, rows: DataFrame) -> DataFrame:
-        """Whole groups' prepared rows with NEEDED, where limits are a column."""
+        """Add NEEDED to whole groups' prepared rows, if limits are a column."""
         if not self.ranking.limit_is_column:
             return rows
         over = self.ranking.over() if self.group else ""
@@ -75,10 +75,10 @@ class TopKState(Operator):
         return rows.crossJoin(F.broadcast(rows.selectExpr(needed)))
 
     def contending(self, rows: DataFrame, last: str, but: str = "false") -> DataFrame:
-        """Without rows of a global ranking that are behind its first `last` + 1 even in their part.
+        """Drop the rows of a global ranking that are behind `last` + 1 even in their own part.
 
-        So no task has to sort all rows. Rows `but` are left in and push no others out. Of places
-        that ties share all are left in, so that the first row behind them is.
+        So no task has to sort all rows. Rows that meet `but` are kept and push no others out. Rows
+        that share a place by ties are all kept, so that the first row behind them is, too.
         """
         if self.group:
             return rows
@@ -89,17 +89,17 @@ class TopKState(Operator):
         return rows.selectExpr("*", rank).where(f"_place <= {last} + 1 OR {but}").drop("_place")
 
     def last_needed(self) -> str:
-        """SQL: the last rank that the view needs of a group."""
+        """SQL for the last rank of a group that the view needs."""
         return self.ranking.last_wanted(NEEDED)
 
     def last_kept(self) -> str:
-        """SQL: the last rank that is kept of a group when it is trimmed."""
+        """SQL for the last rank that is kept of a group when it is trimmed."""
         if isinstance(self.ranking.spec.limit, int):
             return str(int(self.last_needed()) + self.ranking.headroom)
         return f"({self.last_needed()} + {self.ranking.headroom})"
 
     def is_whole(self) -> str:
-        """SQL: whether a group's ranked rows all find a place; no where ties leave it open.
+        """SQL that is true if a group's ranked rows all find a place; false if ties leave it open.
 
         The rows may have been cut one rank past the last kept. With `rank`, the row behind many
         that tie has a rank far past it, and may be missing.
@@ -110,7 +110,7 @@ class TopKState(Operator):
         return f"({fits} AND count({RANK}) {over} <= {last})" if is_open else f"({fits})"
 
     def last_rows(self, state: DataFrame) -> DataFrame:
-        """One row for each group of `state`: the group, its flags, its last row in LAST."""
+        """Return one row for each group of `state`: the group, its flags, its last row in LAST."""
         backwards = (direction.reversed.sql() for direction in self.ranking.order)
         numbered = state.selectExpr("*", f"row_number() {self.ranking.over(*backwards)} AS _n")
         order = listed(direction.column for direction in self.ranking.order)
@@ -118,7 +118,7 @@ class TopKState(Operator):
         return numbered.where("_n = 1").selectExpr(*kept, f"struct({order}) AS {LAST}")
 
     def acceptable(self, snapshots: Rows, current: DataFrame) -> DataFrame:
-        """What the state has to be: of each group all that is needed, and no less than it has."""
+        """Return what the state must be: each group's needed rows, and no fewer than it has."""
         rows = self.limited(self.prepare("", snapshots[self.inputs[0]])).alias("_all")
         had = self.last_rows(current).alias("_had")
         joined = rows.join(had, same("_all", "_had", self.group), "left")

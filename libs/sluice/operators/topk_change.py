@@ -1,11 +1,12 @@
-"""How a net change moves the kept rows of a top-k, and with them the visible ones.
+"""The effect of a net change on the kept rows of a top-k, and with them on the visible ones.
 
-Of each touched group the kept rows and the changes are brought together once. What comes no later
-than the last kept row is known in full, so it can be ranked anew; what comes after it is left to
-the rows that nobody has looked at. Where too few rows remain and there may be others, the group is
-SHORT: it has to be filled from the input. One pass gives both changelogs.
+The kept rows and the changes of each touched group are brought together once. Rows no later than
+the last kept one are known in full, so they can be ranked again. Later ones are left to the rows
+that nobody has looked at. If too few rows remain and others may exist, the group is SHORT: it needs
+a refill from the input. One pass gives both changelogs.
 
-Written as SQL: Python builds a tree of columns call by call, which takes longer than a small batch.
+It is written as SQL, because Python builds a tree of columns call by call, which takes longer than
+a small batch.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -25,9 +26,9 @@ OLD_FLAGS = {COMPLETE: "_old_complete", NEEDED: "_old_needed"}
 
 
 def competing(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFrame:
-    """Those of the prepared changes that can matter, by the `last_rows` of a state.
+    """Return the prepared changes that can matter, judged by the `last_rows` of a state.
 
-    A change behind the last kept row of an incomplete group alters nothing, but by its limit. No
+    A change behind the last kept row of an incomplete group alters nothing, except by its limit. No
     shuffle if `last` can be broadcast.
     """
     is_open = last.where(f"NOT {COMPLETE}").drop(COMPLETE).alias("_kept")
@@ -39,7 +40,10 @@ def competing(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFram
 
 
 def foremost(state: TopKState, arrivals: DataFrame) -> DataFrame:
-    """Of rows that only come, those that can be kept: one more than find a place in each group."""
+    """Return the added rows that can be kept: one more in each group than find a place.
+
+    Only for changes that remove nothing.
+    """
     if state.ranking.limit_is_column:
         return arrivals
     ranked = arrivals.selectExpr("*", f"{state.ranking.rank()} AS {RANK}")
@@ -49,10 +53,10 @@ def foremost(state: TopKState, arrivals: DataFrame) -> DataFrame:
 def moved(
     state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column | None = None
 ) -> DataFrame:
-    """What the prepared changes (with WEIGHT) make of the kept rows, as `told`.
+    """Return what the prepared changes (with WEIGHT) make of the kept rows, in the form of `told`.
 
     `rows` holds the state of every touched group; other groups in it are left alone. `alive`: the
-    groups that remain, where windows expire.
+    groups that remain if windows expire.
     """
     over, order = state.ranking.over(), state.ranking.order
     paired = _paired(state, rows, changes, F.expr("true") if alive is None else alive)
@@ -70,7 +74,7 @@ def moved(
 
 
 def refilled(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
-    """What it means that groups which have `rows` in the state are to have `fresh` ones."""
+    """Return the changes that give groups with `rows` in the state `fresh` ones, as `told` does."""
     key = [f"`{c}`" for c in state.key]
     old = rows.selectExpr(*key, *_kept_as_old(state))
     new = fresh.selectExpr(*key, f"{_struct(state)} AS {NEW}", *state.flags)
@@ -83,9 +87,9 @@ def refilled(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
 
 
 def told(state: TopKState, moves: DataFrame, schema: StructType) -> DataFrame:
-    """Rows that change: the state's columns, RANK, CHANGE, SHOWN_CHANGE, SHORT and FELL.
+    """Return rows that change: the state's columns, RANK, CHANGE, SHOWN_CHANGE, SHORT and FELL.
 
-    A row is as it is now, or as it was if it is gone.
+    A row has its new values, or its old ones if it was removed.
     """
     values = [c for c in state.ranking.prepared if c not in state.key]
     shown = [c for c in state.ranking.shown.values() if c not in state.key]
@@ -113,7 +117,7 @@ def told(state: TopKState, moves: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _paired(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column) -> DataFrame:
-    """One row for each row of touched groups: OLD as it was kept, `_arrived` as it is."""
+    """Return one row for each row of touched groups: OLD as it was kept, `_arrived` as it is."""
     key = [f"`{c}`" for c in state.key]
     old = rows.selectExpr(*key, *_kept_as_old(state))
     come = f"IF({WEIGHT} > 0, {_struct(state)}, NULL) AS _come"
@@ -131,7 +135,7 @@ def _paired(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column
 
 
 def _together(state: TopKState, old: DataFrame, new: DataFrame, *found: str) -> DataFrame:
-    """Both sides, a row for each key."""
+    """Return both sides, one row for each key."""
     both = old.unionByName(new, allowMissingColumns=True)
     return both.groupBy(*names(state.key)).agg(*map(F.expr, found))
 
@@ -142,7 +146,7 @@ def _with_old_rank(state: TopKState, paired: DataFrame) -> DataFrame:
 
 
 def _trimmed(state: TopKState, standing: DataFrame) -> DataFrame:
-    """With RANK, flags and SHORT; NEW is what is kept."""
+    """Add RANK, flags and SHORT; NEW is what is kept."""
     over = state.ranking.over()
     rank = state.ranking.rank("_standing", "_standing IS NULL")
     ranked = standing.selectExpr("*", f"IF(_standing IS NULL, NULL, {rank}) AS {RANK}")
@@ -157,14 +161,14 @@ def _trimmed(state: TopKState, standing: DataFrame) -> DataFrame:
 
 
 def _needed(state: TopKState) -> list[str]:
-    """The greatest limit that the group is known by now to have had."""
+    """Return SQL for the greatest limit that the group is known to have had."""
     greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {state.ranking.over()}"
     is_column = state.ranking.limit_is_column
     return [f"CAST(greatest({greatest}, 1) AS BIGINT) AS {NEEDED}"] * is_column
 
 
 def _change(was: str, now: str, is_same: str) -> str:
-    """SQL: the kind of change, null if there is none."""
+    """SQL for the kind of change, null if there is none."""
     return (
         f"CASE WHEN {was} AND {now} THEN IF({is_same}, NULL, 'update') "
         f"WHEN {now} THEN 'insert' WHEN {was} THEN 'delete' END"

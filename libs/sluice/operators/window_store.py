@@ -1,8 +1,8 @@
 """Window store: rows by key and event time, for reading newest first.
 
 After KIP-617 (Kafka Streams' backward iteration). The event time is the window start, never
-truncated. Without `duplicates` one row stands for each (key, window start): the last by
-`sequence`, else by the input's key. Rows without an event time are in no window.
+truncated. Without `duplicates`, each (key, window start) has one row: the last by `sequence`, else
+by the input's key. Rows without an event time are in no window.
 
 Rows are filed in time slices, and within a slice by key, the newest of a key first.
 """
@@ -24,7 +24,7 @@ PART = "_sluice_part"
 
 
 class WindowStoreRows(Operator):
-    """The rows of the store, each with the slice that it is filed in."""
+    """The rows of the store, each with the slice in which it is filed."""
 
     def __init__(self, view: Table, source: Table):
         assert isinstance(view.spec, WindowStore)
@@ -72,11 +72,11 @@ class WindowStoreRows(Operator):
         return rows.select(*shown, *names(hidden), self._slice().alias(PART))
 
     def _is_one_row_each(self) -> bool:
-        """Whether no two rows of the input have the same key and time."""
+        """True if no two rows of the input have the same key and time."""
         return bool(self.source.key) and {*self.source.key} <= {*self.spec.key, self.spec.time}
 
     def _slice(self) -> Column:
-        """The number of the row's slice, as `Grain.number` has it."""
+        """Return the number of the row's slice, as `Grain.number` defines it."""
         parts = [part(windows.START) for part in (F.year, F.month, F.day, F.hour)]
         number = reduce(lambda a, b: a * 100 + b, parts[: self.grain])
         return number.cast("bigint")

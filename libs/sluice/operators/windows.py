@@ -1,9 +1,9 @@
-"""Which windows an event time falls into: tumbling and hopping, aligned to the epoch.
+"""Windows of an event time: tumbling and hopping, aligned to the epoch.
 
-[start, start + size), aligned in UTC or in a named zone's wall clock (so that a day is a local day,
-23 or 25 hours long twice a year; a window of less than a day that begins every hour, or even part
-of it, keeps its length). Sizes in months are calendar months. Rows without an event time are in no
-window.
+A window is [start, start + size), aligned in UTC or in a named zone's wall clock. So a day is a
+local day, 23 or 25 hours long twice a year. A window of less than a day keeps its length if its
+step divides an hour evenly. Sizes in months are calendar months. Rows without an event time are in
+no window.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds
 
 
 def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
-    """`rows` with window_start and window_end (TIMESTAMP), once for each window of the row."""
+    """Return `rows` with window_start and window_end (TIMESTAMP), once for each window of a row."""
     timed = rows.where(F.col(f"`{time}`").isNotNull())
     size = window.size
     assert size is not None, "sessions are made by `sessions`"
@@ -41,7 +41,7 @@ def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
 
 
 def _keeps_length(window: Window) -> bool:
-    """Whether a change of clocks leaves the windows as they are: hours have the same parts."""
+    """True if a change of clocks leaves the windows as they are: their step divides every hour."""
     size, step = window.size, window.advance or window.size
     if size is None or step is None or size.longest >= timedelta(days=1):
         return False
@@ -49,7 +49,7 @@ def _keeps_length(window: Window) -> bool:
 
 
 def sessions(rows: DataFrame, key: Sequence[str], window: Window | None) -> DataFrame:
-    """`rows` (with TIME, never null) and the bounds of the session of its key that each is in.
+    """Return `rows` (with TIME, never null) and the bounds of each row's session within its key.
 
     Rows at most `gap` apart are in one session; window_end is its last row's time + gap.
     """
@@ -82,7 +82,7 @@ def _hops(last: Column, local: Column, window: Window, zone: str) -> Column:
 
 
 def _begins(start: Column, advance: Duration, zone: str) -> Column:
-    """Not where the clock springs over `start` to that of a later window, or both would be one."""
+    """False if the clock springs over `start` to that of a later window; else both would be one."""
     if zone == "UTC":
         return F.lit(True)
     real = _to_local(_to_utc(start, zone), zone)
@@ -102,13 +102,13 @@ def _floor(time: Column, size: Duration) -> Column:
 
 
 def alone(window: Window) -> Column:
-    """The end of a session that is only the row with TIME."""
+    """Return the end of a session that holds only the row with TIME."""
     assert window.gap is not None
     return plus(F.col(TIME), window.gap)
 
 
 def plus(time: Column, size: Duration, times: Column | int = 1) -> Column:
-    """`time` and that many lengths more; months by the calendar."""
+    """Return `time` plus so many lengths; months by the calendar."""
     if size.months:
         return time + F.make_interval(months=F.lit(times) * size.months)
     micros = F.lit(_micros(size.timedelta)).cast("bigint")
@@ -120,7 +120,7 @@ def _minus(time: Column, micros: Column) -> Column:
 
 
 def _readable(bound: Column) -> Column:
-    """The bound of a window; an error ends the batch where no reader in Python could show it."""
+    """Return a window's bound; an error ends the batch if no reader in Python could show it."""
     words = "the window of an event time is not within the years 1 to 9999"
     micros = F.unix_micros(bound)
     return F.when(micros.between(_FIRST, _LAST), bound).otherwise(F.raise_error(F.lit(words)))

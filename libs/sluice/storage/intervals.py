@@ -120,7 +120,7 @@ def withdraw(uri: str, interval: Interval) -> None:
 def record(uri: str, delivery: Delivery) -> None:
     """Note a delivery in place of those that it replaces, unless a later batch has replaced it.
 
-    If two deliveries overlap at once, the note must name the one whose rows were committed last.
+    If two overlapping deliveries run at once, the note must name the one committed last.
     """
     row = {
         "interval_start": delivery.interval.start,

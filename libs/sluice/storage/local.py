@@ -31,7 +31,7 @@ _keeping = Lock()
 def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
     """Return the rows of the table as of `version`. Several views of a run share one reading.
 
-    Its files identify it, because a restored table gives its numbers to other versions.
+    A reading is known by its files, because a restored table gives its numbers to other versions.
     """
     table = DeltaTable(uri, version=version)
     at = (session, uri, version, *sorted(table.file_uris()))

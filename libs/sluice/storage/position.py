@@ -233,7 +233,7 @@ def _head(table: DeltaTable, uri: str, version: int, found: tuple[int, Position]
 
 
 def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -> None:
-    """Raise HistoryLost if a commit that isn't Sluice's changed rows or columns since the last one.
+    """Raise HistoryLost if a foreign commit changed rows or columns since Sluice's last one.
 
     It checks just below the last one, too: Delta may have let that land on rows from which it was
     not computed.
