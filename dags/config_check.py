@@ -1,4 +1,4 @@
-"""Mistakes in config/, shown by Airflow as this file's import error; the other pipelines run on.
+"""Report mistakes in config/ as this file's import error in Airflow; other pipelines keep running.
 
 Makes no DAG of its own.
 """

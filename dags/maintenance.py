@@ -1,4 +1,4 @@
-"""The upkeep of all tables, and the proof that they hold, as DAGs for Airflow."""
+"""Airflow DAGs that maintain and verify all tables."""
 
 from sluice.orchestration.dag_factory import maintenance, verification
 from sluice.orchestration.projects import config_folder

@@ -1,4 +1,4 @@
-"""The pipelines of config/, each as a DAG for Airflow."""
+"""One Airflow DAG for each pipeline in config/."""
 
 from sluice.orchestration.dag_factory import dags
 from sluice.orchestration.projects import config_folder

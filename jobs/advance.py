@@ -1,4 +1,4 @@
-"""Brings views up to their inputs: `advance.py VIEW...`."""
+"""Bring views up to their inputs: `advance.py VIEW...`."""
 
 import sys
 
@@ -11,7 +11,7 @@ from sluice.specs.table import Table
 
 
 def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
-    """A view, and the internal tables behind it; with a full refresh, computed anew."""
+    """Advance a view and the internal tables behind it; a full refresh rebuilds them."""
     bring = rebuild if job.run.full_refresh else advance
     return bring(spark, job.project, table, job.run)
 

@@ -1,4 +1,4 @@
-"""Brings in what comes from outside: `ingest.py SOURCE... DIMENSION... --start T --end T`."""
+"""Ingest sources and load dimensions: `ingest.py SOURCE... DIMENSION... --start T --end T`."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from sluice.specs.table import Table
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
-    """A source, interval by interval; a stream or a dimension as it is now."""
+    """Ingest a source interval by interval, or bring in a stream or dimension as it is now."""
     if table.is_dimension:
         yield from load(spark, job.project, table, job.run)
     elif is_stream(table):

@@ -1,4 +1,4 @@
-"""Brings dimensions to the state of their sources: `load.py DIMENSION...`."""
+"""Bring dimensions to the state of their sources: `load.py DIMENSION...`."""
 
 import sys
 
@@ -10,7 +10,7 @@ from sluice.specs.table import Table
 
 
 def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
-    """A dimension."""
+    """Load a dimension."""
     return load(spark, job.project, table, job.run)
 
 

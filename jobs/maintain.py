@@ -1,4 +1,4 @@
-"""Keeps tables in order without changing a visible row: `maintain.py TABLE...`."""
+"""Maintain tables without changing a visible row: `maintain.py TABLE...`."""
 
 import sys
 
@@ -9,7 +9,7 @@ from sluice.specs.table import Table
 
 
 def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:
-    """A table, and the internal tables behind it."""
+    """Maintain a table and the internal tables behind it."""
     return maintain(spark, job.project, [table])
 
 

@@ -1,4 +1,4 @@
-"""Looks at what is expected of whole tables: `sweep.py TABLE...`."""
+"""Check the expectations of whole tables: `sweep.py TABLE...`."""
 
 import sys
 
@@ -9,7 +9,7 @@ from sluice.specs.table import Table
 
 
 def step(job: Job, spark: Spark, table: Table) -> list[Swept]:
-    """A table as it is. What is not met is told, and ends nothing."""
+    """Check a table as it is. Unmet expectations are reported but don't fail the job."""
     return [sweep(spark, job.project, table, job.run.id)]
 
 

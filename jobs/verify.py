@@ -1,4 +1,4 @@
-"""Compares tables with a recompute at the versions that they reflect: `verify.py VIEW...`."""
+"""Compare tables with a recompute at the versions that they reflect: `verify.py VIEW...`."""
 
 import sys
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from sluice.specs.table import Table
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
-    """A view, and the internal tables behind it. Raises Differs at the first that is not equal."""
+    """Verify a view and its internal tables. Raises Differs at the first that is not sound."""
     for verdict in verify(spark, job.project, table):
         if not verdict.is_equal:
             raise Differs(

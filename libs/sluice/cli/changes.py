@@ -1,4 +1,4 @@
-"""The command `changes`: a table's changelog, without Spark."""
+"""Command `changes`: show a table's changelog without Spark."""
 
 import click
 

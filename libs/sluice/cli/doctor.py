@@ -1,4 +1,4 @@
-"""The command that looks a lake over."""
+"""Command `doctor`: examine the tables of a lake."""
 
 from dataclasses import asdict, fields
 from datetime import UTC, datetime

@@ -1,8 +1,8 @@
-"""A job: one step of a run as a process of its own, for spark-submit and for schedulers.
+"""A job: one step of a run as a separate process, for spark-submit and schedulers.
 
-It prints its report as one line of JSON, the last of its output, and writes the same to the file
-named by `--report`: the batches' reports, one for each table that failed or was skipped, and, if it
-failed, why, with a hint. Its exit code says whether a retry can help.
+The last line of output is its report as JSON, which is also written to the file named by
+`--report`. It contains the batches' reports, one for each table that failed or was skipped, and, on
+failure, the reason with a hint. The exit code shows whether a retry can help.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Report = BatchReport | Upkeep | Swept | Verdict
 
 @dataclass(frozen=True)
 class Job:
-    """What the process was asked to do."""
+    """Arguments of the process."""
 
     names: Sequence[str]
     config: Path
@@ -48,7 +48,7 @@ class Job:
 
     @cached_property
     def project(self) -> Project:
-        """Without the pipelines that have mistakes, unless this job is about one of them."""
+        """The project without broken pipelines, unless this job is about one of them."""
         sound, error = load_sound(self.config)
         if error and not all(name.partition(".")[0] in sound.pipelines for name in self.names):
             raise error
@@ -63,7 +63,7 @@ class Job:
         return Failures(self.project, self.run.id, are_kept=self.keeps_failures)
 
     def intervals(self, pipeline: str) -> list[Interval]:
-        """The asked time, cut along the pipeline's schedule; none if no time was asked for."""
+        """Return the requested time, cut along the pipeline's schedule; empty if none was given."""
         if not self.start or not self.end:
             return []
         schedule = self.project.pipelines[pipeline].schedule
@@ -71,10 +71,10 @@ class Job:
         return schedule.intervals(*bounds)
 
     def reports(self, step: "Step") -> Iterator[Report]:
-        """The step of every table, inputs before the views over them.
+        """Run the step of every table, inputs before the views over them.
 
-        A failure has a report, too, and so has what is skipped because of it; it is raised when the
-        rest is done. A time that is off the schedule of a source is refused before anything is.
+        Failed tables, and those skipped because of them, have reports, too. The failure is raised
+        when the rest is done. A time off a source's schedule is refused before any step runs.
         """
         graph = self.project.graph
         tables = [graph.table(name) for name in self.names]
@@ -98,9 +98,9 @@ Step = Callable[[Job, Spark, Table], Iterable[Report]]
 
 
 def run_job(step: Step, argv: Sequence[str] | None = None, *, keeps_failures: bool = True) -> int:
-    """Does the step of each table asked for, reports, and returns the exit code.
+    """Run the step of each requested table, report, and return the exit code.
 
-    `keeps_failures`: the step is a batch, whose failure stands until one of the table succeeds.
+    `keeps_failures`: the step is a batch, whose failure stands until a batch of the table succeeds.
     """
     arguments = _parser().parse_args(argv)
     _hear()
@@ -115,7 +115,7 @@ def run_job(step: Step, argv: Sequence[str] | None = None, *, keeps_failures: bo
 
 
 def _hear() -> None:
-    """Lets a log have what Sluice tells on the way, where the caller has not seen to that."""
+    """Send Sluice's log to standard output, unless the caller has set up logging."""
     log = logging.getLogger("sluice")
     if not logging.getLogger().handlers and not log.handlers:
         log.addHandler(logging.StreamHandler(sys.stdout))
@@ -124,7 +124,7 @@ def _hear() -> None:
 
 def _done(step: Step, arguments: argparse.Namespace, *, keeps_failures: bool) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
-    # A Spark Connect client that is stopped complains of handles that the server closed with it.
+    # A stopped Spark Connect client complains of handles that the server closed with it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
         job = _job(arguments, keeps_failures=keeps_failures)

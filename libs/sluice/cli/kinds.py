@@ -1,4 +1,4 @@
-"""The module of a kind that has commands of its own."""
+"""Module of a kind that has commands of its own."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,6 +7,6 @@ import click
 
 
 class Commands(Protocol):
-    """A module `commands`. It is imported to list commands: what they do is imported by them."""
+    """Module `commands`. Listing commands imports it, so commands import their work when run."""
 
     COMMANDS: Sequence[click.Command]

@@ -1,6 +1,6 @@
-"""The command `sluice`. A command's module is imported when that command runs.
+"""Command `sluice`, which imports a command's module only when that command runs.
 
-So `sluice --help` is quick, and a read starts neither Spark nor Airflow. Errors end as a message,
+So `sluice --help` is quick, and a read starts neither Spark nor Airflow. Errors end with a message,
 a hint and an exit code; `--debug` shows the trace.
 """
 
@@ -16,7 +16,7 @@ from sluice.cli.options import debug_option, wants_trace
 from sluice.errors import ExitCode, SluiceError
 from sluice.specs.registry import parts
 
-# name: (where it is, what it does)
+# A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("sluice.cli.project:validate", "Check the configuration: every mistake at once."),
     "schema": ("sluice.cli.project:schema", "Print the configuration's JSON Schema, for editors."),
@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called, and whose errors are readable."""
+    """A group that imports its commands when they are called, and prints readable errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return [*COMMANDS, *_of_kinds()]
@@ -89,7 +89,7 @@ def _own(name: str) -> click.Command | None:
 
 
 def _of_kinds() -> dict[str, click.Command]:
-    """The commands that read one kind of view."""
+    """Return the commands that read one kind of view."""
     commands = (c for part in parts("commands") for c in cast(Commands, part).COMMANDS)
     return {str(command.name): command for command in commands}
 
@@ -99,7 +99,7 @@ def _has_debug(command: click.Command) -> bool:
 
 
 def _fail(context: click.Context, error: Exception) -> NoReturn:
-    """Say what happened in plain words, and exit with the error's code."""
+    """Report what happened in plain words, and exit with the error's code."""
     if isinstance(error, SluiceError):
         click.echo(f"error: {error}", err=True)
         context.exit(int(error.exit_code))
@@ -109,7 +109,7 @@ def _fail(context: click.Context, error: Exception) -> NoReturn:
 
 
 def _close_quietly() -> None:
-    """The reader of the pipe has seen enough; nothing may be written at exit."""
+    """Discard further output, because the pipe's reader has closed it and exit must not write."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

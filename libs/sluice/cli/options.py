@@ -1,4 +1,4 @@
-"""Options that commands share."""
+"""Options shared by commands."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ version_option = click.option("--version", type=int, help="Read the table as of 
 
 
 def config_option(command: F) -> F:
-    """`--config DIR`, as the argument `config`."""
+    """Add `--config DIR`, as the argument `config`."""
     return click.option(
         "--config",
         envvar="SLUICE_CONFIG",
@@ -25,7 +25,7 @@ def config_option(command: F) -> F:
 
 
 def format_option(command: F) -> F:
-    """`--format table|json|csv`, or `--json` for short, as the argument `format_`."""
+    """Add `--format table|json|csv`, or `--json` for short, as the argument `format_`."""
     choice = click.option(
         "--format",
         "format_",
@@ -40,14 +40,14 @@ def format_option(command: F) -> F:
 
 
 def debug_option(command: F) -> F:
-    """`--debug`: a failure shows its trace."""
+    """Add `--debug`, which shows the trace of a failure."""
     return click.option(
         "--debug", is_flag=True, expose_value=False, callback=_remember, help="Show error traces."
     )(command)
 
 
 def wants_trace(context: click.Context) -> bool:
-    """Whether `--debug` was given, before or after the command's name."""
+    """True if `--debug` was given, before or after the command's name."""
     return bool(context.find_root().meta.get("sluice.debug"))
 
 

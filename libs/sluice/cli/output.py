@@ -1,7 +1,7 @@
-"""How results are written: a table for people, JSON lines and CSV for programs.
+"""Output of results: a table for people, JSON lines and CSV for programs.
 
-Rows are written as they come, so that a long read starts at once and can be cut by `head`. JSON
-and CSV lose nothing: decimals keep their digits, times are ISO 8601 in UTC.
+Rows are written as they arrive, so a long read starts at once and `head` can cut it. JSON and CSV
+lose nothing: decimals keep their digits, times are ISO 8601 in UTC.
 """
 
 import csv
@@ -22,12 +22,12 @@ from rich.table import Table
 from rich.text import Text
 
 Row = Mapping[str, Any]
-PAGE = 500  # rows of a table that are aligned with each other
-WIDE = 100_000  # where the output is no terminal, nothing is wrapped
+PAGE = 500  # rows of a table that are aligned together
+WIDE = 100_000  # width without a terminal: nothing is wrapped
 
 
 class Format(StrEnum):
-    """What `--format` takes."""
+    """Values of `--format`."""
 
     TABLE = "table"
     JSON = "json"
@@ -35,12 +35,12 @@ class Format(StrEnum):
 
 
 def write_rows(rows: Iterable[Row], columns: Sequence[str], format_: Format) -> None:
-    """All rows, in the chosen format."""
+    """Write all rows in the chosen format."""
     WRITERS[format_](iter(rows), columns)
 
 
 def write_record(row: Row, format_: Format) -> None:
-    """One row: as a table, its columns stand below each other."""
+    """Write one row; as a table, one line per column."""
     if format_ is not Format.TABLE:
         write_rows([row], list(row), format_)
         return
@@ -53,17 +53,17 @@ def write_record(row: Row, format_: Format) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 interval`, `2 intervals`."""
+    """Return a number with its noun: `1 interval`, `2 intervals`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def write_json(value: Any) -> None:
-    """One value as a line of JSON."""
+    """Write one value as a line of JSON."""
     sys.stdout.write(to_json(value) + "\n")
 
 
 def to_json(value: Any) -> str:
-    """JSON with exact decimals; what JSON has no form for becomes text, or null."""
+    """Return JSON with exact decimals; values that JSON cannot express become text or null."""
     match value:
         case dict():
             inner = (f"{json.dumps(_name(k))}: {to_json(v)}" for k, v in value.items())
@@ -101,7 +101,7 @@ def _time(moment: datetime) -> str:
 
 
 def show_time(moment: datetime) -> str:
-    """A time as people read it, in UTC."""
+    """Return a time for people, in UTC."""
     return _time(moment).replace("T", " ").removesuffix("Z")
 
 
@@ -111,7 +111,7 @@ def _write_json_lines(rows: Iterator[Row], columns: Sequence[str]) -> None:
 
 
 def _write_csv(rows: Iterator[Row], columns: Sequence[str]) -> None:
-    """RFC 4180: CRLF, quotes doubled; null is empty, nested values are JSON."""
+    """Write RFC 4180: CRLF, doubled quotes; null is empty, nested values are JSON."""
     writer = csv.writer(sys.stdout)
     writer.writerow(columns)
     for row in rows:
@@ -159,11 +159,11 @@ def _cell(value: Any, missing: str = "null") -> Text:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
-    """A table of a report: None is left blank, and each row has all columns."""
+    """Print a table of a report: None is left blank, and each row has all columns."""
     named = [dict(zip(columns, row, strict=True)) for row in rows]
     table = _table(named, columns, missing="")
     if table.columns:
-        table.columns[0].no_wrap = True  # a name that is folded can't be read, nor copied
+        table.columns[0].no_wrap = True  # a folded name can't be read or copied
     table.title = title or None
     _print(table)
 

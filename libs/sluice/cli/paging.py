@@ -29,7 +29,7 @@ key_to_option = click.option(
 
 
 def page_options(command: Callable[..., None]) -> Callable[..., None]:
-    """What every read takes that goes page by page."""
+    """Add the options of every read that goes page by page."""
     options = (reverse_option, where_option, columns_option, limit_option, after_option)
     for option in reversed((*options, version_option, format_option, config_option)):
         command = option(command)
@@ -37,7 +37,7 @@ def page_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def write_page(rows: "Rows", limit: int | None, format_: Format) -> None:
-    """The rows, and where the next page begins if there may be one; for people and for programs."""
+    """Write the rows and, if there may be a next page, its cursor; for people and for programs."""
     page = rows if limit is None else list(rows)
     write_rows(page, rows.schema.names, format_)
     if limit and isinstance(page, list) and len(page) == limit and rows.cursor:
@@ -45,5 +45,5 @@ def write_page(rows: "Rows", limit: int | None, format_: Format) -> None:
 
 
 def names(columns: str | None) -> list[str] | None:
-    """The columns that `--columns` names."""
+    """Return the columns that `--columns` names."""
     return [name.strip() for name in columns.split(",")] if columns else None

@@ -1,4 +1,4 @@
-"""The versions of dimensions that a step is to look up, as commands and jobs take them."""
+"""Dimension versions for a step to look up, as commands and jobs take them."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from sluice.specs.graph import Graph
 
 
 def read_pins(texts: Iterable[str], graph: Graph) -> dict[str, int]:
-    """The version of each dimension by its id; UsageError for a text that is not one's."""
+    """Return each dimension's version by its id. Raises UsageError for a malformed text."""
     found = {}
     for text in texts:
         name, _, version = text.rpartition("=")

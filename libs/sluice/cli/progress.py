@@ -1,4 +1,4 @@
-"""What a run shows while it works, and what it sums up at its end."""
+"""Progress of a run, and the summary at its end."""
 
 import sys
 from collections import defaultdict
@@ -18,7 +18,7 @@ COLUMNS = (
     *("table", "batches", "in", "inserted", "updated", "deleted"),
     *("quarantined", "expired", "seconds"),
 )
-LONG = 200  # steps from which a run without a terminal tells of every tenth
+LONG = 200  # steps from which a run without a terminal reports each tenth of its way
 CSV_COLUMNS = (
     *("table", "outcome", "batch", "version", "strategy", "rows_in"),
     *("inserted", "updated", "deleted", "quarantined", "expired"),
@@ -27,9 +27,9 @@ CSV_COLUMNS = (
 
 
 class Steps:
-    """A progress bar on standard error; where that is no terminal, a line for each tenth of much.
+    """A progress bar on standard error; without a terminal, a line per tenth of a long run.
 
-    Quiet where it is not wanted.
+    Prints nothing unless `visible`.
     """
 
     def __init__(self, total: int, visible: bool):
@@ -48,7 +48,7 @@ class Steps:
         self._task = self._progress.add_task("starting", total=total)
 
     def done(self, report: BatchReport) -> None:
-        """A batch was done: an interval's delivery, or a view or dimension brought up to date.
+        """Count a finished batch: an interval's delivery, or an updated view or dimension.
 
         The internal tables behind these don't count.
         """
@@ -66,7 +66,7 @@ class Steps:
         return count * 10 // self._total
 
     def stop(self) -> None:
-        """Take the bar away, so that other output may follow."""
+        """Remove the bar, so that other output may follow."""
         self._progress.stop()
 
     def __enter__(self) -> Self:
@@ -78,7 +78,7 @@ class Steps:
 
 
 def summary(reports: Iterable[BatchReport], format_: Format) -> None:
-    """One row a table for people, one record a batch for programs."""
+    """Print one row per table for people, one record per batch for programs."""
     done = list(reports)
     if format_ is Format.JSON:
         for report in done:
@@ -90,7 +90,7 @@ def summary(reports: Iterable[BatchReport], format_: Format) -> None:
 
 
 def _tell(done: Sequence[BatchReport]) -> None:
-    """A table with its internal tables is one row; without news there is none."""
+    """Print one row per table with its internal tables, none for a table without a new batch."""
     by_table: dict[str, list[BatchReport]] = defaultdict(list)
     for report in done:
         if report.outcome in ("committed", "position"):
@@ -108,7 +108,7 @@ def _tell(done: Sequence[BatchReport]) -> None:
 
 
 def not_done(report: BatchReport) -> str:
-    """What a run left undone of a table, in one line; nothing of one that is as it should be."""
+    """Return a line on what a run left undone of a table; empty if nothing."""
     if report.outcome == "skipped":
         return f"skipped: {report.table}, because {', '.join(report.because)} failed"
     if report.undelivered:
@@ -118,7 +118,7 @@ def not_done(report: BatchReport) -> str:
 
 
 def _row(table: str, reports: Sequence[BatchReport]) -> tuple[Any, ...]:
-    """What came into the first of a table's own tables, and what changed in the visible one."""
+    """Return a table's row: the input of the first of its own tables, the visible one's changes."""
     first = [r.rows_in for r in reports if r.table == reports[0].table and r.rows_in is not None]
     visible = [r for r in reports if r.table == table]
     return (

@@ -1,4 +1,4 @@
-"""The commands about the configuration itself."""
+"""Commands on the configuration itself."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The commands about data quality."""
+"""Commands on data quality."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields

@@ -1,4 +1,4 @@
-"""The commands that read: no Spark is started, every read is pinned to one version of its table."""
+"""Commands that read: none starts Spark, and each read is pinned to one version of its table."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The commands that bring tables up to date: what DAG tasks do, with Spark in this process."""
+"""Commands that bring tables up to date as DAG tasks do, with Spark in this process."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -86,7 +86,7 @@ def run(
         try:
             with_spark(project.spark, work)
         except BaseException:
-            with suppress(Exception):  # what is in its way must not hide why the run failed
+            with suppress(Exception):  # a failing report must not hide why the run failed
                 publish(project)
             raise
         finally:
@@ -166,7 +166,7 @@ def do(
     format_: Format,
     intervals: Sequence[Interval] = (),
 ) -> None:
-    """Take the step of each table, sum up, and raise what failed; a failure is kept."""
+    """Run the step of each table, sum up, and raise what failed. Each failure is kept."""
     failures, reports = Failures(project, run.id), list[BatchReport]()
 
     def work(spark: Spark) -> None:
@@ -181,7 +181,7 @@ def do(
 
 
 def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits) -> int:
-    """How many deliveries and batches of tables that people see a run makes."""
+    """Return the number of a run's deliveries and batches, those of internal tables not counted."""
     stored = [t for t in tables if t.is_stored]
     count = Counter(t.section for t in stored)
     rounds = rounds_of(intervals, stored, limits)

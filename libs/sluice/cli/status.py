@@ -1,4 +1,4 @@
-"""The command `status`: where every table stands, told from the logs alone."""
+"""Command `status`: the state of every table, read from the logs alone."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -45,7 +45,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
 
 
 def troubles(one: TableStatus) -> Iterator[str]:
-    """What stands in a table's way, in lines."""
+    """Yield lines on what blocks a table."""
     pipeline = one.table.partition(".")[0]
     if failure := one.failure:
         when = f"{_second(failure.at)} (exit code {failure.exit_code})"

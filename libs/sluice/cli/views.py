@@ -1,4 +1,4 @@
-"""The commands about views as they stand: what is pending, do they hold, building them anew."""
+"""Commands on tables as they stand: plan, verify, rebuild and maintain them."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -109,7 +109,7 @@ def _row(step: Step) -> tuple[object, ...]:
 
 
 def _computed(project: Project) -> list[Table]:
-    """The tables that have been built, if there is one among them that is a query over others."""
+    """Return the tables that have been built. Raises UsageError if none is a query over others."""
     lake = layout(project)
     stored = (t for t in project.graph.tables.values() if t.is_stored)
     found = [t for t in stored if exists(lake.uri(t.id))]

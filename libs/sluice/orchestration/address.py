@@ -1,4 +1,4 @@
-"""Where Sluice's pages are in Airflow's UI, which may itself be below a path of its host."""
+"""Addresses of Sluice's pages in Airflow's UI, which may itself be below a path of its host."""
 
 from urllib.parse import urlsplit
 
@@ -8,6 +8,6 @@ PREFIX = "/sluice"
 
 
 def address(page: str) -> str:
-    """The absolute path of a page, for a link."""
+    """Return the absolute path of a page, for a link."""
     root = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
     return f"{root}{PREFIX}{page}"

@@ -1,7 +1,7 @@
-"""What the person on call is told: which table, the reason, and the next command.
+"""Alerts for the person on call: the table, the reason, and the next command.
 
-Alerts stand at the end of the task's log, and go to `airflow: {webhook: ...}` as JSON whose `text`
-chat services show. A task tells of itself only when it has failed for good, not at each retry.
+Alerts end the task's log. They also go to `airflow: {webhook: ...}` as JSON whose `text` chat
+services show. A task alerts only when it has failed for good, not at each retry.
 """
 
 import json
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Alert:
-    """One message."""
+    """One alert."""
 
     pipeline: str
     run: str
@@ -38,11 +38,11 @@ class Alert:
 
     @property
     def text(self) -> str:
-        """As a person reads it."""
+        """The message for people."""
         return f"{self.what}\nwhy: {self.why}\nnext: {self.next}"
 
     def send(self, webhook: str) -> None:
-        """Logs it, and posts it if there is somewhere to post it to."""
+        """Log the alert, and post it if a webhook is given."""
         log.error(self.text)
         if webhook:
             body = json.dumps({"text": self.text, **asdict(self)}).encode()
@@ -52,19 +52,19 @@ class Alert:
 
 
 def failed(context: Context) -> None:
-    """Tells of a task that has failed for good."""
+    """Alert that a task has failed for good."""
     alert = of_failure(context)
     alert.send(_webhook(context["task"].config, alert.pipeline))
 
 
 def late(context: Context, limit: str) -> None:
-    """Tells of a run that has not ended by its deadline."""
+    """Alert that a run has not ended by its deadline."""
     alert = of_delay(context["dag_run"], limit)
     alert.send(_webhook(airflows_config(), alert.pipeline))
 
 
 def of_failure(context: Context) -> Alert:
-    """The alert of a task that failed."""
+    """Return the alert of a failed task."""
     task: Task = context["task"].work
     error, instance = context.get("exception"), context.get("ti")
     outcome = getattr(error, "outcome", None) or Outcome(error=str(error or "it was killed"))
@@ -82,7 +82,7 @@ def of_failure(context: Context) -> Alert:
 
 
 def of_delay(run: Mapping[str, Any], limit: str) -> Alert:
-    """The alert of a run, as Airflow's API describes it, that has not ended by its deadline."""
+    """Return the alert of a run, as Airflow's API describes it, that has missed its deadline."""
     pipeline, name = run["dag_id"], run["dag_run_id"]
     what = f"{pipeline} is late: {name} has not ended {limit} after it was due"
     why = f"the run is {run.get('state') or 'not running'} since {run.get('start_date') or 'never'}"
@@ -107,7 +107,7 @@ def _next(task: Task, outcome: Outcome, tables: tuple[str, ...], context: Contex
 
 
 def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
-    """What does the same from a shell; empty where no command does."""
+    """Return a shell command that does the same; empty if none does."""
     if task.kind is not TaskKind.INGEST:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):

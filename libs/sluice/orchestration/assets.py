@@ -1,4 +1,4 @@
-"""The tables as Airflow knows them: one asset each, and what an event says about a change.
+"""Tables as Airflow knows them: one asset each, and the facts that the event of a change carries.
 
 A pipeline with `schedule: assets` runs when a table of another pipeline changes. So a task records
 an event only for the tables that its run changed.
@@ -16,24 +16,25 @@ FACTS = ("version", "batch", "rows_in", "inserted", "updated", "deleted", "quara
 
 
 def asset(table: str) -> Asset:
-    """The asset of the table with that id."""
+    """Return the asset of the table with that id."""
     return Asset(name=table, uri=f"sluice://{table.replace('.', '/', 1)}", group=GROUP)
 
 
 def whenever(tables: Iterable[str]) -> AssetAny:
-    """The schedule of a pipeline that runs when any of those tables changes."""
+    """Return the schedule of a pipeline that runs when any of those tables changes."""
     return AssetAny(*(asset(table) for table in tables))
 
 
 def has_changed(report: Mapping[str, Any]) -> bool:
-    """Whether the batch with that report changed its table's rows."""
+    """True if the reported batch changed its table's rows."""
     return any(report.get(count) for count in ("inserted", "updated", "deleted"))
 
 
 def facts(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the event of a change carries; `others`: of tables kept behind this one, too.
+    """Return the facts for the event of a change.
 
-    Rows are set aside where they are delivered, which may be such a table.
+    `others` includes the reports of internal tables: rows are quarantined where they are delivered,
+    which may be such a table.
     """
     changed = sum(int(report.get(count) or 0) for count in ("inserted", "updated", "deleted"))
     behind = (r for r in others if declared(r["table"]) == report["table"])

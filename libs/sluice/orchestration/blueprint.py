@@ -1,9 +1,9 @@
-"""What DAGs are made from, as plain data: the part of the configuration that Airflow is told.
+"""Blueprints of DAGs: the part of the configuration that Airflow needs, as plain data.
 
-A DAG file is read every few seconds, each time by a process that has imported little, while loading
-the configuration means to parse and check it whole. So what DAGs need of it is kept as JSON in
-Airflow's own folder, for as long as no file of the configuration, no environment variable that it
-names and no file of this package changes.
+Airflow reads a DAG file every few seconds, each time in a process that has imported little. Loading
+the configuration would parse and check all of it. So what DAGs need is kept as JSON in Airflow's
+own folder. It is valid until a file of the configuration, an environment variable that it names, or
+a file of this package changes.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Policy:
-    """How tasks are run, and when a run is late."""
+    """Settings for running tasks, and for when a run is late."""
 
     owner: str
     tags: tuple[str, ...]
@@ -43,7 +43,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Blueprint:
-    """One pipeline; `schedule` is a cron expression, or None: it runs when assets change."""
+    """One pipeline; `schedule` is a cron expression, or None if it runs when assets change."""
 
     name: str
     description: str
@@ -61,7 +61,7 @@ class Blueprint:
 
 @dataclass(frozen=True)
 class Site:
-    """All pipelines, the engine of their jobs with its address, and the mistakes of others."""
+    """All sound pipelines, the engine of their jobs with its address, and the others' mistakes."""
 
     engine: str
     address: str
@@ -72,7 +72,7 @@ class Site:
 
 
 def site(config: Path) -> Site:
-    """What the configuration in that folder asks for, as its files are now."""
+    """Return the site that the folder's current files declare."""
     files = (*stamps(config), *stamps(PACKAGE, "*.py"))
     state = hashlib.sha256(repr((str(config), files)).encode()).hexdigest()
     kept = _folder() / f"{hashlib.sha256(str(config).encode()).hexdigest()[:16]}.json"
@@ -80,7 +80,7 @@ def site(config: Path) -> Site:
 
 
 def check(config: Path) -> None:
-    """Raises ConfigError with every mistake of that folder."""
+    """Raise ConfigError with every mistake of that folder."""
     found = site(config)
     if found.mistakes:
         raise ConfigError(found.mistakes, hint=found.hint)
@@ -88,7 +88,7 @@ def check(config: Path) -> None:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A site, and the state that it belongs to; of variables, which may be secrets, digests."""
+    """A site and the state that it belongs to; variables, possibly secret, are kept as digests."""
 
     state: str
     salt: str
@@ -98,7 +98,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Noting(Mapping[str, str]):
-    """The environment; notes which variables were asked for."""
+    """The environment; notes which variables were read."""
 
     asked: set[str] = field(default_factory=set)
 
@@ -126,7 +126,7 @@ def _kept(file: Path, state: str) -> Site | None:
 
 
 def _digests(names: Iterable[str], salt: str) -> dict[str, str | None]:
-    """What those variables of the environment are now, unreadably."""
+    """Return digests of those environment variables' current values, which they don't reveal."""
     values = ((name, os.environ.get(name)) for name in names)
     key = bytes.fromhex(salt)
     return {n: v and hashlib.blake2b(v.encode(), key=key).hexdigest() for n, v in values}
@@ -137,7 +137,7 @@ def _made(config: Path, file: Path, state: str) -> Site:
     made = _site(*loaded(config, environ))
     salt = secrets.token_hex()
     text = TypeAdapter(_Kept).dump_json(_Kept(state, salt, _digests(environ.asked, salt), made))
-    with suppress(OSError):  # a folder that can't be written costs time, not more
+    with suppress(OSError):  # an unwritable folder only costs time
         file.parent.mkdir(parents=True, exist_ok=True)
         draft = file.with_suffix(f".{os.getpid()}")
         draft.touch(mode=0o600)

@@ -1,7 +1,7 @@
-"""The command lines of jobs: what a task and its run say to the process that does the work.
+"""Command lines of jobs: the arguments that a task and its run pass to the process.
 
-A job is a script in the project's `jobs/`. It gets arguments, never a shell's line, and hands back
-what it did, or why it failed, in the file named by `--report`.
+A job is a script in the project's `jobs/`. It gets arguments, never a shell line. It reports what
+it did, or why it failed, in the file named by `--report`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a pipeline: its id, what it is about, and the dimension versions it loaded.
+    """One run of a pipeline: its id, its scope, and the dimension versions that it loaded.
 
-    `interval` is what its sources deliver, `only` the tables that it is about, if not about all.
+    `interval` is what its sources deliver; `only` lists the tables in scope and is empty for all.
     """
 
     id: str
@@ -30,7 +30,7 @@ class Run:
     allow_empty: bool = False
 
     def is_about(self, table: str) -> bool:
-        """Whether the table was chosen."""
+        """True if the table was chosen."""
         return not self.only or table in self.only
 
 
@@ -43,7 +43,7 @@ class Command:
 
 
 def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path) -> Command:
-    """The job that does a task's work on these tables of it in that run."""
+    """Return the job that does a task's work on these of its tables in that run."""
     script = config.parent / "jobs" / f"{task.kind.value}.py"
     arguments = (*tables, "--config", str(config), "--run-id", run.id)
     asked = (*_bounds(task, run), *_pins(run), *_flags(run))

@@ -1,6 +1,6 @@
-"""Airflow's connections, handed to jobs by their environment, which is where jobs look for them.
+"""Airflow's connections, passed to jobs in their environment, where jobs look for them.
 
-Never as an argument or a setting: those are logged, an environment is not.
+They are never arguments or settings: those are logged, an environment is not.
 """
 
 import os
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def export(project: "Project", tables: Iterable[str]) -> None:
-    """Put the connections that these tables name where this process and its children find them.
+    """Export the connections that these tables name to this process and its children.
 
-    One that Airflow does not have is left to the job, which says what is missing.
+    A connection that Airflow lacks is left to the job, which reports what is missing.
     """
     named = (project.graph.tables[name].spec.connections for name in tables)
     for name in {name for names in named for name in names}:

@@ -1,8 +1,8 @@
 """Airflow's DAGs, one per pipeline, made from the configuration.
 
-Every task that writes a table runs once at a time over all runs (`max_active_tis_per_dag`), which
-keeps the runs of a backfill apart; the commit's fence is the last word. A skipped task lets what
-follows go on.
+A task that writes a table runs once at a time over all runs (`max_active_tis_per_dag`). This keeps
+the runs of a backfill apart; the commit's fence has the last word. A skipped task does not stop
+those that follow.
 """
 
 from collections.abc import Iterator
@@ -30,14 +30,14 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def dags(config: Path) -> Iterator[DAG]:
-    """A DAG for each pipeline declared in that folder."""
+    """Yield a DAG for each pipeline declared in that folder."""
     whole = site(config)
     for pipeline in whole.pipelines:
         yield dag(whole, pipeline, config)
 
 
 def maintenance(config: Path) -> DAG:
-    """One DAG for the upkeep of all tables, daily; it competes with batches at the fence alone."""
+    """Return one daily DAG for the upkeep of all tables; it meets batches only at the fence."""
     whole = site(config)
     told = "Puts many small files together, looks at whole tables. Changes no row."
     made = _of_all(whole, "sluice_maintenance", "30 3 * * *", told)
@@ -56,7 +56,7 @@ def maintenance(config: Path) -> DAG:
 
 
 def verification(config: Path) -> DAG:
-    """One DAG that compares every view with a recompute, weekly."""
+    """Return one weekly DAG that compares every view with a recompute."""
     whole = site(config)
     told = "Compares every view with a recompute. Changes nothing."
     made = _of_all(whole, "sluice_verify", "30 4 * * 0", told)
@@ -80,7 +80,7 @@ def _of_all(whole: Site, name: str, schedule: str, description: str) -> DAG:
 
 
 def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
-    """The pipeline's DAG."""
+    """Return the pipeline's DAG."""
     graph = pipeline.graph
     made = DAG(
         pipeline.name,
@@ -94,12 +94,12 @@ def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
         deadline=deadline(pipeline.policy),
         tags=["sluice", *pipeline.policy.tags],
     )
-    with made:  # an operator takes the DAG's default arguments only when it is made in it
+    with made:  # an operator takes the DAG's default arguments only if made inside it
         for task in graph.tasks:
             operator = _operator(task, whole, config)
             operator.set_upstream([made.get_task(above) for above in task.upstream])
-    # Parameters that are there before would be copied into every task; set as an attribute they
-    # would be checked against JSON Schema's own schema each time, half of what parsing costs.
+    # Parameters set before the operators would be copied into every task. Set as an attribute, they
+    # would be checked against JSON Schema's own schema each time, half of the cost of parsing.
     params = form(graph.tables, has_intervals=pipeline.schedule is not None)
     object.__setattr__(made, "params", params)
     return made
@@ -135,7 +135,7 @@ def _timetable(expression: str, timezone: str) -> Grid:
 
 
 def _last_start(pipeline: Blueprint) -> datetime | None:
-    """Airflow's end date is the last at which an interval may start, ours where they all end."""
+    """Return Airflow's end date, the last start of an interval; ours is where all have ended."""
     return pipeline.end_date and pipeline.end_date - timedelta(microseconds=1)
 
 

@@ -1,9 +1,9 @@
-"""Airflow's LocalExecutor, with the work of starting a task done before it forks its workers.
+"""Airflow's LocalExecutor, with a task's imports done before it forks its workers.
 
-A task of the LocalExecutor is a fork of a worker, which is a fork of the scheduler; what these have
-not imported, every task imports anew. Sluice's imports take longer than all else that Airflow does
-for a short task, and those of a Spark Connect client longer still. Nothing else differs: use it
-where LocalExecutor is used.
+A task of the LocalExecutor is a fork of a worker, which is a fork of the scheduler. Whatever these
+have not imported, every task imports again. Sluice's imports take longer than all else that Airflow
+does for a short task, and those of a Spark Connect client longer still. Nothing else differs: use
+it where LocalExecutor is used.
 """
 
 import runpy
@@ -25,10 +25,10 @@ CLIENT = "pyspark.sql.connect.session"
 
 
 class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
-    """Runs tasks on this machine, each in a fork that has little left to import."""
+    """Run tasks on this machine, each in a fork that has little left to import."""
 
     def start(self) -> None:
-        """Imports, reads the configuration, then starts the workers."""
+        """Import modules, read the configuration, then start the workers."""
         for module in TASK:
             import_module(module)
         config = airflows_config()
@@ -40,6 +40,6 @@ class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
 
 
 def _import_jobs(folder: Path) -> None:
-    """What the jobs import, without doing anything."""
+    """Import what the jobs import, without running them."""
     for script in folder.glob("*.py"):
         runpy.run_path(str(script), run_name="imported")

@@ -1,10 +1,10 @@
-"""A pipeline as tasks: plain data that says what runs and after what, without Airflow.
+"""Task graph of a pipeline: plain data that says what runs and after what, without Airflow.
 
 `tasks: table` gives every stored table a task, in the order of the graph. `tasks: pipeline` makes
-two applications of them: what comes from outside, and the views over it. The second may do in one
-go what several runs brought, and those behind it find nothing left. Left to itself (`auto`), a
-pipeline has a task per table where a task is cheap, with Spark Connect. Either way `quality` comes
-last. What is read from another pipeline is no task here but a trigger.
+two applications: one for what is delivered from outside, one for the views over it. The second may
+do in one go what several runs brought, so later ones find nothing left. `tasks: auto` gives each
+table a task where tasks are cheap, with Spark Connect. Either way `quality` comes last. A table
+read from another pipeline is a trigger here, not a task.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TaskKind(StrEnum):
-    """What a task does; the first word of its id."""
+    """Kind of a task's work; the first word of its id."""
 
     INGEST = "ingest"
     LOAD = "load"
@@ -32,9 +32,9 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True)
 class Task:
-    """One task: what it does, the tables that it writes and reads, the tasks that it follows.
+    """One task: its kind, the tables that it writes and reads, the tasks that it follows.
 
-    `timezone` is the pipeline's, in which a person gives bounds.
+    `timezone` is the pipeline's, for bounds that a person gives.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """The tasks of a pipeline, each after those that it follows, and the tables that trigger it."""
+    """Tasks of a pipeline, each after those that it follows, and the tables that trigger it."""
 
     pipeline: str
     tasks: tuple[Task, ...]
@@ -56,12 +56,12 @@ class TaskGraph:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Those that its tasks write."""
+        """Tables that its tasks write."""
         return tuple(table for task in self.tasks for table in task.tables)
 
 
 def task_graph(project: "Project", pipeline: "Pipeline") -> TaskGraph:
-    """What a run of that pipeline does."""
+    """Return the tasks of a run of that pipeline."""
     tables = [table for table in project.graph.pipeline(pipeline.name) if table.is_stored]
     by_table = _is_by_table(project, pipeline)
     work = (
@@ -76,13 +76,13 @@ def task_graph(project: "Project", pipeline: "Pipeline") -> TaskGraph:
 
 
 def upkeep(project: "Project", pipeline: "Pipeline") -> Task:
-    """The task that keeps a pipeline's tables in order; it changes no row."""
+    """Return the task that maintains a pipeline's tables; it changes no row."""
     tables = tuple(t.id for t in project.graph.pipeline(pipeline.name) if t.is_stored)
     return Task(f"maintain.{pipeline.name}", TaskKind.MAINTAIN, pipeline.name, tables)
 
 
 def sweep(project: "Project", pipeline: "Pipeline") -> Task | None:
-    """The task that looks at what is expected of whole tables; None if nothing is."""
+    """Return the task that checks expectations of whole tables; None if there are none."""
     tables = (t for t in project.graph.pipeline(pipeline.name) if t.is_stored)
     expected = {t.id: t.expect for t in tables}
     judged = tuple(name for name, of in expected.items() if any(e.over == "table" for e in of))
@@ -90,7 +90,7 @@ def sweep(project: "Project", pipeline: "Pipeline") -> Task | None:
 
 
 def proof(project: "Project", pipeline: "Pipeline") -> Task:
-    """The task that compares a pipeline's views with a recompute; it writes nothing."""
+    """Return the task that compares a pipeline's views with a recompute; it writes nothing."""
     views = tuple(t.id for t in project.graph.pipeline(pipeline.name) if t.is_view)
     return Task(f"verify.{pipeline.name}", TaskKind.VERIFY, pipeline.name, views)
 
@@ -109,7 +109,7 @@ def _halves(tables: Sequence["Table"], graph: "Graph") -> list[Task]:
 
 
 def _task(tables: Sequence["Table"], graph: "Graph") -> Task:
-    """One that writes these tables; its id is that of the first."""
+    """Return a task that writes these tables; its id names the first."""
     first, written = tables[0], tuple(table.id for table in tables)
     read = dict.fromkeys(r for table in tables for r in _read(table, graph) if r not in written)
     kind = _kind(first)
@@ -121,7 +121,7 @@ def _kind(table: "Table") -> TaskKind:
 
 
 def _read(table: "Table", graph: "Graph") -> Iterator[str]:
-    """The stored tables that a table is made from: a dimension view stands for its dimensions."""
+    """Yield the stored tables a table is made from; a dimension view counts as its dimensions."""
     for name in table.inputs:
         read = graph.tables[name]
         yield from (name,) if read.is_stored else _read(read, graph)

@@ -1,7 +1,7 @@
-"""What starting Spark needs to be told: settings for `spark-submit`, and Java's place.
+"""Settings for starting Spark: those of `spark-submit`, and Java's place.
 
-The runtime knows it. It is asked by a command, in a process of its own, because nothing here may
-import Spark: a tenth of what the JVM that it is for takes to start.
+The runtime knows them. A command in a process of its own asks it, because nothing here may import
+Spark. That takes a tenth of the time in which the JVM starts.
 """
 
 import json
@@ -22,7 +22,7 @@ class Launch:
 
 
 def launch_settings(config: Path) -> Launch:
-    """As the project in that folder has it."""
+    """Return the settings of the project in that folder."""
     command = [sys.executable, "-m", "sluice.runtime.launch", "--config", str(config)]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     if told.returncode != 0:

@@ -1,8 +1,7 @@
-"""What a job handed back, and what that means to Airflow: go on, retry, or give up with the reason.
+"""Outcome of a job, and its meaning to Airflow: go on, retry, or give up with the reason.
 
-A job says what it did in a file: `{"reports": [...]}`, or `{"error", "hint", "exit_code"}` with the
-tables that failed. A job that could not even do that was killed, or its machine failed: a retry may
-help.
+A job reports in a file: `{"reports": [...]}`, or `{"error", "hint", "exit_code"}` with the tables
+that failed. A job that left no such file was killed, or its machine failed: a retry may help.
 """
 
 import json
@@ -21,7 +20,7 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A batch's report per table that the job came to, and how the job ended."""
+    """Batch reports of the tables that the job reached, and how the job ended."""
 
     reports: tuple[Report, ...] = ()
     error: str = ""
@@ -31,7 +30,7 @@ class Outcome:
 
     @classmethod
     def read(cls, file: Path) -> "Outcome | None":
-        """None if the job left nothing that can be read."""
+        """Return the outcome that a file holds; None if it is missing or unreadable."""
         try:
             told = json.loads(file.read_text("utf-8"))
         except (OSError, ValueError):
@@ -44,7 +43,7 @@ class Outcome:
 
 
 class JobFailed(AirflowException):  # type: ignore[misc]
-    """A failure that may have gone by the next attempt."""
+    """A failure that the next attempt may not meet."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(str(outcome))
@@ -60,7 +59,7 @@ class JobRefused(AirflowFailException):  # type: ignore[misc]
 
 
 def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
-    """The outcome of a job that did its work; an exception of Airflow's for every other."""
+    """Return the outcome of a job that did its work; raise an Airflow exception for any other."""
     if outcome is None:
         raise AirflowException(f"the job ended without a word: {cause}") from cause
     if outcome.error:
@@ -70,7 +69,7 @@ def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
 
 
 def sentence(report: Mapping[str, Any]) -> str:
-    """One line for a task's log: what was read, what changed, how long each phase took."""
+    """Return a line for a task's log: what was read, what changed, how long each phase took."""
     if "outcome" not in report:
         return ", ".join(f"{name} {value}" for name, value in report.items())
     parts = [f"{report['table']}: {report['outcome']}"]
@@ -92,8 +91,8 @@ def sentence(report: Mapping[str, Any]) -> str:
 
 
 def _left(report: Mapping[str, Any]) -> str:
-    """The intervals that were not delivered."""
-    from sluice.specs.interval import Interval  # a DAG file does without
+    """Return text on the intervals that were not delivered."""
+    from sluice.specs.interval import Interval  # DAG files do without it
     from sluice.specs.spans import spans
 
     left = spans(Interval.parse(*bounds) for bounds in report["undelivered"])

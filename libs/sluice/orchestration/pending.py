@@ -1,7 +1,7 @@
-"""Whether a task has anything to do, told without Spark: what has nothing new starts no JVM.
+"""Pending work of a task, found without Spark: a task with nothing new starts no JVM.
 
-Of each table it is asked why it may be skipped, in words for the task's log. A doubt is no reason:
-the job looks again, and commits nothing if there was nothing.
+Each table gives the reason why it may be skipped, in words for the task's log. A doubt is no
+reason: the job looks again, and commits nothing if there was nothing.
 """
 
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from sluice.storage.lake import exists, layout
 
 @dataclass(frozen=True)
 class Pending:
-    """The tables of a task that have something to do, or `reason`: why none has."""
+    """Tables of a task that have something to do, or the `reason` why none has."""
 
     tables: tuple[str, ...]
     reason: str
 
 
 def pending_of(project: Project, task: Task, run: Run) -> Pending:
-    """What that task has to do in that run.
+    """Return what the task has to do in that run.
 
-    Of several views that follow each other, the later have something to do if an earlier has.
+    Of several views that follow each other, the later have something to do if an earlier one has.
     """
     if task.kind in (TaskKind.MAINTAIN, TaskKind.SWEEP):
         return Pending(task.tables, "")
@@ -50,4 +50,4 @@ def _reason(project: Project, name: str, run: Run) -> str | None:
     try:
         return nothing_new(project, table, run.interval)
     except SluiceError:
-        return None  # the job meets it too, and tells it in full
+        return None  # the job meets it, too, and reports it in full

@@ -1,7 +1,7 @@
-"""The dimension versions of a run, the same for all of its tasks, however often they are tried.
+"""Dimension versions of a run, the same for all of its tasks and all of their attempts.
 
-A dimension of the run's own pipeline is as its load left it, also if that had nothing to load; one
-of another pipeline as it was when the run started.
+A dimension of the run's own pipeline has the version that its load left, even if there was nothing
+to load. One of another pipeline has its version of when the run started.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ from sluice.specs.project import Project
 from sluice.storage.lake import layout
 from sluice.storage.position import head
 
-VERSIONS = "versions"  # the XCom that hands them on
+VERSIONS = "versions"  # the XCom that passes them on
 LOADING = (TaskKind.INGEST, TaskKind.LOAD)
 
 
 def left_by(
     project: Project, task: Task, reports: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, int]:
-    """The versions of the dimensions that a task loads, after it, whether it had to or not."""
+    """Return the versions of a task's dimensions after it, whether or not it had to load them."""
     if task.kind not in LOADING:
         return {}
     mine = [name for name in task.tables if project.graph.tables[name].is_dimension]
@@ -31,7 +31,7 @@ def left_by(
 
 
 def at_start(project: Project, task: Task, started: datetime | None) -> dict[str, int]:
-    """The versions of other pipelines' dimensions that a task reads, as of that moment."""
+    """Return the versions of other pipelines' dimensions that a task reads, as of that moment."""
     tables = (project.graph.tables[name] for name in task.reads)
     foreign = [t.id for t in tables if t.is_dimension and t.pipeline != task.pipeline]
     found = {name: _as_of(project, name, started) for name in foreign if started}

@@ -1,6 +1,6 @@
-"""Sluice in Airflow: its page in the menu, its tab on every DAG, its deadlines and data intervals.
+"""Sluice's plugin for Airflow: a page in the menu, a tab on every DAG, deadlines, data intervals.
 
-Airflow finds this by the package's entry point and reads it in every process; only the API server
+Airflow finds it by the package's entry point and reads it in every process. Only the API server
 asks for the page, so what the page needs is imported there, at the first request.
 """
 
@@ -21,17 +21,17 @@ ICONS = {"icon": ICON.format(ink="%237c93b8"), "icon_dark_mode": ICON.format(ink
 
 
 class Page:
-    """The page as an ASGI application that is made when it is first asked for."""
+    """The page as an ASGI application, made when it is first requested."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Hands the request on."""
+        """Pass the request on."""
         from sluice.orchestration.page.app import app
 
         await app(scope, receive, send)
 
 
 class SluicePlugin(AirflowPlugin):  # type: ignore[misc]
-    """What Sluice adds to Airflow."""
+    """Sluice's additions to Airflow."""
 
     name = "sluice"
     fastapi_apps = [{"app": Page(), "url_prefix": PREFIX, "name": "Sluice"}]  # noqa: RUF012

@@ -1,7 +1,7 @@
-"""The last task of a run: publishes the quality report, and ends as the run did.
+"""Last task of a run: publishes the quality report, and ends as the run did.
 
-It runs whatever became of the others, so that a report of what was stopped is there to be read; it
-then fails if one of them failed, because Airflow judges a run by its last tasks.
+It runs whatever happened to the other tasks, so that a stopped run has its report, too. It then
+fails if one of them failed, because Airflow judges a run by its last tasks.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ FAILED = frozenset({"failed", "upstream_failed"})
 
 
 class QualityTask(BaseOperator):  # type: ignore[misc]
-    """Publishes the report of a pipeline."""
+    """Publish the report of a pipeline."""
 
     ui_color = "#e8f6e3"
 
@@ -28,7 +28,7 @@ class QualityTask(BaseOperator):  # type: ignore[misc]
         self.config = config
 
     def execute(self, context: Mapping[str, Any]) -> str:
-        """The path of the report."""
+        """Publish the report and return its path."""
         states = self._states(context)
         if set(states.values()) <= {"skipped"}:
             raise AirflowSkipException("nothing new came in, so nothing was checked")
@@ -45,6 +45,6 @@ class QualityTask(BaseOperator):  # type: ignore[misc]
         return {task: str(state) for task, state in found[run].items() if task != self.task_id}
 
     def _publish(self) -> str:
-        from sluice.reporting.publish import publish  # needs Arrow; a DAG file does not
+        from sluice.reporting.publish import publish  # needs Arrow; DAG files do not
 
         return str(publish(project(self.config)))

@@ -1,7 +1,7 @@
-"""What a person may ask of a run: the form in Airflow's trigger dialog, and what its answers mean.
+"""A person's request for a run: the form in Airflow's trigger dialog, and what its answers mean.
 
-The form is a JSON Schema that Airflow draws and checks. Answers reach a job as arguments of a
-process, each by itself: nothing of them is ever a template or a part of a shell's line.
+The form is a JSON Schema that Airflow draws and checks. Answers reach a job as separate arguments
+of a process. They are never a template or part of a shell line.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ TIME = {"type": ["null", "string"], "format": "date-time", "pattern": MOMENT}
 
 
 def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
-    """The parameters of a pipeline with these tables."""
+    """Return the parameters of a pipeline with these tables."""
     names = sorted(table.partition(".")[2] for table in tables)
     bounds = dict(zip(BOUNDS, (START, END), strict=True)) if has_intervals else {}
     only = {
@@ -65,9 +65,9 @@ ALLOW_EMPTY = {
 
 
 def asked(context: Context, timezone: str) -> Run:
-    """The run of that context, as it was asked for. Raises UsageError for half a time span.
+    """Return the run of that context, as requested. Raises UsageError for half a time span.
 
-    `timezone` is the pipeline's, which bounds without a zone are in.
+    `timezone` is the pipeline's, for bounds without a zone.
     """
     run, answers = context["dag_run"], context.get("params") or {}
     start, end = map(answers.get, BOUNDS)
@@ -82,7 +82,7 @@ def asked(context: Context, timezone: str) -> Run:
 
 
 def _interval(run: Any, start: str | None, end: str | None, timezone: str) -> "Interval | None":
-    from sluice.specs.interval import Interval  # a DAG file does without
+    from sluice.specs.interval import Interval  # DAG files do without it
 
     if start and end:
         return Interval.parse(start, end, timezone)

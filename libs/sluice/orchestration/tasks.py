@@ -1,8 +1,8 @@
-"""The tasks: each asks whether there is anything to do, launches a job, and says what changed.
+"""Tasks: each checks for work, launches a job, and reports what changed.
 
-Two engines run the same jobs. `submit`: an application of its own by spark-submit, which is where
-YARN, Kubernetes and standalone clusters come in. `connect`: a plain process, the task's, that talks
-to a Spark Connect server, which is warm.
+Two engines run the same jobs. `submit` runs a separate application by spark-submit, on YARN,
+Kubernetes or a standalone cluster. `connect` runs in the task's own plain process, which talks to a
+warm Spark Connect server.
 """
 
 import json
@@ -48,8 +48,8 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         self.config = config
 
     def execute(self, context: Context) -> list[Report]:
-        """Skips if there is nothing new; else does it, and hands on the reports."""
-        from sluice.orchestration.pending import pending_of  # needs Arrow; a DAG file does not
+        """Skip if nothing is new; else do the work, and return the reports."""
+        from sluice.orchestration.pending import pending_of  # needs Arrow; DAG files do not
 
         run = _asked(context, self.work.timezone)
         pending = pending_of(project(self.config), self.work, run)
@@ -66,7 +66,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 
     @abstractmethod
     def launch(self, command: Command, context: Context) -> None:
-        """Runs the job to its end; AirflowException if it failed."""
+        """Run the job to its end. Raises AirflowException if it failed."""
 
     def _do(self, tables: Iterable[str], run: Run, context: Context) -> Outcome:
         failure = None
@@ -82,7 +82,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         return check(outcome, failure)
 
     def _tell(self, reports: Iterable[Report]) -> None:
-        """A line for each table, also for those that failed or were skipped."""
+        """Log a line for each table, including those that failed or were skipped."""
         for report in reports:
             is_undone = report.get("outcome") in ("failed", "skipped")
             self.log.log(logging.WARNING if is_undone else logging.INFO, sentence(report))
@@ -96,7 +96,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             context["ti"].xcom_push(VERSIONS, versions)
 
     def _pins(self, context: Context) -> dict[str, int]:
-        """The versions that the whole run looks up."""
+        """Return the versions that the whole run looks up."""
         from sluice.orchestration.pins import VERSIONS, at_start
 
         started = context["dag_run"].start_date
@@ -108,7 +108,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         return pins
 
     def _record(self, outcome: Outcome, context: Context) -> None:
-        """Airflow makes an event of each outlet that is left: those that changed."""
+        """Keep only the outlets that changed, because Airflow makes an event of each."""
         mine = (report for report in outcome.reports if report["table"] in self.work.tables)
         changed = [report for report in mine if has_changed(report)]
         self.outlets = [asset(report["table"]) for report in changed]
@@ -117,10 +117,10 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 
 
 class ScriptJob(JobTask):
-    """The job in the task's own process, which is a fork of a worker that has its imports done."""
+    """A job in the task's own process, which is a fork of a worker that has its imports done."""
 
     def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
-        """Runs the script as if it had been started with these arguments."""
+        """Run the script as if it had been started with these arguments."""
         sys.argv = [str(command.script), *command.arguments]
         self.log.info("python %s", shlex.join(sys.argv))
         try:
@@ -139,13 +139,13 @@ class ConnectedJob(ScriptJob):
         self.remote = remote
 
     def launch(self, command: Command, context: Context) -> None:
-        """Runs it, and tells it where the server is."""
+        """Run it with the server's address in the environment."""
         os.environ["SPARK_REMOTE"] = self.remote
         super().launch(command, context)
 
 
 class SubmittedJob(JobTask):
-    """The job as an application of its own, by spark-submit to `master`."""
+    """A job as a separate application, by spark-submit to `master`."""
 
     def __init__(self, *, master: str, **settings: Any) -> None:
         super().__init__(**settings)
@@ -154,12 +154,12 @@ class SubmittedJob(JobTask):
         self._submitted: Any = None
 
     def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
-        """Submits it under the task's name, and waits."""
-        # It imports a client of Kubernetes where there is one; a DAG file does without.
+        """Submit it under the task's name, and wait."""
+        # It imports a Kubernetes client if there is one; DAG files do without it.
         from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
         start = launch_settings(self.config)
-        # The hook takes a master from a connection only.
+        # The hook takes a master only from a connection.
         os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(
             {"conn_type": "spark", "host": self.master}
         )
@@ -174,7 +174,7 @@ class SubmittedJob(JobTask):
         self._submitted.submit(str(command.script))
 
     def on_kill(self) -> None:
-        """Ends the application with the task."""
+        """End the application with the task."""
         if self._submitted:
             self._submitted.on_kill()
 

@@ -1,7 +1,7 @@
-"""Airflow's timetable of data intervals, on the grid that `sluice run` cuts time along.
+"""Airflow's timetable of data intervals, on the grid along which `sluice run` cuts time.
 
-Airflow's own is the same but where clocks are set: there it leaves out bounds that fall into the
-hour that is skipped, and does not get past a change of half an hour.
+Airflow's own differs only where clocks are set: it leaves out bounds in the skipped hour. It also
+does not get past a change of half an hour.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ INSTANT = DateTime.resolution
 
 
 class Grid(CronDataIntervalTimetable):  # type: ignore[misc]
-    """Data intervals of a cron expression in a zone; Airflow finds it as the plugin's."""
+    """Data intervals of a cron expression in a zone; Airflow finds it through the plugin."""
 
     def _get_next(self, current: DateTime) -> DateTime:
         return instance(self._cron.after(current))
@@ -27,6 +27,6 @@ class Grid(CronDataIntervalTimetable):  # type: ignore[misc]
 
     @property
     def _cron(self) -> "Cron":
-        from sluice.specs.wall_clock import Cron  # a DAG file does without
+        from sluice.specs.wall_clock import Cron  # DAG files do without it
 
         return Cron(self._expression, ZoneInfo(str(self._timezone.name)))

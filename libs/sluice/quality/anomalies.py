@@ -1,14 +1,15 @@
-"""Batches that are far from what the batches around them were, without anything being configured.
+"""Anomalies: batches that are far from the batches around them, found without configuration.
 
 A number is unusual if it lies more than six spreads from the median of up to 28 batches nearest in
-time, and clearly farther (by a quarter) than two of them did: weekends are no news. The spread is
-the median distance from the median (MAD), scaled so that it equals a standard deviation where
-numbers are normal: one wild day moves none of this. It is never less than what chance does to a
-count that small, nor than a twentieth of a count or one percent of the rows, so that a source which
-never varied may vary a little. Fewer than eight batches say nothing, but for a column without a
-single value that always had some.
+time. It must also lie clearly farther (by a quarter) than two of them did: weekends are no news.
+The spread is the median distance from the median (MAD), scaled to equal a standard deviation where
+numbers are normal. One wild day moves none of this.
 
-Small deliveries come in bursts: fewer than a hundred rows are never too many, and a source whose
+The spread is never less than what chance does to a count that small. Nor is it less than a
+twentieth of a count or one percent of the rows. So a source that never varied may vary a little.
+Fewer than eight batches show nothing, except a column without a single value that always had some.
+
+Small deliveries come in bursts: fewer than a hundred rows are never too many. A source whose
 batches are empty more often than not has no usual count.
 """
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 LEAST_HISTORY, LONGEST_HISTORY = 8, 28
 FAR = 6.0  # spreads
 NORMAL = 1.4826  # MAD to standard deviation
-LEAST_ROWS = 20  # of which a column has no value
+LEAST_ROWS = 20  # of a column without a value
 LEAST_BURST = 100  # rows that are never too many
 BEYOND = 1.25  # times as far from the median as two batches were
 LEAST_VARIATION, LEAST_SHARE = 0.05, 0.01
@@ -35,7 +36,7 @@ LEAST_VARIATION, LEAST_SHARE = 0.05, 0.01
 
 @dataclass(frozen=True)
 class Usual:
-    """What a number was over several batches, and between what it may well be."""
+    """Median of a number over several batches, and the range that is not unusual."""
 
     median: float
     low: float
@@ -55,7 +56,7 @@ def warnings(
     checked_at: dt.datetime,
     interval_start: dt.datetime | None = None,
 ) -> tuple[str, ...]:
-    """What is unusual about a batch among those kept at `uri`, where its facts are then kept too.
+    """Return what is unusual about a batch among those kept at `uri`; keep its facts there, too.
 
     Safe to repeat: a batch is never compared with an earlier delivery of the same interval.
     """
@@ -68,16 +69,16 @@ def warnings(
 
 
 def around(new: Kept, past: Sequence[Kept]) -> list[Facts]:
-    """The facts that a batch is compared with: its neighbours in time."""
+    """Return the facts that a batch is compared with: its neighbours in time."""
     others = [kept for kept in past if not new.replaces(kept)]
     nearest = sorted(others, key=lambda kept: abs(kept.moment - new.moment))
     return [kept.facts for kept in nearest[:LONGEST_HISTORY]]
 
 
 def unusual(new: Facts, past: Sequence[Facts]) -> list[str]:
-    """What is far outside, in words with the numbers.
+    """Return what is far outside the usual, in words with the numbers.
 
-    Keys are looked at only if the rows are usual: else they say the same twice.
+    Keys are checked only if the row count is usual; otherwise both would report the same.
     """
     rows = list(_count("rows", new.rows, [f.rows for f in past]))
     keys = [f.keys for f in past if f.keys is not None]
@@ -88,7 +89,7 @@ def unusual(new: Facts, past: Sequence[Facts]) -> list[str]:
 
 
 def usual_count(past: Sequence[int]) -> Usual | None:
-    """What counts were; None if that is too few to say, or mostly none."""
+    """Return the usual range of counts; None if they are too few, or mostly zero."""
     if len(past) < LEAST_HISTORY or (middle := median(past)) < 1:
         return None
     usual = _usual(past, middle, max(sqrt(middle), LEAST_VARIATION * middle))
@@ -96,11 +97,11 @@ def usual_count(past: Sequence[int]) -> Usual | None:
 
 
 def usual_share(past: Sequence[float], of: int) -> Usual | None:
-    """What shares were, for a batch of `of` rows; None if that is too few to say."""
+    """Return the usual range of shares, for a batch of `of` rows; None if they are too few."""
     if len(past) < LEAST_HISTORY:
         return None
     middle = median(past)
-    likely = (middle * of + 1) / (of + 2)  # never 0 or 1: what was never seen may come
+    likely = (middle * of + 1) / (of + 2)  # never 0 or 1: the unseen may come
     return _usual(past, middle, max(sqrt(likely * (1 - likely) / of), LEAST_SHARE))
 
 
@@ -133,7 +134,7 @@ def _nulls(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
 
 
 def _vanished(column: str, new: Facts, past: Sequence[Facts]) -> Iterator[str]:
-    """A column that none of many rows has any more."""
+    """Report a column that has no value in any of many rows, but had values before."""
     had = all(f.nulls.get(column, f.rows) < f.rows for f in past)
     if past and had and new.nulls[column] == new.rows >= LEAST_ROWS:
         yield f"{column} is null in all of {new.rows:,} rows, and had values in every batch before"

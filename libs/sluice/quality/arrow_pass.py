@@ -1,7 +1,7 @@
-"""What is expected over a whole table, answered from Arrow columns where that is small and simple.
+"""Expectations over a whole table, answered from Arrow columns if the table is small and simple.
 
-The answers are those that the compiled SQL gives in Spark, which tests hold against each other;
-what is not simple (row conditions, nested columns, floats as keys) is left to it.
+The answers equal those that the compiled SQL gives in Spark, which tests compare. The rest (row
+conditions, nested columns, floats as keys) is left to Spark.
 """
 
 import json
@@ -20,7 +20,7 @@ ROW_COUNTS = ("expect_table_row_count_to_be_between", "expect_table_row_count_to
 
 
 def _greatest(column: pa.ChunkedArray) -> Any:
-    """Spark holds NaN for the greatest number."""
+    """Return the greatest value; like Spark, hold NaN for the greatest number."""
     has_nan = pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()
     return float("nan") if has_nan else pc.max(column).as_py()
 
@@ -39,25 +39,25 @@ NUMBERS: Mapping[str, Callable[[pa.ChunkedArray], Any]] = {
 
 
 def is_simple(expectation: Expectation, kinds: Mapping[str, pa.DataType]) -> bool:
-    """Whether Arrow has the answer, for a table of these columns."""
+    """True if Arrow has the answer for a table of these columns."""
     if "row_condition" in expectation.kwargs or not set(expectation.columns) <= kinds.keys():
         return False
     return not any(pa.types.is_nested(kinds[c]) for c in expectation.columns)
 
 
 def is_a_simple_key(rule: Uniqueness, kinds: Mapping[str, pa.DataType]) -> bool:
-    """Whether Arrow groups the columns as Spark does."""
+    """True if Arrow groups the columns as Spark does."""
     floats = any(pa.types.is_floating(kinds[c]) for c in rule.columns if c in kinds)
     return is_simple(rule.expectation, kinds) and not floats
 
 
 def number(rule: Measure, rows: pa.Table) -> Any:
-    """What a measure whose type is in `NUMBERS` observes."""
+    """Return the number that a measure whose type is in `NUMBERS` observes."""
     return NUMBERS[rule.expectation.type](rows[rule.expectation.kwargs["column"]])
 
 
 def repeats(rule: Uniqueness, rows: pa.Table) -> Repeats:
-    """What grouping the rows by the rule's columns finds."""
+    """Return the repeats found by grouping the rows by the rule's columns."""
     ignored = _ignored(rule, rows)
     judged = rows.filter(pc.invert(ignored)) if ignored is not None else rows
     groups = judged.select(rule.columns).group_by(rule.columns).aggregate([([], "count_all")])

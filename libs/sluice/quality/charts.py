@@ -1,8 +1,8 @@
-"""The geometry of the report's small pictures; the templates only draw it.
+"""Geometry of the report's small pictures; the templates only draw it.
 
-A strip is one cell per check, whose height as well as its colour tells the state. Bars are rows per
-interval, accepted below and quarantined on top, where a quarantine of a single row is still seen. A
-curve is what one expectation observed.
+A strip is one cell per check; both height and colour show the state. Bars are rows per interval,
+accepted below and quarantined on top, where even a single quarantined row is visible. A curve shows
+the numbers that one expectation observed.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Picture:
 
 
 def strip(checks: Sequence[Check], shown: int) -> Picture:
-    """The last `shown` checks, oldest first, the newest at the right edge."""
+    """Return the last `shown` checks, oldest first, the newest at the right edge."""
     last = checks[-shown:]
     first = shown - len(last)
     boxes = tuple(_cell(first + i, check) for i, check in enumerate(last))
@@ -52,7 +52,7 @@ def _cell(nth: int, check: Check) -> Box:
 
 
 def bars(intervals: Sequence[Interval], width: float = 720, height: float = BAR_HEIGHT) -> Picture:
-    """Rows per interval, scaled to the largest."""
+    """Return the rows per interval as bars, scaled to the largest."""
     most = max((i.read for i in intervals), default=0) or 1
     step = min(width / max(len(intervals), 1), 44)
     boxes = [
@@ -84,7 +84,7 @@ def _rounded(box: Box) -> Box:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line through the numbers of checks, a mark at each that asks for attention, its ends."""
+    """A line through the numbers of checks, its ends, and marks at checks that need attention."""
 
     width: float
     height: float
@@ -95,7 +95,7 @@ class Curve:
 
 
 def curve(checks: Sequence[Check], height: float = 46) -> Curve:
-    """What was observed in each check, each below its cell of the strip; the range fills it."""
+    """Return the curve of observed numbers, each below its cell of the strip, in full height."""
     numbers = [check.number for check in checks if check.number is not None]
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     step, scale = CELL + GAP, (height - 2 * MARK) / ((high - low) or 1)

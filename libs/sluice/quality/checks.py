@@ -1,4 +1,4 @@
-"""Kept results of one expectation, made ready for people: its checks through time, its last sample.
+"""Results of one expectation, prepared for people: its checks through time, its last sample.
 
 Where an interval was checked several times, its last check stands.
 """
@@ -17,7 +17,7 @@ SHOWN = 60  # checks, newest last
 
 
 class State(StrEnum):
-    """How a check ended; the later, the more it asks for attention."""
+    """Result of a check, in order of rising attention."""
 
     PASSED = "passed"
     ASIDE = "rows set aside"
@@ -34,7 +34,7 @@ FAILED = {"quarantine": State.ASIDE, "warn": State.WARNED, "stop": State.STOPPED
 
 @dataclass(frozen=True)
 class Check:
-    """One expectation, once; `number` is what was observed, where that is one."""
+    """One check of an expectation; `number` is the observed value if that is a number."""
 
     when: str
     state: State
@@ -45,7 +45,7 @@ class Check:
 
 @dataclass(frozen=True)
 class ExpectationDigest:
-    """One expectation through time, with rows that failed it last."""
+    """One expectation through time, with the rows that failed it last."""
 
     label: str
     says: str
@@ -53,7 +53,7 @@ class ExpectationDigest:
     checks: tuple[Check, ...]
     sample: tuple[Row, ...]
     sample_when: str
-    suspects: frozenset[str]  # the columns that it is about
+    suspects: frozenset[str]  # the columns it is about
     unit: str = ""  # of the checks' numbers
 
     @property
@@ -62,18 +62,18 @@ class ExpectationDigest:
 
     @property
     def varies(self) -> bool:
-        """Whether there is something to be drawn."""
+        """True if there is something to draw."""
         return len({check.number for check in self.checks if check.number is not None}) > 1
 
     @property
     def sample_columns(self) -> list[str]:
-        """The suspects first, then the others as they come."""
+        """Columns of the sample: the suspects first, then the others in their order."""
         columns = dict.fromkeys(column for row in self.sample for column in row)
         return sorted(columns, key=lambda column: column not in self.suspects)
 
 
 def standing(results: Iterable[Row]) -> list[Row]:
-    """The last check of each expectation in each interval (or batch), oldest interval first."""
+    """Return each expectation's last check per interval (or batch), oldest interval first."""
     last = {
         (moment(row), *key(row)): row for row in sorted(results, key=lambda row: row["checked_at"])
     }
@@ -81,18 +81,18 @@ def standing(results: Iterable[Row]) -> list[Row]:
 
 
 def moment(row: Row) -> dt.datetime:
-    """What a result is about: an interval, or the time of a batch without one."""
+    """Return the interval that a result is about, or the time of a batch without one."""
     found: dt.datetime = row.get("interval_start") or row["checked_at"]
     return found
 
 
 def is_whole(row: Row) -> bool:
-    """Whether it was expected over the whole table."""
+    """True for a result over the whole table."""
     return str(row["says"]).endswith(WHOLE)
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
-    """Of the newest batch, and of the newest look at the whole table."""
+    """Return the results of the newest batch, and of the newest check of the whole table."""
     last = {is_whole(row): row["checked_at"] for row in sorted(rows, key=_checked_at)}
     return [row for row in rows if row["checked_at"] == last[is_whole(row)]]
 
@@ -103,12 +103,12 @@ def _checked_at(row: Row) -> dt.datetime:
 
 
 def key(row: Row) -> tuple[str, str]:
-    """What tells expectations apart."""
+    """Return the values that distinguish expectations."""
     return row["expectation"], row["says"]
 
 
 def expectation(rows: Sequence[Row]) -> ExpectationDigest:
-    """The digest of one expectation's standing results."""
+    """Return the digest of one expectation's standing results."""
     newest = rows[-1]
     failed = next((row for row in reversed(rows) if not row["success"]), newest)
     result = json.loads(failed["result"])
@@ -125,7 +125,7 @@ def expectation(rows: Sequence[Row]) -> ExpectationDigest:
 
 
 def check(row: Row) -> Check:
-    """One result."""
+    """Return one result as a check."""
     unexpected, elements = row["unexpected_count"] or 0, row["element_count"] or 0
     share = unexpected / elements if elements else 0.0
     state = State.PASSED if row["success"] else FAILED[row["on_failure"]]
@@ -134,7 +134,7 @@ def check(row: Row) -> Check:
 
 
 def worst(rows: Sequence[Row]) -> Check:
-    """All results of one batch as one."""
+    """Return all results of one batch as one check."""
     checks = [check(row) for row in rows]
     found = max(checks, key=lambda check: check.state.weight)
     unmet = sum(check.state is not State.PASSED for check in checks)
@@ -143,7 +143,7 @@ def worst(rows: Sequence[Row]) -> Check:
 
 
 def moment_text(moment: dt.datetime) -> str:
-    """A date where that says it all, else with the time; UTC."""
+    """Return a date if it says everything, else date and time, in UTC."""
     utc = moment.astimezone(dt.UTC) if moment.tzinfo else moment
     return f"{utc:%Y-%m-%d}" if utc.time() == dt.time() else f"{utc:%Y-%m-%d %H:%M}"
 

@@ -1,8 +1,8 @@
-"""Expectations that hold a whole table against another one: as many rows, or the same sum.
+"""Expectations that compare a whole table with another: equal row counts, or equal sums.
 
-The other table is read at the version that this one reflects, so that a view which lags behind is
-not blamed for what it has not read yet. The rule about sums is the only one that Great Expectations
-does not have; it is named after the one about rows.
+The other table is read at the version that this one reflects. So a view that lags is not blamed for
+what it has not read yet. Great Expectations lacks the rule about sums; it is named after the one
+about rows.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ COMMON = frozenset({"meta", "severity", "notes", "description"})
 
 
 def mistakes(expectation: Expectation) -> list[str]:
-    """What is wrong with the arguments of an expectation whose type is in `COMPILED`."""
+    """Return the wrong arguments of an expectation whose type is in `COMPILED`."""
     given, known = set(expectation.kwargs), ARGUMENTS[expectation.type]
     if expectation.over != "table":
         return [f"{expectation.type}: a batch can't be held against a table; write over: table"]
@@ -37,13 +37,13 @@ def mistakes(expectation: Expectation) -> list[str]:
 
 
 def other_column(expectation: Expectation) -> str:
-    """The column of the other table; of the same name if none is given."""
+    """Return the other table's column, by default the one of the same name."""
     kwargs = expectation.kwargs
     return str(kwargs.get("other_column", kwargs["column"]))
 
 
 def compared(expectation: Expectation, mine: Any, others: Any) -> Outcome:
-    """How it went: both numbers, and whether they are equal (a sum of no rows is 0)."""
+    """Return the outcome: both numbers, and whether they are equal (a sum of no rows is 0)."""
     other = expectation.kwargs["other_table_name"]
     if expectation.type == SUM:
         mine, others = (number or 0 for number in (mine, others))

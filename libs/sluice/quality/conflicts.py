@@ -1,7 +1,7 @@
-"""Rows of one key that say different things in one delivery, and nothing says which came later.
+"""Conflicts: rows of one key that differ in one delivery, where nothing shows which is later.
 
-Rows that are alike in every column are repeats, and rows that a `sequence` tells apart are
-versions: neither is a conflict. Nor are rows that are set aside for another reason.
+Rows equal in every column are repeats, and rows that a `sequence` distinguishes are versions;
+neither conflict. Nor do rows that are set aside for another reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ CONFLICT = "_sluice_conflict"  # of a row: 1 if others of its key differ, 2 for 
 
 @dataclass(frozen=True)
 class Conflicts:
-    """Of one delivery: so many rows of so many keys; `example` is one of those, as JSON."""
+    """Counts of one delivery's conflicting rows and their keys; `example` is one key, as JSON."""
 
     keys: int
     rows: int
@@ -29,13 +29,13 @@ class Conflicts:
         return f"{many}, e.g. of {self.example}"
 
     def warning(self, table: str, on_conflict: str) -> str:
-        """What a report says of them."""
+        """Return the warning for a report."""
         if on_conflict == "quarantine":
             return f"{table}: {self}; they are in quarantine"
         return f"{table}: {self}; the last of each is taken (`on_conflict` has other ways)"
 
     def stop(self, table: str) -> QualityStop:
-        """The error of a source that takes none."""
+        """Return the error of a source that accepts no conflicts."""
         return QualityStop(
             f"{table}: {self}",
             hint="nothing of this delivery was committed. Mend the files; or name in `sequence` "
@@ -44,7 +44,7 @@ class Conflicts:
 
 
 def counts(key: Sequence[str]) -> tuple[str, ...]:
-    """Aggregates, in SQL, over rows that have CONFLICT."""
+    """Return the aggregates, in SQL, over rows that have CONFLICT."""
     shown = as_json(f"struct({', '.join(f'`{column}`' for column in key)})")
     return (
         f"count_if({CONFLICT} > 0) AS conflicting_rows",
@@ -54,7 +54,7 @@ def counts(key: Sequence[str]) -> tuple[str, ...]:
 
 
 def found_in(counted: Mapping[str, Any]) -> Conflicts | None:
-    """What the aggregates found; None if nothing is in conflict, or nobody looked."""
+    """Return what the aggregates found; None if there is no conflict, or nobody looked."""
     if not counted.get("conflicting_rows"):
         return None
     keys, rows = counted["conflicting_keys"], counted["conflicting_rows"]

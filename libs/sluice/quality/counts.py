@@ -1,4 +1,4 @@
-"""What one pass over a batch finds, as plain numbers."""
+"""Counts that one pass over a batch finds, as plain numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ SAMPLES = 20
 
 @dataclass(frozen=True)
 class RowCounts:
-    """How one row rule went; `samples` are unexpected rows as JSON."""
+    """Counts of one row rule; `samples` are unexpected rows as JSON."""
 
     elements: int
     considered: int
@@ -21,7 +21,7 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class Tally:
-    """What the pass found, in the order of the suite's rules and measures."""
+    """Result of the pass, in the order of the suite's rules and measures."""
 
     read: int
     accepted: int

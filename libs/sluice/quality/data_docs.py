@@ -1,7 +1,8 @@
 """Great Expectations' own pages (Data Docs) of the newest results, for those who know them.
 
-Optional (`quality.data_docs: true`), because they load styles and scripts from the internet and
-importing Great Expectations takes seconds. Made from kept results: nothing is validated again.
+They are optional (`quality.data_docs: true`): they load styles and scripts from the internet, and
+importing Great Expectations takes seconds. They are made from kept results: nothing is validated
+again.
 """
 
 import json
@@ -17,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 def pages(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
-    """File names and HTML: a page for each table's newest results (rows of history.SCHEMA)."""
+    """Return file names and HTML: a page per table of newest results (rows of history.SCHEMA)."""
     checked = {name: newest(rows) for name, rows in tables.items() if rows}
     if not checked:
         return {}
@@ -26,7 +27,7 @@ def pages(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
 
 
 def file_of(table: str) -> str:
-    """The file of a table's page, beside the report's."""
+    """Return the file of a table's page, which lies beside the report's."""
     return f"{PREFIX}.{table}.html"
 
 

@@ -1,7 +1,7 @@
-"""What each table looks like today, and how it got there, made ready for people.
+"""Digests of tables: each one's present state and its history, prepared for people.
 
-Input are plain rows, as `history`, `facts` and the tables of intervals and quarantine hold them;
-output are frozen values that a page can be written from without a further question.
+The input is plain rows, as `history`, `facts` and the tables of intervals and quarantine hold them.
+The output is frozen values from which a page can be written without further queries.
 """
 
 import datetime as dt
@@ -35,7 +35,7 @@ UNUSUAL_SHOWN = 10
 
 @dataclass(frozen=True)
 class TableFacts:
-    """All that the report is told of a table; only its name is needed."""
+    """Facts that the report gets about a table; only its name is required."""
 
     pipeline: str
     table: str
@@ -44,9 +44,9 @@ class TableFacts:
     version: int | None = None
     row_count: int | None = None
     updated_at: dt.datetime | None = None
-    behind: tuple[str, ...] = ()  # inputs with versions that were not read yet
+    behind: tuple[str, ...] = ()  # inputs with versions not read yet
     columns: tuple[tuple[str, str], ...] = ()  # name and type
-    expected: tuple[str, ...] | None = None  # labels of today's expectations; None: not known
+    expected: tuple[str, ...] | None = None  # labels of today's expectations; None: unknown
     results: tuple[Row, ...] = ()  # rows of history.SCHEMA
     batches: tuple[Kept, ...] = ()
     intervals: tuple[Row, ...] = ()  # with rows_read, rows_accepted, rows_quarantined; or the load
@@ -57,7 +57,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class Interval:
-    """What one interval delivered."""
+    """Counts of one interval's delivery."""
 
     when: str
     read: int
@@ -67,7 +67,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Unusual:
-    """What was unusual about a batch."""
+    """An unusual fact of a batch."""
 
     when: str
     what: str
@@ -86,14 +86,14 @@ class Aside:
 
 @dataclass(frozen=True)
 class Reason:
-    """Rows that are in quarantine for the same reason."""
+    """Rows in quarantine for the same reason."""
 
     says: str
     rows: tuple[Aside, ...]
 
     @property
     def columns(self) -> list[str]:
-        """The fields of those that parsed."""
+        """Fields of the rows that parsed."""
         return list(dict.fromkeys(name for row in self.rows for name in row.fields))
 
     @property
@@ -114,7 +114,7 @@ class TableDigest:
 
     @property
     def reasons(self) -> list[Reason]:
-        """The rows in quarantine by reason, the newest first."""
+        """Rows in quarantine by reason, the newest first."""
         by_reason: dict[str, list[Aside]] = {}
         for row in self.aside:
             by_reason.setdefault(row.reason, []).append(row)
@@ -122,7 +122,7 @@ class TableDigest:
 
     @property
     def failing(self) -> list[ExpectationDigest]:
-        """What its newest check found not met, the worst first."""
+        """Expectations that the newest check found not met, the worst first."""
         unmet = (e for e in self.expectations if e.latest.state is not State.PASSED)
         return sorted(unmet, key=lambda e: -e.latest.state.weight)
 
@@ -132,12 +132,12 @@ class TableDigest:
 
     @property
     def failed_at(self) -> str:
-        """When its last batch failed, if none has succeeded since."""
+        """Time of its last batch's failure, if none has succeeded since."""
         return moment_text(self.facts.failure.at) if self.facts.failure else ""
 
     @property
     def state(self) -> State | None:
-        """Of its newest batch and of the whole table; None: nothing was ever expected.
+        """State of its newest batch and of the whole table; None if nothing was ever expected.
 
         Stopped, whatever was expected, if its last batch failed.
         """
@@ -153,7 +153,7 @@ class TableDigest:
 
     @property
     def quarantined(self) -> int:
-        """Rows in quarantine, of all intervals, also those that are not shown."""
+        """Rows in quarantine in all intervals, including those that are not shown."""
         return sum(row["rows_quarantined"] for row in self.facts.intervals)
 
     @property
@@ -162,12 +162,12 @@ class TableDigest:
 
     @property
     def is_unusual(self) -> bool:
-        """Whether its newest batch was."""
+        """True if its newest batch was unusual."""
         return bool(self.facts.batches and newest_batch(self.facts.batches).unusual)
 
 
 def digest(facts: TableFacts) -> TableDigest:
-    """A table's page from its facts."""
+    """Return a table's page, made from its facts."""
     results = standing(facts.results)
     of_batches = [row for row in results if not is_whole(row)]
     of_table = [row for row in results if is_whole(row)]
@@ -183,7 +183,7 @@ def digest(facts: TableFacts) -> TableDigest:
 
 
 def _by_interval(facts: TableFacts) -> list[Row]:
-    """In order; a dimension's one load is of no interval."""
+    """Return the intervals in order; a dimension's one load has no interval."""
     return sorted(facts.intervals, key=_start) if facts.kind == "source" else []
 
 
@@ -193,7 +193,7 @@ def _start(row: Row) -> dt.datetime:
 
 
 def _current(results: Sequence[Row], expected: tuple[str, ...] | None) -> list[tuple[str, str]]:
-    """The expectations of the last check: ones that left the configuration are not shown."""
+    """Return the expectations of the last check, without those that left the configuration."""
     last = max((row["checked_at"] for row in results), default=None)
     return [
         key(row)
@@ -220,7 +220,7 @@ def _interval(row: Row) -> Interval:
 
 
 def _unusual(batches: Sequence[Kept]) -> list[Unusual]:
-    """Newest first."""
+    """Return unusual facts, newest first."""
     newest = sorted(batches, key=lambda kept: kept.moment, reverse=True)
     return [
         Unusual(moment_text(kept.moment), what.partition(": ")[2] or what)

@@ -1,7 +1,7 @@
-"""Great Expectations itself: the checker of configurations, and the judge of what isn't compiled.
+"""Great Expectations itself: checks configurations, and judges what isn't compiled.
 
-The only module that imports it, and only inside functions: the import takes five to eight seconds.
-Nothing is sent and nothing is written: contexts are ephemeral, and its telemetry is off.
+Only this module imports it, and only inside functions: the import takes five to eight seconds.
+Nothing is sent or written: contexts are ephemeral, and its telemetry is off.
 """
 
 import os
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WANTED = {"date": "a date", "moment": "a time", "integer": "a whole number", "float": "a number"}
-INDEX = "sluice_index"  # in an expectation's meta: GX orders results by column
+INDEX = "sluice_index"  # in an expectation's meta, because GX orders results by column
 
 
 def load() -> Any:
-    """The library, with its telemetry switched off before it can look."""
+    """Return the library, with its telemetry switched off before the import."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as gx
 
@@ -42,7 +42,7 @@ def validate(
     expectations: Sequence[Expectation],
     result_format: str | Json = "SUMMARY",
 ) -> tuple[Outcome, ...]:
-    """Each expectation's outcome on `rows`, by GX on Spark: several Spark jobs each."""
+    """Return each expectation's outcome on `rows`, by GX on Spark: several Spark jobs each."""
     if not expectations:
         return ()
     gx = load()
@@ -76,7 +76,7 @@ def _build(expectation: Expectation, index: int) -> Any:
 
 
 def _outcome(expectation: Expectation, result: Json) -> Outcome:
-    """GX's result, with the configuration as the user wrote it."""
+    """Return GX's result, with the configuration as the user wrote it."""
     told = {**result, "expectation_config": config(expectation)}
     told["exception_info"] = _only_exception(result.get("exception_info") or {})
     return Outcome(expectation, _says(expectation), bool(result["success"]), told)
@@ -88,14 +88,14 @@ def _says(expectation: Expectation) -> str:
 
 
 def _only_exception(info: Mapping[str, Any]) -> Json:
-    """GX nests what several failed metrics raised; one is told."""
+    """Return one exception: GX nests those of several failed metrics."""
     if "raised_exception" in info:
         return dict(info)
     return dict(next(iter(info.values()), {"raised_exception": False}))
 
 
 def mistakes(expectation: Expectation) -> list[str]:
-    """What GX itself finds wrong with an expectation's name and arguments."""
+    """Return what GX itself finds wrong with an expectation's name and arguments."""
     load()
     from great_expectations.compatibility.pydantic import ValidationError
     from great_expectations.expectations import registry
@@ -115,7 +115,7 @@ def mistakes(expectation: Expectation) -> list[str]:
 
 
 def not_on_spark(expectation: Expectation) -> list[str]:
-    """A mistake if GX has the expectation, but not for Spark."""
+    """Return a mistake if GX has the expectation, but not for Spark."""
     load()
     from great_expectations.expectations import registry
 
@@ -129,7 +129,7 @@ def not_on_spark(expectation: Expectation) -> list[str]:
 def _explained(
     expectation: Expectation, errors: Sequence[Mapping[str, Any]], accepted: Sequence[str]
 ) -> list[str]:
-    """One message an argument: pydantic tells of every type that a value could have had."""
+    """Return one message per argument; pydantic reports every type that a value could have had."""
     by_place: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for error in errors:
         by_place.setdefault(tuple(error["loc"]), []).append(error)
@@ -143,7 +143,7 @@ def _explained(
 
 
 def _none_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """`a date, a time or a number is wanted`."""
+    """Return `a date, a time or a number is wanted`."""
     messages = [error["msg"] for error in errors]
     kinds = [
         kind

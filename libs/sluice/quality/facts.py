@@ -1,8 +1,8 @@
-"""What every batch of a source or dimension is counted for, expected or not, and kept.
+"""Facts: counts kept of every batch of a source or dimension, expected or not.
 
-Rows, distinct keys and nulls of each column, of the rows that were accepted. The last batches of a
-table lie beside it in `<table>__facts`, one row a batch, one small file that each batch replaces:
-reading them costs the same after a year. They are notes, not data: losing one loses a comparison.
+They cover the accepted rows: their number, distinct keys, and nulls per column. A table's last
+batches lie beside it in `<table>__facts`, one row a batch. Each batch replaces this one small file,
+so reading it costs the same after a year. Facts are notes, not data: losing one loses a comparison.
 """
 
 import datetime as dt
@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Facts:
-    """Counts of one batch's accepted rows; `keys` is an estimate, None where there is no key."""
+    """Counts of one batch's accepted rows; `keys` is an estimate, None if there is no key."""
 
     rows: int
     keys: int | None = None
@@ -41,7 +41,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Kept:
-    """A batch's facts as they were kept, with the warnings that were given then."""
+    """Facts of a batch as they were kept, with the warnings given then."""
 
     facts: Facts
     batch: int
@@ -52,23 +52,23 @@ class Kept:
 
     @property
     def moment(self) -> dt.datetime:
-        """What the batch is about; a dimension's is about the time when it was loaded."""
+        """Start of the batch's interval; for a dimension, the time when it was loaded."""
         return self.interval_start or self.checked_at
 
     def replaces(self, other: "Kept") -> bool:
-        """Whether the other was an earlier delivery of the same."""
+        """True if the other is an earlier delivery of the same interval or batch."""
         if self.interval_start:
             return self.interval_start == other.interval_start
         return self.batch == other.batch
 
 
 def read(uri: str) -> list[Kept]:
-    """The kept batches, oldest first; none if there is no such table."""
+    """Return the kept batches, oldest first; none if there is no such table."""
     return sorted(map(_kept, read_rows(uri)), key=lambda kept: kept.moment)
 
 
 def newest(kept: Sequence[Kept]) -> Kept:
-    """The one that was checked last, which may be a backfill of an old interval."""
+    """Return the batch checked last, which may be a backfill of an old interval."""
     return max(kept, key=lambda one: one.checked_at)
 
 

@@ -5,11 +5,10 @@
     verdict = gate.check(batch)             # one Spark job (one more if uniqueness is expected)
     verdict.enforce()                       # QualityStop if an expectation marked `stop` failed
     accepted(batch)                         # the rows to commit
-    quarantine.rows(batch, ...)             # the rows that go aside
+    quarantine.rows(batch, ...)             # the rows for the quarantine
 
-The batch is a DataFrame of parsed rows. If the reader marks rows that it could not use, it does so
-in the columns of `specs.delivered_row`. No row is lost: read = accepted + quarantined, which
-`check` asserts.
+The batch is a DataFrame of parsed rows. A reader marks rows that it could not use in the columns of
+`specs.delivered_row`. No row is lost: `check` asserts that read = accepted + quarantined.
 """
 
 from dataclasses import dataclass
@@ -37,9 +36,9 @@ REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
 
 @dataclass(frozen=True)
 class Gate:
-    """A table's expectations, ready to be held against batches.
+    """Expectations of a table, ready to judge batches.
 
-    With a `key` (empty where there is none) the batch's facts are counted too, in the same pass.
+    With a `key` (empty if there is none) the batch's facts are counted in the same pass.
     """
 
     table: str
@@ -52,17 +51,17 @@ class Gate:
 
     @property
     def needs_great_expectations(self) -> bool:
-        """Whether `check` imports it: `engine.preload()` hides that behind a session's start."""
+        """True if `check` imports it; `engine.preload()` hides that in a session's start."""
         return bool(self.suite.others)
 
     @property
     def fits(self) -> str:
-        """SQL: whether a row breaks none of the rules by which rows go aside. Never null."""
+        """SQL that is true if a row breaks none of the quarantine rules. Never null."""
         good = [f"NOT {rule.violated}" for rule in self.suite.quarantine]
         return " AND ".join(good) or EVERY_ROW
 
     def split(self, parsed: DataFrame) -> DataFrame:
-        """`parsed` with `_sluice_reasons`, an array of (expectation, reason); lazy, no job."""
+        """Return `parsed` with `_sluice_reasons`, an array of (expectation, reason). Lazy."""
         broken = ", ".join(_reason(rule) for rule in self.suite.quarantine)
         by_rules = f"CAST(array_compact(array({broken})) AS {REASON_TYPE})"
         by_reader = f"array(named_struct('expectation', NULL, 'reason', {REASON}))"
@@ -71,7 +70,7 @@ class Gate:
         return marked.withColumn(REASONS, F.expr(f"CAST({usable} AS {REASON_TYPE})"))
 
     def check(self, split: DataFrame) -> Verdict:
-        """The verdict on a split batch, which should be cached: several jobs may read it."""
+        """Return the verdict on a split batch. Cache the batch: several jobs may read it."""
         counts = tally(split, self.suite, self.key)
         found = [*self._compiled(counts), *self._grouped(split)]
         found += self._others(split)
@@ -103,17 +102,17 @@ class Gate:
 
 
 def accepted(split: DataFrame) -> DataFrame:
-    """The accepted rows of a split batch, without the columns that reader and gate add."""
+    """Return the accepted rows of a split batch, without the columns that reader and gate add."""
     return split.filter(ACCEPTED).drop(*OWN)
 
 
 def set_aside(split: DataFrame) -> DataFrame:
-    """The other rows of a split batch, with everything known of them."""
+    """Return the other rows of a split batch, with everything known of them."""
     return split.filter(f"NOT ({ACCEPTED})")
 
 
 def with_reason(parsed: DataFrame) -> DataFrame:
-    """`parsed` with the column in which a reader says why it could not use a row."""
+    """Return `parsed` with the column in which a reader explains why it could not use a row."""
     if REASON in parsed.columns:
         return parsed
     return parsed.withColumn(REASON, F.lit(None).cast("string"))

@@ -1,4 +1,4 @@
-"""Repeated values of a batch, found by grouping it: one Spark job for all rules about them."""
+"""Repeated values of a batch, found by grouping: one Spark job for all rules about them."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -12,7 +12,7 @@ from sluice.quality.uniqueness import SAMPLES, Repeats, Uniqueness
 
 
 def find_repeats(rows: DataFrame, rules: Sequence[Uniqueness]) -> tuple[Repeats, ...]:
-    """What each rule's grouping of `rows` finds, all in one Spark job."""
+    """Return what each rule's grouping of `rows` finds, all in one Spark job."""
     if not rules:
         return ()
     summaries = [_summary(rows, rule).withColumn("nth", F.lit(i)) for i, rule in enumerate(rules)]
@@ -28,7 +28,7 @@ def _repeats(row: Mapping[str, Any]) -> Repeats:
 
 
 def _summary(rows: DataFrame, rule: Uniqueness) -> DataFrame:
-    """One row: the counts of one rule; null is a value where it isn't ignored."""
+    """Return one row, the counts of one rule; null is a value unless it is ignored."""
     keys = [F.expr(name(c)).alias(c) for c in rule.columns]
     judged = rows.filter(rule.domain).select(
         *keys, F.expr(f"NOT ({rule.ignored})").alias("_judged")

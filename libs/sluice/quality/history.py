@@ -1,9 +1,9 @@
-"""What the gate found, kept: one row per expectation and batch, for reports and for trends.
+"""Kept results of the gate: one row per expectation and batch, for reports and trends.
 
-The table lies at `<lake>/__quality/results`. Batches append to it; `newest` says what is kept when
-it is put together now and then, so that reading it costs the same after a year. The rows are Arrow,
-because whoever appends them needs no Spark for it. A batch that is run again leaves its rows twice;
-readers take the last `checked_at` of a (table, interval_start, expectation).
+The table lies at `<lake>/__quality/results`. Batches append to it. Now and then it is compacted to
+what `newest` keeps, so reading it costs the same after a year. The rows are Arrow, so appending
+them needs no Spark. Running a batch again leaves its rows twice. Readers take the last `checked_at`
+of a (table, interval_start, expectation).
 """
 
 import datetime as dt
@@ -50,7 +50,7 @@ def rows(
     checked_at: dt.datetime,
     interval_start: dt.datetime | None = None,
 ) -> pa.Table:
-    """A verdict as rows of SCHEMA; a view's batch has no interval. Kept also if it stops."""
+    """Return a verdict as rows of SCHEMA, kept also if it stops; a view's batch has no interval."""
     pipeline, _, table = verdict.table.partition(".")
     common = {
         "run": run,
@@ -64,7 +64,7 @@ def rows(
 
 
 def newest(rows: pa.Table) -> pa.Table:
-    """The newest KEPT results of each expectation."""
+    """Return the newest KEPT results of each expectation."""
     ordered = rows.sort_by([("checked_at", "descending")])
     seen: Counter[tuple[Any, ...]] = Counter()
     nth = []

@@ -1,8 +1,8 @@
-"""Whether Java, whose syntax Spark's RLIKE has, will take a regular expression. Starts no Java.
+"""Check of regular expressions against Java's syntax, which Spark's RLIKE has. Starts no Java.
 
-What the two languages write differently is put in Python's words, then `re` is asked. Where they
-can't be compared the pattern passes: a wrong one is then refused by Spark when the first batch
-comes, which is late, while a refusal of a right one could not be worked around.
+What the two languages write differently is translated to Python's syntax, then `re` is asked. Where
+they can't be compared, the pattern passes. Spark then refuses a wrong one when the first batch
+comes. That is late, but nobody could work around the refusal of a right one.
 """
 
 import re
@@ -11,7 +11,7 @@ import warnings
 ESCAPES = frozenset("tnrfaedDhHsSvVwWbBAGZzRXQkxucpPN0123456789")
 FLAGS = frozenset("idmsuxU-")
 
-# Java's words -> Python's, or something of the same weight: one character, or nothing.
+# Java's syntax -> Python's, or an equivalent: one character, or nothing.
 _SPELLINGS = (
     (re.compile(r"\\Q.*?(?:\\E|$)", re.DOTALL), "x"),
     (re.compile(r"\\x\{[0-9A-Fa-f]{1,6}\}|\\0[0-7]{1,3}|\\c[@-_a-z]|\\[1-9]\d*|\\e"), "x"),
@@ -19,7 +19,7 @@ _SPELLINGS = (
     (re.compile(r"\\b\{g\}|\\[GzZA]"), ""),
     (re.compile(r"\\k<([A-Za-z][A-Za-z0-9]*)>"), r"(?P=\1)"),
     (re.compile(r"\(\?<([A-Za-z][A-Za-z0-9]*)>"), r"(?P<\1>"),
-    (re.compile(r"\(\?<([=!])"), r"(?\1"),  # how far it may look back is Java's to say
+    (re.compile(r"\(\?<([=!])"), r"(?\1"),  # Java decides how far it may look back
     (re.compile(r"\(\?[idmsuxU-]+\)"), ""),
     (re.compile(r"\(\?[idmsuxU-]+:"), "(?:"),
     (re.compile(r"\{\d+(?:,\d*)?\}"), r"\g<0>"),
@@ -36,7 +36,7 @@ _MANY = re.compile(r"\\[dDwWsShHvVRXpPN]")  # in a class: more than one characte
 
 
 def problem(pattern: str) -> str:
-    """What is wrong with it; '' if Java should take it."""
+    """Return what is wrong with the pattern; '' if Java should take it."""
     try:
         translated = _translated(pattern)
         with warnings.catch_warnings():
@@ -56,7 +56,7 @@ def _translated(pattern: str) -> str:
 
 
 def _word(pattern: str, at: int) -> tuple[str, int]:
-    """What stands at a place, in Python's words, and where it ends."""
+    """Return the token at a place, in Python's syntax, and where it ends."""
     for refused, why in _REFUSED:
         if refused.match(pattern, at):
             raise ValueError(why)
@@ -76,7 +76,7 @@ def _check_escape(letter: str) -> None:
 
 
 def _class(pattern: str, start: int) -> tuple[str, int]:
-    """A character class; one with others inside stands for any character."""
+    """Return a character class; one that contains others becomes any character."""
     at = start + 1 + pattern.startswith("^", start + 1)
     first, words, is_plain = at, [pattern[start:at]], True
     while at < len(pattern):

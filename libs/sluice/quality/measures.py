@@ -1,8 +1,8 @@
-"""Expectations about one number of the whole batch: a count, a sum, a greatest value.
+"""Measures: expectations about one number of the whole batch: a count, a sum, a greatest value.
 
-Each is one SQL aggregate, so all of them ride in the pass that counts the row rules; the number is
-then held against the bounds here, as Great Expectations does it. A number of no rows is null, and
-null meets no bound.
+Each is one SQL aggregate, so all of them share the pass that counts the row rules. The number is
+then compared with the bounds here, as Great Expectations does it. Over no rows the number is null,
+and null meets no bound.
 """
 
 import datetime as dt
@@ -18,14 +18,14 @@ from sluice.specs.quality import Expectation
 
 @dataclass(frozen=True)
 class Measure:
-    """An expectation, and the aggregate that it is about."""
+    """An expectation and its aggregate."""
 
     expectation: Expectation
     says: str
     domain: str
 
     def aggregate(self, population: str) -> str:
-        """SQL for the number, taken over the rows of `population` that the expectation is about."""
+        """Return SQL for the number over the rows of `population` that it is about."""
         rows = f"FILTER (WHERE {population} AND {self.domain})"
         column = name(self.expectation.kwargs.get("column", ""))
         return AGGREGATES[self.expectation.type].format(column=column, rows=rows)
@@ -38,12 +38,12 @@ class Measure:
 
 
 def compile_measure(expectation: Expectation) -> Measure:
-    """The measure of an expectation whose type is in `AGGREGATES`."""
+    """Return the measure of an expectation whose type is in `AGGREGATES`."""
     return Measure(expectation, words(expectation), domain(expectation.kwargs))
 
 
 def words(expectation: Expectation) -> str:
-    """`mean of price is at least 3`: an expectation about one number, in words."""
+    """Return an expectation about one number in words: `mean of price is at least 3`."""
     kwargs = expectation.kwargs
     wanted = f"is {kwargs['value']}" if "value" in kwargs else f"is {bounds_text(kwargs)}"
     noun = expectation.type.removeprefix("expect_column_").removeprefix("expect_table_")
@@ -53,7 +53,7 @@ def words(expectation: Expectation) -> str:
 
 
 def within(observed: Any, kwargs: Kwargs) -> bool:
-    """`observed` meets the bounds in `kwargs`; null and NaN meet none."""
+    """True if `observed` meets the bounds in `kwargs`; null and NaN meet none."""
     if observed is None or observed != observed:  # noqa: PLR0124  (NaN)
         return False
     low, high = (_alike(kwargs.get(key), observed) for key in ("min_value", "max_value"))
@@ -63,7 +63,7 @@ def within(observed: Any, kwargs: Kwargs) -> bool:
 
 
 def _alike(bound: Any, observed: Any) -> Any:
-    """A bound as the observed number's kind: dates and times may be written as text."""
+    """Return a bound in the observed number's type: dates and times may be written as text."""
     if isinstance(observed, dt.datetime) and isinstance(bound, str | dt.date):
         time = dt.datetime.fromisoformat(str(bound))
         return time if time.tzinfo else time.replace(tzinfo=dt.UTC)

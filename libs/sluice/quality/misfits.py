@@ -1,8 +1,8 @@
-"""A column of which not one of many values is of its declared type: retyped, not dirty.
+"""Misfits: columns without one value of the declared type among many, so retyped, not dirty.
 
-CSV and JSON don't say what type a column has, so a change of it is known by the rows that go
-aside. A few bad rows are quarantined; if all values of a column are bad, the batch is stopped
-before an interval's good rows are replaced by nothing.
+CSV and JSON don't declare a column's type, so only rows that go to quarantine reveal a change of
+it. A few bad rows are quarantined. If all values of a column are bad, the batch is stopped before
+nothing replaces an interval's good rows.
 """
 
 from pyspark.sql import DataFrame
@@ -16,7 +16,10 @@ MANY = 20
 
 
 def check_misfits(split: DataFrame, verdict: Verdict) -> None:
-    """Raise QualityStop for such a column. No job unless many rows went aside and one is empty."""
+    """Raise QualityStop for such a column.
+
+    Starts no job unless many rows were set aside and a column is empty.
+    """
     facts = verdict.facts
     empty = {c for c, nulls in facts.nulls.items() if nulls == facts.rows} if facts else set()
     if verdict.rows_quarantined < MANY or not empty:

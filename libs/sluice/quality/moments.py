@@ -1,6 +1,7 @@
 """Bounds that move with the clock: `min_value: now - 36 hours`, for freshness.
 
-Only what is expected over a whole table may have them: a batch of last March is as good as it was.
+Only expectations over a whole table may have them, because a batch of last March is as good as it
+was.
 """
 
 import datetime as dt
@@ -15,14 +16,14 @@ _NOW = re.compile(r"\s*now\s*(?:([+-])\s*(.+))?", re.IGNORECASE)
 
 
 def is_moving(value: Any) -> bool:
-    """Whether a bound moves with the clock."""
+    """True if a bound moves with the clock."""
     return isinstance(value, str) and _NOW.fullmatch(value) is not None
 
 
 def at(expectation: Expectation, now: dt.datetime) -> Expectation:
-    """The expectation with its bounds as they are at `now`, an aware time.
+    """Return the expectation with its bounds as they are at `now`, an aware time.
 
-    Raises ValueError for a duration that can't be read, or over a batch.
+    Raises ValueError for a duration that can't be read, or for an expectation over a batch.
     """
     given = {bound: expectation.kwargs.get(bound) for bound in BOUNDS}
     moving = {bound: str(value) for bound, value in given.items() if is_moving(value)}

@@ -1,8 +1,8 @@
 """The quarantine table: every row that was read and not accepted, whole, with its reason.
 
-One row in gives one row here, so read = accepted + quarantined. A row that parsed is kept as JSON,
-one that did not as the text it was. Replaced per interval like the source itself: a later good
-delivery of an interval leaves none of its rows here.
+Each such row gives one row here, so read = accepted + quarantined. A row that parsed is kept as
+JSON, any other as its text. Rows are replaced per interval like the source's: a later good delivery
+of an interval leaves none of its rows here.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ def rows(
     run: str,
     quarantined_at: dt.datetime,
 ) -> DataFrame:
-    """The rows of a split batch (see `gate`) that go aside, in SCHEMA; times are aware."""
+    """Return a split batch's rows for the quarantine (see `gate`), in SCHEMA; times are aware."""
     columns = [
         _timestamp(interval_start).alias("_sluice_interval"),
         _joined("reason").alias("reason"),
@@ -42,11 +42,11 @@ def rows(
 
 
 def _timestamp(time: dt.datetime) -> Column:
-    """An instant, whatever the session's time zone."""
+    """Return an instant, independent of the session's time zone."""
     micros = round(time.timestamp() * 1_000_000)
     return F.expr(f"timestamp_micros({micros}L)")
 
 
 def _joined(field: str) -> Column:
-    """All of a row's reasons; null where none has the field (a reader's reason is no rule's)."""
+    """Return all of a row's reasons; null without the field (a reader's reason is no rule's)."""
     return F.expr(f"nullif(array_join({REASONS}.{field}, '; '), '')")

@@ -1,8 +1,9 @@
 """The quality report: a few HTML files that need nothing but a browser.
 
-One overview and one page per table, self-contained: no script, no font, no picture and no link from
-elsewhere, which a content security policy in each page enforces. `render` is pure; `write` replaces
-each file at once, the overview last, so a reader never meets half a page or a dead link.
+There is one overview and one page per table. They are self-contained: no script, and no font,
+picture or link from elsewhere, which a content security policy in each page enforces. `render` is
+pure. `write` replaces each file atomically, the overview last, so a reader never meets half a page
+or a dead link.
 """
 
 import datetime as dt
@@ -24,7 +25,7 @@ INDEX = "index.html"
 
 
 def render(lake: str, tables: Sequence[TableFacts], now: dt.datetime) -> dict[str, str]:
-    """File names and their HTML: the overview, and one page per table."""
+    """Return file names and their HTML: the overview, and one page per table."""
     digests = [digest(facts) for facts in tables]
     environment = _environment(now)
     overview, page = (environment.get_template(f"{name}.html.j2") for name in ("overview", "table"))
@@ -37,7 +38,7 @@ def render(lake: str, tables: Sequence[TableFacts], now: dt.datetime) -> dict[st
 
 
 def write(folder: Path, pages: Mapping[str, str]) -> Path:
-    """The pages as files of `folder`; the overview's path."""
+    """Write the pages as files of `folder`, and return the overview's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(pages, key=lambda name: name == INDEX):
         _replace(folder / name, pages[name])
@@ -45,12 +46,12 @@ def write(folder: Path, pages: Mapping[str, str]) -> Path:
 
 
 def page_name(table: TableDigest) -> str:
-    """The file of a table's page."""
+    """Return the file of a table's page."""
     return re.sub(r"[^a-z0-9_.]", "-", table.name.lower()) + ".html"
 
 
 def figure(number: float) -> str:
-    """A number at the end of a scale: short, and exact where it is small."""
+    """Return a number for the end of a scale: short, and exact if it is small."""
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.3g}"
 
 

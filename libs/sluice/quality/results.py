@@ -1,7 +1,7 @@
-"""Outcomes in Great Expectations' own result format, whoever computed them.
+"""Outcomes in Great Expectations' own result format, however they were computed.
 
 The dictionaries have the fields of GX's `ExpectationValidationResult` at result format SUMMARY with
-unexpected rows, so whatever reads GX's JSON reads these.
+unexpected rows. So whatever reads GX's JSON reads these.
 """
 
 import datetime as dt
@@ -20,13 +20,13 @@ from sluice.quality.uniqueness import DISTINCT_COUNT, Repeats, Uniqueness
 from sluice.specs.quality import Expectation
 
 ROWS_SHOWN = 5
-WHOLE = ", over the whole table"  # how such an expectation's words end
+WHOLE = ", over the whole table"  # end of such an expectation's words
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One expectation, and how it went; `says` is the expectation in words."""
+    """One expectation and its result; `says` is the expectation in words."""
 
     expectation: Expectation
     says: str
@@ -51,7 +51,7 @@ class Outcome:
 
     @property
     def observed(self) -> str:
-        """What was found, in a few words."""
+        """Observation in a few words."""
         if error := self.result.get("exception_info", {}).get("exception_message"):
             return f"could not be answered: {error}"
         if self.unexpected_count is None:
@@ -75,7 +75,7 @@ def _shown(observed: Any) -> str:
 
 
 def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:
-    """How a row rule went."""
+    """Return the outcome of a row rule."""
     samples = [json.loads(row) for row in counts.samples]
     values = [_value(row, rule.test.columns) for row in samples]
     considered = None if rule.test.ignored is None else counts.considered
@@ -86,13 +86,13 @@ def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:
 
 
 def measure_outcome(measure: Measure, observed: Any) -> Outcome:
-    """How a measure went."""
+    """Return the outcome of a measure."""
     success = measure.accepts(observed)
     return outcome(measure.expectation, measure.says, success, {"observed_value": plain(observed)})
 
 
 def uniqueness_outcome(rule: Uniqueness, found: Repeats) -> Outcome:
-    """How a rule about repeated values went."""
+    """Return the outcome of a rule about repeated values."""
     if not rule.is_about_rows:
         is_count = rule.expectation.type == DISTINCT_COUNT
         observed = found.distinct if is_count else found.share
@@ -105,7 +105,7 @@ def uniqueness_outcome(rule: Uniqueness, found: Repeats) -> Outcome:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it."""
+    """Return a value in a form that JSON can hold."""
     match value:
         case Decimal():
             return float(value)
@@ -122,7 +122,7 @@ def _meets_mostly(expectation: Expectation, considered: int, unexpected: int) ->
 
 
 def _value(row: Json, columns: Sequence[str]) -> Any:
-    """What GX lists of an unexpected row: the value, or the values of several columns."""
+    """Return what GX lists of an unexpected row: the value, or the values of several columns."""
     values = [_field(row, column) for column in columns]
     return values[0] if len(values) == 1 else values
 
@@ -164,7 +164,7 @@ def _most_common(values: Sequence[Any]) -> list[Json]:
 
 
 def outcome(expectation: Expectation, says: str, success: bool, details: Json) -> Outcome:
-    """An outcome with these details, in GX's format."""
+    """Return an outcome with these details, in GX's format."""
     result = {
         "success": success,
         "expectation_config": config(expectation),
@@ -180,7 +180,7 @@ def outcome(expectation: Expectation, says: str, success: bool, details: Json) -
 
 
 def config(expectation: Expectation) -> Json:
-    """GX's `expectation_config`; what a failure does is in its `meta`."""
+    """Return GX's `expectation_config`, with the effect of a failure in its `meta`."""
     kwargs = json.loads(json.dumps(expectation.kwargs, default=_as_json))
     severity = kwargs.pop("severity", "critical")
     meta = {**kwargs.pop("meta", {}), "on_failure": expectation.on_failure}
@@ -188,6 +188,6 @@ def config(expectation: Expectation) -> Json:
 
 
 def _as_json(value: Any) -> Any:
-    """`plain` for json.dumps, which must not be handed back what it could not write."""
+    """Return `plain` for json.dumps, which must not get back what it could not write."""
     simple = plain(value)
     return str(value) if simple is value else simple

@@ -1,8 +1,9 @@
-"""What is wrong with an expectation, told before any batch is held against it.
+"""Review of expectations: their mistakes, reported before any batch is judged.
 
-Great Expectations checks its own names and arguments; what it leaves to run time is checked here:
-values that can't be compared with their column, row conditions that Spark would not take, and what
-a batch can't answer at all. Its import makes this take seconds, so only `sluice validate` asks.
+Great Expectations checks its own names and arguments. This module checks what it leaves to run
+time. It finds values that can't be compared with their column, row conditions that Spark would not
+take, and what a batch can't answer at all. Importing it takes seconds, so only `sluice validate`
+asks.
 """
 
 import datetime as dt
@@ -18,17 +19,17 @@ from sluice.specs.names import unknown
 from sluice.specs.quality import Expectation
 from sluice.specs.type_rules import problems
 
-# Arguments whose values are compared with the column's, where the expectation is about one column.
+# Arguments compared with the column's values, if the expectation is about one column.
 COMPARED = ("min_value", "max_value", "value_set")
 ABOUT_LENGTHS_OR_COUNTS = ("length", "count", "proportion", "mean", "sum", "stdev", "median")
-NOW = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)  # any: which one, changes no mistake
+NOW = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)  # any time: it changes no mistake
 NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
-    """Every mistake, in words; `columns` are the table's, with Spark types ('' where unknown).
+    """Return every mistake, in words; `columns` are the table's, with Spark types ('' if unknown).
 
-    No columns: the table's are not known.
+    If `columns` is empty, the table's columns are unknown.
     """
     try:
         expectation = moments.at(expectation, NOW)
@@ -57,7 +58,7 @@ def _order(kwargs: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _patterns(kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """Regular expressions that Spark would not take."""
+    """Yield regular expressions that Spark would not take."""
     for argument in ("regex", "regex_list"):
         given = kwargs.get(argument)
         for pattern in given if isinstance(given, list | tuple) else [given]:
@@ -66,7 +67,7 @@ def _patterns(kwargs: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _condition(condition: Any, columns: Mapping[str, str]) -> Iterator[str]:
-    """Columns of a row condition that the table lacks, and types that don't fit."""
+    """Yield columns of a row condition that the table lacks, and types that don't fit."""
     if condition is None or not columns:
         return
     expression = Expression.parse(str(condition))
@@ -80,7 +81,7 @@ def _condition(condition: Any, columns: Mapping[str, str]) -> Iterator[str]:
 
 
 def _values(expectation: Expectation, columns: Mapping[str, str]) -> Iterator[str]:
-    """Values that Spark could not compare with the column's."""
+    """Yield values that Spark could not compare with the column's."""
     column = expectation.kwargs.get("column", "")
     kind = columns.get(column, "").upper()
     if not kind or any(word in expectation.type for word in ABOUT_LENGTHS_OR_COUNTS):

@@ -1,7 +1,7 @@
-"""Expectations about single rows: a test, and the rows that it is about.
+"""Row rules: expectations about single rows, each a test and the rows that it is about.
 
-A rule never looks beyond its row, so the same text can send rows aside, count them, and be printed
-by a plan. The rules listed in `COMPILED` are the ones that `quarantine` accepts.
+A rule never looks beyond its row. So the same text can move rows to quarantine, count them, and be
+printed by a plan. The rules listed in `COMPILED` are those that `quarantine` accepts.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,17 +31,17 @@ class RowRule:
 
     @property
     def violated(self) -> str:
-        """Never null: true for an unexpected row, false for any other."""
+        """SQL that is true for an unexpected row, false for any other; never null."""
         return f"coalesce({self.considered} AND NOT ({self.test.holds}), false)"
 
 
 def compile_row_rule(expectation: Expectation) -> RowRule:
-    """The rule of an expectation whose type is in `COMPILED`."""
+    """Return the rule of an expectation whose type is in `COMPILED`."""
     kwargs = expectation.kwargs
     return RowRule(expectation, COMPILED[expectation.type](kwargs), domain(kwargs))
 
 
 def domain(kwargs: Kwargs) -> str:
-    """The rows that an expectation speaks about."""
+    """Return the condition on rows that an expectation is about."""
     condition = kwargs.get("row_condition")
     return f"({Expression.parse(str(condition)).sql})" if condition else EVERY_ROW

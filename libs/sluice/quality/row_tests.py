@@ -1,7 +1,7 @@
-"""What expectations about one column ask of a row, as Spark SQL with Great Expectations' meaning.
+"""Tests that expectations about one column make of a row, in Spark SQL as Great Expectations means.
 
-As there a row is unexpected only if the condition is false: null is ignored by every test but the
-two null tests, and NaN, which Spark orders above every number, is a value like any other.
+As there, a row is unexpected only if the condition is false. Null is ignored by every test but the
+two null tests. NaN, which Spark orders above every number, is a value like any other.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,16 +15,16 @@ Kwargs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RowTest:
-    """What one expectation asks of a row."""
+    """Test that one expectation makes of a row."""
 
     holds: str
     says: str
     columns: tuple[str, ...]
-    ignored: str | None = None  # rows that can't fail; None: a null test, which ignores no row
+    ignored: str | None = None  # rows that can't fail; None for a null test, which ignores no row
 
 
 def bounds(value: str, kwargs: Kwargs) -> str:
-    """`value` lies between `min_value` and `max_value`, as far as they are given."""
+    """Return SQL that `value` lies between `min_value` and `max_value`, if given."""
     low, high = kwargs.get("min_value"), kwargs.get("max_value")
     above = ">" if kwargs.get("strict_min") else ">="
     below = "<" if kwargs.get("strict_max") else "<="
@@ -33,7 +33,7 @@ def bounds(value: str, kwargs: Kwargs) -> str:
 
 
 def bounds_text(kwargs: Kwargs) -> str:
-    """The same bounds in words."""
+    """Return the same bounds in words."""
     low, high = kwargs.get("min_value"), kwargs.get("max_value")
     words = [] if low is None else [f"{'above' if kwargs.get('strict_min') else 'at least'} {low}"]
     if high is not None:
@@ -42,7 +42,7 @@ def bounds_text(kwargs: Kwargs) -> str:
 
 
 def shorten(values: Sequence[object], shown: int = 6) -> str:
-    """The first few values of a list, for people."""
+    """Return the first few values of a list, for people."""
     listed = ", ".join(str(v) for v in values[:shown])
     return listed if len(values) <= shown else f"{listed}, … ({len(values)} values)"
 
@@ -95,7 +95,7 @@ def _length_equal(kwargs: Kwargs) -> RowTest:
 
 
 def _matching(operator: str, patterns_key: str, *, wanted: bool) -> Callable[[Kwargs], RowTest]:
-    """Text that matches (or doesn't match) one pattern or a list of them."""
+    """Return a test of text that matches (or doesn't match) one pattern or a list of them."""
 
     def compiled(kwargs: Kwargs) -> RowTest:
         given = kwargs[patterns_key]

@@ -1,7 +1,7 @@
 """Python values and column names as Spark SQL text, so that a rule is one printable expression.
 
-Everything that a user's configuration puts into a rule passes through here: text is escaped, names
-are quoted, and a value of a type that Spark has no literal for is refused.
+Everything that a user's configuration puts into a rule passes through here. Text is escaped, names
+are quoted, and values of a type without a Spark literal are refused.
 """
 
 import datetime as dt
@@ -13,17 +13,17 @@ LARGEST_INT = 2**31 - 1
 
 
 def name(column: str) -> str:
-    """A column's name, quoted; `a.b` is field `b` of the struct `a`."""
+    """Return a column's name, quoted; `a.b` is field `b` of the struct `a`."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in column.split("."))
 
 
 def text(value: str) -> str:
-    """A string literal (backslashes count in Spark's, so a regex survives as it was written)."""
+    """Return a string literal, with backslashes escaped, so a regex survives as it was written."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def literal(value: object) -> str:
-    """The literal that `functions.lit(value)` would make."""
+    """Return the literal that `functions.lit(value)` would make."""
     for kind, write in WRITERS.items():
         if isinstance(value, kind):
             return write(value)
@@ -31,18 +31,18 @@ def literal(value: object) -> str:
 
 
 def as_json(row: str) -> str:
-    """A struct as JSON that loses nothing: nulls are written, times have their microseconds."""
+    """Return a struct as JSON that loses nothing: nulls are written, times have microseconds."""
     times = text("yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
     return f"to_json({row}, map('timestampFormat', {times}, 'ignoreNullFields', 'false'))"
 
 
 def every(conditions: Iterable[str]) -> str:
-    """All of them; of none, true."""
+    """Return SQL that all conditions hold; of none, true."""
     return " AND ".join(f"({c})" for c in conditions) or "true"
 
 
 def some(conditions: Iterable[str]) -> str:
-    """At least one of them; of none, false."""
+    """Return SQL that at least one condition holds; of none, false."""
     return " OR ".join(f"({c})" for c in conditions) or "false"
 
 
@@ -50,7 +50,7 @@ def _whole(value: int) -> str:
     return str(value) if abs(value) <= LARGEST_INT else f"{value}L"
 
 
-# bool before int, datetime before date: the first kind that a value is an instance of writes it.
+# bool before int, datetime before date: the first type that a value is an instance of writes it.
 WRITERS: Mapping[type, Callable[[Any], str]] = {
     type(None): lambda _: "NULL",
     bool: lambda value: str(value).lower(),

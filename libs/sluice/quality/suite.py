@@ -1,8 +1,8 @@
 """A table's expectations, sorted by how each can be answered.
 
-Row rules, measures and uniqueness are compiled to Spark SQL: one pass over the batch answers all of
-the first two, one grouping job the third. Only what is left needs Great Expectations at run time,
-whose import alone takes longer than judging a batch.
+Row rules, measures and uniqueness are compiled to Spark SQL. One pass over the batch answers all of
+the first two, one grouping job the third. Only the rest needs Great Expectations at run time, whose
+import alone takes longer than judging a batch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from sluice.specs.quality import Expectation
 
 Rule = RowRule | Measure | Uniqueness
 
-# Expectations that a batch of rows can't answer, however it is asked.
+# Expectations that a batch of rows can't answer in any way.
 MEANINGLESS: Mapping[str, str] = {
     "expect_column_values_to_be_increasing": "a batch of rows has no order",
     "expect_column_values_to_be_decreasing": "a batch of rows has no order",
@@ -28,7 +28,7 @@ MEANINGLESS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Suite:
-    """One table's rules; `others` are the expectations that Great Expectations itself runs."""
+    """Rules of one table; `others` are the expectations that Great Expectations itself runs."""
 
     table: str
     rows: tuple[RowRule, ...]
@@ -38,7 +38,7 @@ class Suite:
 
     @property
     def quarantine(self) -> tuple[RowRule, ...]:
-        """The rules whose offending rows go aside."""
+        """Rules that move offending rows to quarantine."""
         return tuple(r for r in self.rows if r.expectation.on_failure == "quarantine")
 
 
@@ -50,7 +50,7 @@ COMPILERS: Mapping[str, Callable[[Expectation], Rule]] = {
 
 
 def build_suite(table: str, expectations: Sequence[Expectation]) -> Suite:
-    """What is expected of batches of `table`, compiled; what can't be done is refused together.
+    """Return the compiled expectations of `table`'s batches; mistakes are raised together.
 
     Expectations over the whole table are left to the sweep.
     """
@@ -68,7 +68,7 @@ def build_suite(table: str, expectations: Sequence[Expectation]) -> Suite:
 
 
 def refusals(expectation: Expectation) -> list[str]:
-    """Why an expectation that Great Expectations knows can't be used here."""
+    """Return why an expectation that Great Expectations knows can't be used here."""
     if expectation.quarantine_problem:
         return [expectation.quarantine_problem]
     found = (refuse(expectation) for refuse in (_meaning, _condition, _arguments))
@@ -80,7 +80,7 @@ def _meaning(expectation: Expectation) -> str:
 
 
 def _condition(expectation: Expectation) -> str:
-    """What makes a row condition unfit for Spark."""
+    """Return what makes a row condition unfit for Spark."""
     condition = expectation.kwargs.get("row_condition")
     if expectation.kwargs.get("condition_parser", "spark") != "spark":
         return "row_condition is Spark SQL; condition_parser must be spark, or be left out"
@@ -92,7 +92,7 @@ def _condition(expectation: Expectation) -> str:
 
 
 def _arguments(expectation: Expectation) -> str:
-    """What keeps the arguments from being compiled, if their type is."""
+    """Return what keeps the arguments from being compiled, if their type is compiled."""
     if None in (expectation.kwargs.get("value_set") or ()):
         return "null in value_set accepts every value, since null is never unequal"
     if expectation.type not in COMPILERS or _condition(expectation):

@@ -1,9 +1,9 @@
-"""Everything that the compiled rules need to know of a batch, in one pass over it.
+"""Tally of a batch: everything that the compiled rules need, in one pass over it.
 
-The pass gives the counts of each row rule, up to twenty of its unexpected rows (the first ones, as
-JSON, long text cut), each measure's number, and how many rows were read, accepted and set aside.
-Rules that quarantine are held against the rows that could be read; all others against the rows that
-are left when those have gone, because these are the ones that would be committed.
+The pass gives the counts of each row rule and up to twenty of its unexpected rows (the first ones,
+as JSON, long text cut). It also gives each measure's number, and how many rows were read, accepted
+and set aside. Rules that quarantine judge all readable rows. All others judge the rows that remain,
+because those would be committed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,10 @@ HIDDEN = "_sluice_"
 
 
 def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) -> Tally:
-    """One Spark job over a split batch (see `gate.split`); with a `key`, if empty, its facts."""
+    """Tally a split batch (see `gate.split`) in one Spark job.
+
+    With a `key`, even an empty one, the tally includes the batch's facts.
+    """
     flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule)]
     nth = "monotonically_increasing_id() AS _sluice_nth"
     judged = split.selectExpr("*", nth, f"{ACCEPTED} AS _sluice_accepted", *flags)
@@ -59,12 +62,12 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
 
 
 def visible(rows: DataFrame) -> list[str]:
-    """The columns that are the user's."""
+    """Return the user's own columns."""
     return [c for c in rows.columns if not c.startswith(HIDDEN)]
 
 
 def whole(split: DataFrame) -> str:
-    """SQL for a row as a text: what the reader kept of it, else JSON."""
+    """Return SQL for a row as text: what the reader kept of it, else JSON."""
     parsed = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
     return f"coalesce({RAW}, {parsed})" if RAW in split.columns else parsed
 
@@ -91,7 +94,7 @@ def _shown(split: DataFrame) -> Iterator[str]:
 
 
 def _flags(i: int, rule: RowRule) -> tuple[str, ...]:
-    """Computed once for each row, so that counting them is cheap."""
+    """Return flags computed once for each row, so that counting them is cheap."""
     population = READABLE if _is_first(rule) else ACCEPTED
     return (
         f"{population} AND {rule.domain} AS _sluice_in_{i}",
@@ -101,12 +104,12 @@ def _flags(i: int, rule: RowRule) -> tuple[str, ...]:
 
 
 def _is_first(rule: RowRule) -> bool:
-    """Whether it is held against all readable rows, before the others."""
+    """True if the rule judges all readable rows, before the others."""
     return rule.expectation.on_failure == "quarantine"
 
 
 def _counts(i: int, rule: RowRule, row: str) -> Iterator[str]:
-    """What is not known from the counts of all rows."""
+    """Yield aggregates that the counts of all rows don't give."""
     first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE _sluice_not_{i})"
     if rule.domain != EVERY_ROW:
         yield f"count_if(_sluice_in_{i}) AS elements_{i}"

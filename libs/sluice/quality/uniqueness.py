@@ -1,6 +1,6 @@
-"""Expectations about repeated values: the ones that need the batch grouped.
+"""Expectations about repeated values, which need the batch grouped.
 
-Grouping is a shuffle where the other rules need none, so these run apart, all of them in one Spark
+Grouping needs a shuffle that the other rules don't, so these run separately. All share one Spark
 job, and only if a table asks for them. A row is unexpected if another row has its value.
 """
 
@@ -36,7 +36,7 @@ class Uniqueness:
 
 @dataclass(frozen=True)
 class Repeats:
-    """What grouping found: rows seen, rows considered, distinct values, rows that share a value."""
+    """Result of grouping: rows seen, rows considered, distinct values, rows that share a value."""
 
     elements: int
     considered: int
@@ -50,7 +50,7 @@ class Repeats:
 
 
 def compile_uniqueness(expectation: Expectation) -> Uniqueness:
-    """The rule of an expectation whose type is in `COMPILED`."""
+    """Return the rule of an expectation whose type is in `COMPILED`."""
     kwargs = expectation.kwargs
     columns = tuple(kwargs["column_list"]) if "column_list" in kwargs else (kwargs["column"],)
     return Uniqueness(

@@ -1,4 +1,4 @@
-"""What the gate found of a batch: counts and outcomes, and what follows from them."""
+"""Verdict of the gate on a batch: counts and outcomes, and their consequences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sluice.quality.results import Outcome
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gate found: one outcome per expectation, in the order of the configuration."""
+    """Result of the gate: one outcome per expectation, in the order of the configuration."""
 
     table: str
     rows_read: int
@@ -33,7 +33,7 @@ class Verdict:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a report should mention: what failed without stopping the batch, or is unusual."""
+        """Warnings for a report: failures that don't stop the batch, and unusual facts."""
         failed = (*self.failed("quarantine"), *self.failed("warn"))
         told = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
         return (*told, *self.unusual)
@@ -51,7 +51,7 @@ STOP_HINT = (
 
 
 def _stop_message(table: str, stopped: Sequence[Outcome]) -> str:
-    """Each failed expectation with what was seen and a few of the rows."""
+    """Return each failed expectation with what was found and a few of the rows."""
     lines = [f"{table}: {len(stopped)} expectation(s) marked stop failed"]
     for outcome in stopped:
         lines.append(f"  {outcome.expectation.label}: expected that {outcome.says}")

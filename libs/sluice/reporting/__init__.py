@@ -1,1 +1,1 @@
-"""What is told of a lake after a run: the quality report, from the kept results and the tables."""
+"""Reports on a lake after a run: the quality report, from the kept results and the tables."""

@@ -1,4 +1,4 @@
-"""How the data of each table were at its newest check, in a few words; reads no result in full."""
+"""Health of each table's data at its newest check, in a few words; reads no result in full."""
 
 import datetime as dt
 from collections import defaultdict
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Health:
-    """The newest check of a table: how many expectations, those not met, what was unusual."""
+    """Newest check of a table: the number of expectations, those not met, what was unusual."""
 
     expectations: int = 0
     unmet: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Health:
 
 
 def health(project: Project, tables: Iterable[Table]) -> dict[str, Health]:
-    """The health of these tables by their ids."""
+    """Return the health of these tables by their ids."""
     checks = _newest(project)
     return {t.id: _health(project, t, checks.get(t.id, ())) for t in tables}
 
@@ -54,7 +54,7 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
 
 
 def _newest(project: Project) -> dict[str, list[Row]]:
-    """The rows of each table's newest check."""
+    """Return the rows of each table's newest check."""
     try:
         stored = Snapshot.open("results", f"{layout(project).root}/{RESULTS}")
     except NotBuilt:

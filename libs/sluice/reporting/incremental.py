@@ -1,8 +1,8 @@
-"""What is expected over whole tables that are large: from statistics, or from what has changed.
+"""Expectations over large whole tables, answered from statistics or from what has changed.
 
-A greatest value lies in the few files whose statistics reach farthest, a share of nulls is in the
-log. Sums go on from the sum that was kept at an earlier version, and values that were unique then
-are so now unless one that came since is there twice. What neither answers is left to the sweep.
+A greatest value lies in the few files whose statistics reach farthest; a share of nulls is in the
+log. Sums go on from the sum kept at an earlier version. Values that were unique then still are,
+unless one added since is there twice. What neither answers is left to the sweep.
 """
 
 import json
@@ -20,7 +20,7 @@ from sluice.reporting.stored import Stored
 from sluice.serving.feed import small_feed
 from sluice.serving.scan import Scan
 
-STATE, OTHER = "sluice", "sluice_other"  # in a result's meta: what was looked at
+STATE, OTHER = "sluice", "sluice_other"  # in a result's meta: what was examined
 LEAST, GREATEST = "expect_column_min_to_be_between", "expect_column_max_to_be_between"
 SUM, MEAN = "expect_column_sum_to_be_between", "expect_column_mean_to_be_between"
 SHARE = "expect_column_proportion_of_non_null_values_to_be_between"
@@ -28,7 +28,7 @@ SHARE = "expect_column_proportion_of_non_null_values_to_be_between"
 
 @dataclass(frozen=True)
 class Earlier:
-    """What was kept when a table was looked at before."""
+    """State kept from an earlier check of a table."""
 
     version: int
     table: str
@@ -37,7 +37,7 @@ class Earlier:
 
     @classmethod
     def of(cls, result: Mapping[str, Any] | None, which: str = STATE) -> "Earlier | None":
-        """From a kept result."""
+        """Return the state in a kept result."""
         state = ((result or {}).get("meta") or {}).get(which)
         if not result or not state:
             return None
@@ -47,13 +47,13 @@ class Earlier:
 
 
 def state(now: Stored, total: Decimal | None) -> dict[str, Any]:
-    """What is kept of a look, for the next one to go on from."""
+    """Return the state kept of a check, for the next one to continue from."""
     known = None if total is None else str(total)
     return {"version": now.at.version, "table": now.at.table, "total": known}
 
 
 def number(type_: str, column: str, now: Stored, total: Decimal | None) -> Any:
-    """What such an expectation observes; None if statistics (and a sum) can't tell."""
+    """Return what such an expectation observes; None if statistics (and a sum) don't show it."""
     if column not in now.kinds or pa.types.is_floating(now.kinds[column]):
         return None
     if type_ in (LEAST, GREATEST):
@@ -67,7 +67,7 @@ def number(type_: str, column: str, now: Stored, total: Decimal | None) -> Any:
 
 
 def extreme(now: Stored, column: str, *, greatest: bool) -> Any:
-    """The least or greatest value: files are read from the farthest on, until none can top it."""
+    """Return the least or greatest value; reads farthest files first, until none can top it."""
     files = now.snapshot.files([column])
     if any(not file.bounds[column].is_known for file in files):
         return None
@@ -84,7 +84,7 @@ def extreme(now: Stored, column: str, *, greatest: bool) -> Any:
 
 
 def given_values(now: Stored, column: str) -> int | None:
-    """How many values are not null, from the log; None where a file has no statistics."""
+    """Return the number of non-null values, from the log; None if a file has no statistics."""
     actions, names = now.snapshot.actions, ("num_records", f"null_count.{column}")
     if not set(names) <= set(actions.column_names) or any(actions[n].null_count for n in names):
         return None
@@ -93,7 +93,7 @@ def given_values(now: Stored, column: str) -> int | None:
 
 
 def total(now: Stored, column: str, earlier: Earlier | None) -> Decimal | None:
-    """A sum of whole numbers or decimals, from an earlier one and what came and went since."""
+    """Return a sum of whole numbers or decimals, from an earlier sum and the changes since."""
     is_exact = column in now.kinds and not pa.types.is_floating(now.kinds[column])
     if not earlier or not is_exact or earlier.total is None or earlier.table != now.at.table:
         return None
@@ -105,7 +105,7 @@ def total(now: Stored, column: str, earlier: Earlier | None) -> Decimal | None:
 
 
 def repeats(rule: Uniqueness, now: Stored, earlier: Earlier | None) -> Repeats | None:
-    """Where all values were unique: those that came since and are there more than once."""
+    """Return values added since that are now repeated, if all values were unique before."""
     if earlier is None or not earlier.is_unique or earlier.table != now.at.table:
         return None
     column, given = rule.columns[0], given_values(now, rule.columns[0])
@@ -122,13 +122,13 @@ def repeats(rule: Uniqueness, now: Stored, earlier: Earlier | None) -> Repeats |
 
 
 def _changed(now: Stored, earlier: Earlier, column: str) -> tuple[pa.Table, pa.Table] | None:
-    """The column of the rows that went and of those that came since; None if they are many."""
+    """Return the column of rows removed and of rows added since; None if they are many."""
     versions = (earlier.version, now.at.version)
     return small_feed(now.name, now.at.uri, *versions, [column], now.limits)
 
 
 def _counted(now: Stored, column: str, values: pa.Array) -> Counter[Any]:
-    """Which of the values the table has more than once, and how often; a page at a time."""
+    """Count those of the values that the table has more than once, a page at a time."""
     found: Counter[Any] = Counter()
     for page in Scan(now.snapshot).unordered((column,)) if len(values) else ():
         mine = page[column]

@@ -1,8 +1,8 @@
-"""Publishing the quality report of a lake: facts gathered without Spark, written as HTML.
+"""Publication of a lake's quality report: facts gathered without Spark, written as HTML.
 
-Local lakes get it beside their tables, at `<lake>/__quality/report/index.html`; for lakes in an
-object store it is written to `quality.reports` of the settings, below the project's folder. What is
-expected over whole tables is checked first, as far as it takes no Spark.
+Local lakes get it beside their tables, at `<lake>/__quality/report/index.html`. For lakes in an
+object store it is written to `quality.reports` of the settings, below the project's folder.
+Expectations over whole tables are checked first, as far as that takes no Spark.
 """
 
 from collections import Counter, defaultdict
@@ -29,12 +29,12 @@ from sluice.storage.lake import layout
 
 ASIDE = ("_sluice_interval", "reason", "raw", "file")
 OF_A_REASON = 5
-MOST_LOOKED_AT = 5_000  # rows in quarantine, to find the newest ones
+MOST_LOOKED_AT = 5_000  # rows in quarantine, searched for the newest ones
 Row = Mapping[str, Any]
 
 
 def publish(project: Project) -> Path:
-    """The path of the report's first page, written anew."""
+    """Write the report again, and return the path of its first page."""
     lake = layout(project)
     for table in project.graph.tables.values():
         if whole_table(table):
@@ -51,7 +51,7 @@ def publish(project: Project) -> Path:
 
 
 def report_folder(project: Project) -> Path:
-    """Where the report lies."""
+    """Return the folder of the report."""
     root = layout(project).root
     if "://" in root:
         return Path(project.resolve(project.quality.reports))
@@ -93,7 +93,7 @@ def _facts(project: Project, table: Table, state: TableStatus, results: list[Row
 
 
 def _columns(project: Project, table: Table) -> Iterator[tuple[str, str]]:
-    """The declared columns, and those that the table took from files."""
+    """Yield the declared columns, and those that the table took from files."""
     yield from table.columns.items()
     try:
         stored = Snapshot.open(table.name, layout(project).uri(table.id))
@@ -104,7 +104,7 @@ def _columns(project: Project, table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _aside(project: Project, table: Table) -> list[Row]:
-    """The newest rows in quarantine, a few of each reason, as many as are shown."""
+    """Return the newest rows in quarantine, a few of each reason, as many as are shown."""
     try:
         stored = Snapshot.open(table.name, layout(project).uri(table.id, QUARANTINE))
     except NotBuilt:
@@ -116,7 +116,7 @@ def _aside(project: Project, table: Table) -> list[Row]:
 
 
 def _of_each_reason(rows: Iterable[Row]) -> Iterator[Row]:
-    """A few rows of each, so that a reason of many rows hides no other."""
+    """Yield a few rows of each reason, so that a reason of many rows hides no other."""
     seen: Counter[str] = Counter()
     for row in rows:
         seen[row["reason"]] += 1

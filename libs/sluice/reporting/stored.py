@@ -36,14 +36,17 @@ class Stored:
         return table_size(self.at.uri, self.at.version).bytes <= self.limits.swept_bytes
 
     def rows(self, columns: Sequence[str]) -> pa.Table:
-        """These columns of all rows."""
+        """Return these columns of all rows."""
         wanted = tuple(dict.fromkeys(columns))
         schema = pa.schema([self.snapshot.schema.field(c) for c in wanted])
         pages = Scan(self.snapshot).unordered(wanted)
         return pa.concat_tables([schema.empty_table(), *pages])
 
     def sum(self, column: str) -> Any:
-        """A column's sum, page by page: exact for whole numbers and decimals; None of no rows."""
+        """Return a column's sum, page by page; None of no rows.
+
+        Exact for whole numbers and decimals.
+        """
         total = None
         for page in Scan(self.snapshot).unordered((column,)):
             part = pc.sum(page[column]).as_py()

@@ -1,9 +1,9 @@
-"""What is expected over whole tables (`over: table`), checked on the tables as they are.
+"""Sweep: expectations over whole tables (`over: table`), checked on the tables as they are.
 
-Numbers of rows come from the log, what is small and simple is read by Arrow, what is large is
-told from statistics, or from the result before and what has changed since. The rest is for a judge
-with Spark at hand; without one it is left for a sweep that has it. Nothing is ever stopped: the
-data are there already, so results are kept and told as warnings.
+Row counts come from the log. Small and simple tables are read by Arrow. Large ones are answered
+from statistics, or from the previous result and the changes since. The rest is for a judge with
+Spark; without one it is left for a sweep that has one. Nothing is ever stopped, because the data
+are already there. Results are kept and reported as warnings.
 """
 
 import datetime as dt
@@ -30,12 +30,12 @@ from sluice.storage.lake import layout
 from sluice.storage.position import head
 
 SUMS = (SUM, MEAN)
-# What some expectations over batches find of a table that lies at a URI, as of a version.
+# Outcomes that some expectations over batches have for a table at a URI, as of a version.
 Judge = Callable[[str, int, Sequence[Expectation]], Sequence[Outcome]]
 
 
 def whole_table(table: Table) -> tuple[Expectation, ...]:
-    """What is expected over the whole of it."""
+    """Return the expectations over the whole table."""
     return tuple(e for e in table.expect if e.over == "table")
 
 
@@ -47,9 +47,10 @@ def sweep(
     run: str = "",
     now: dt.datetime | None = None,
 ) -> tuple[str, ...]:
-    """What of the whole table is not as expected, in words; results are kept. Safe to repeat.
+    """Return what of the whole table is not as expected, in words. Results are kept.
 
-    `judge` answers what is large or not simple; without it that part is not answered.
+    Safe to repeat. `judge` answers what is large or not simple; without it, that part is not
+    answered.
     """
     expected, now = whole_table(table), now or dt.datetime.now(dt.UTC)
     at = head(layout(project).uri(table.id)) if expected else None
@@ -76,7 +77,7 @@ def sweep(
 
 
 def _kept(project: Project, table: Table) -> dict[str, Json]:
-    """The last result of each expectation over the whole table, by its label."""
+    """Return the last result of each expectation over the whole table, by its label."""
     mine = [("pipeline", "=", table.pipeline), ("table", "=", table.name)]
     rows = read_rows(f"{layout(project).root}/{history.TABLE}", mine)
     whole = sorted(filter(is_whole, rows), key=lambda row: row["checked_at"])
@@ -85,7 +86,7 @@ def _kept(project: Project, table: Table) -> dict[str, Json]:
 
 @dataclass(frozen=True)
 class _Checks:
-    """One look at one table; `is_full`: what is large is read as well."""
+    """One check of one table; `is_full`: large tables are read as well."""
 
     project: Project
     table: Table
@@ -95,7 +96,7 @@ class _Checks:
     is_full: bool = False
 
     def by_arrow(self, expectation: Expectation) -> Outcome | None:
-        """The outcome, if it takes no Spark."""
+        """Return the outcome if it takes no Spark."""
         if expectation.type in comparison.COMPILED:
             return self._compared(expectation)
         fixed = moments.at(expectation, self.now)
@@ -105,7 +106,7 @@ class _Checks:
         return _as_written(outcome, expectation) if outcome else None
 
     def by_judge(self, expected: Sequence[Expectation], judge: Judge) -> list[Outcome]:
-        """The outcomes of what Arrow has no answer to: the table is judged like a batch."""
+        """Return the outcomes that Arrow has no answer to: the table is judged like a batch."""
         asked = [e for e in expected if e.type not in comparison.COMPILED]
         batch = [moments.at(e, self.now).model_copy(update={"over": "batch"}) for e in asked]
         found = judge(self.stored.at.uri, self.stored.at.version, batch) if batch else ()
@@ -153,13 +154,13 @@ class _Checks:
     def _total(
         self, of: Stored, column: str, expectation: Expectation, which: str = STATE
     ) -> Decimal | None:
-        """A sum: of what is small anew, of what is large from the sum before, or in a full look."""
+        """Return a sum: computed in a small table or full check, else from the previous sum."""
         if of.is_small or self.is_full:
             return Decimal(of.sum(column) or 0)
         return incremental.total(of, column, Earlier.of(self.kept.get(expectation.label), which))
 
     def _compared(self, expectation: Expectation) -> Outcome | None:
-        """Against the other table, at the version that this one reflects."""
+        """Compare with the other table, at the version that this one reflects."""
         other = self._other(str(expectation.kwargs["other_table_name"]))
         if other is None:
             return None
@@ -191,7 +192,7 @@ class _Checks:
 
 
 def _as_written(outcome: Outcome, expectation: Expectation) -> Outcome:
-    """An outcome in the words of its expectation, in which `now` is no moment."""
+    """Return an outcome in its expectation's own words, in which `now` is no fixed time."""
     compiler = COMPILERS.get(expectation.type)
     rule = compiler(expectation) if compiler else None
     says = rule.says if isinstance(rule, Measure | Uniqueness) else outcome.says
@@ -199,6 +200,6 @@ def _as_written(outcome: Outcome, expectation: Expectation) -> Outcome:
 
 
 def _noted(outcome: Outcome, states: Json) -> Outcome:
-    """With what the next look goes on from."""
+    """Return the outcome with the state from which the next check continues."""
     meta = {**outcome.result.get("meta", {}), **states}
     return replace(outcome, result={**outcome.result, "meta": meta})

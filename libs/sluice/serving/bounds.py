@@ -1,8 +1,8 @@
-"""What statistics say about a column's values in a file or a row group, without reading them.
+"""Bounds of a column's values in a file or row group, by statistics, without reading them.
 
-Bounds may be wider than the values, never narrower: where a statistic can't be trusted to hold
-every value (floats with NaN, decimals that went through JSON, types without an order) the column
-is simply unknown, and its file is read.
+Bounds may be wider than the values, never narrower. Some statistics can't be trusted to hold every
+value: floats with NaN, decimals that went through JSON, types without an order. Such a column is
+unknown, and its file is read.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ CUT = timedelta(microseconds=999)  # statistics in the Delta log are cut to mill
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """All values that are not null lie in [low, high]; both are None if there is no such value."""
+    """Range that holds all non-null values: [low, high], both None if there is no such value."""
 
     low: Any = None
     high: Any = None
@@ -32,14 +32,14 @@ ONLY_NULLS = Bounds()
 
 
 def known(low: Any, high: Any, nulls: int | None, rows: int | None) -> Bounds:
-    """Bounds from a minimum, a maximum and a number of nulls, any of which may be missing."""
+    """Return bounds from a minimum, a maximum and a null count; any of them may be missing."""
     if low is None or high is None:
         return ONLY_NULLS if nulls is not None and nulls == rows else UNKNOWN
     return Bounds(low, high, has_nulls=nulls != 0)
 
 
 def from_log(kind: pa.DataType, stats: Mapping[str, Any], column: str) -> Bounds:
-    """Bounds of a data file from one flattened add action."""
+    """Return the bounds of a data file from one flattened add action."""
     if f"partition.{column}" in stats:
         value = stats[f"partition.{column}"]
         return known(value, value, int(value is None), 1)
@@ -55,7 +55,7 @@ def from_log(kind: pa.DataType, stats: Mapping[str, Any], column: str) -> Bounds
 
 
 def from_parquet(kind: pa.DataType, statistics: Any, rows: int) -> Bounds:
-    """Bounds of a row group from a Parquet column chunk's statistics (None: there are none)."""
+    """Return a row group's bounds from a Parquet column chunk's statistics (None if missing)."""
     if statistics is None:
         return UNKNOWN
     nulls = statistics.null_count if statistics.has_null_count else None
@@ -66,7 +66,7 @@ def from_parquet(kind: pa.DataType, statistics: Any, rows: int) -> Bounds:
 
 
 def _shift(moment: datetime, by: timedelta) -> datetime:
-    """The moment that much later, or itself at the end of the calendar."""
+    """Return the time shifted by that much, or itself at the end of the calendar."""
     try:
         return moment + by
     except OverflowError:
@@ -74,7 +74,7 @@ def _shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def _is_trusted(kind: pa.DataType, value: Any) -> bool:
-    """Whether such a statistic is of the column's own type and ordered as its values are."""
+    """True if such a statistic has the column's own type and is ordered as its values are."""
     if pa.types.is_timestamp(kind):
         aware = isinstance(value, datetime) and value.tzinfo is not None
         return kind.unit == "us" and isinstance(value, datetime) and aware == (kind.tz is not None)

@@ -1,7 +1,7 @@
 """A table's changelog: its change feed by version, or one run's part of it.
 
-Within a version, changes are in key order, and an update's old row comes before its new one.
-Commits that change no row are not in it. Versions that the log has lost are a named error.
+Within a version, changes are in key order, and an update's old row precedes its new one. Commits
+that change no row are left out. Versions that the log has lost raise a named error.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from sluice.serving.scan import Touched
 from sluice.serving.snapshot import Snapshot, open_delta
 
 CHANGE_TYPE, COMMIT_VERSION, IS_NEW = "_change_type", "_commit_version", "_is_new"
-LAST_RUNS = 5  # that are named where another was asked for
+LAST_RUNS = 5  # named if an unknown one was asked for
 CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
 
 
@@ -33,16 +33,16 @@ class Whole(Protocol):
     version: int
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the part as JSON, for programs."""
         ...
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """For people: its rows, one empty row where none is left."""
+        """Return its rows for people; one empty row if none is left."""
         ...
 
 
 class Wholes(Protocol):
-    """Those of several versions."""
+    """Touched parts of several versions."""
 
     columns: Sequence[str]
 
@@ -51,7 +51,7 @@ class Wholes(Protocol):
 
 @dataclass(frozen=True)
 class Changelog:
-    """The changes of one table up to a pinned version."""
+    """Changes of one table up to a pinned version."""
 
     lake: Lake
     name: str
@@ -59,7 +59,7 @@ class Changelog:
 
     @classmethod
     def open(cls, lake: Lake, name: str, to_version: int | None = None) -> "Changelog":
-        """The changelog of that table, up to its head or to a version."""
+        """Return the changelog of that table, up to its head or to a version."""
         opened = lake.table(name, version=to_version)
         if not isinstance(opened, KeyedTable):
             raise UsageError(
@@ -73,7 +73,7 @@ class Changelog:
         return self.table.snapshot
 
     def commits(self, *, from_version: int | None = None, run: str | None = None) -> list[Commit]:
-        """The commits that changed rows, oldest first."""
+        """Return the commits that changed rows, oldest first."""
         first = from_version or 0
         if first > self.snapshot.version + 1:
             raise self._too_late(first)
@@ -87,7 +87,7 @@ class Changelog:
         return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
 
     def rows(self, *, from_version: int | None = None, run: str | None = None) -> Rows:
-        """Every change, with its type and version before the visible columns. Lazy by version."""
+        """Return every change, led by its type and version. Lazy by version."""
         commits = self.commits(from_version=from_version, run=run)
         visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
         schema = pa.schema([*CHANGE_FIELDS, *visible])
@@ -95,7 +95,7 @@ class Changelog:
         return Rows(tables, schema, self.snapshot.version, Touched())
 
     def maps(self, *, from_version: int | None = None, run: str | None = None) -> Wholes:
-        """Per version, what it touched, whole, as the view's own reader shows it."""
+        """Return what each version touched, whole, as the view's own reader shows it."""
         found: Wholes = self.lake.maps(self, from_version=from_version, run=run)
         return found
 
@@ -120,7 +120,7 @@ class Changelog:
             )
 
     def feed(self, version: int) -> pa.Table:
-        """The changes of one version, in order, with hidden columns."""
+        """Return the changes of one version, in order, with hidden columns."""
         delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
         try:
             stream = pa.RecordBatchReader.from_stream(delta.load_cdf(version, version))
@@ -152,7 +152,7 @@ def _run(commit: Commit) -> str:
 
 
 def _with_missing(feed: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Columns that came later than the version are null in it."""
+    """Return the feed with columns that are younger than the version, as null."""
     for field in schema:
         if field.name not in feed.column_names:
             feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))

@@ -1,6 +1,6 @@
-"""What a version's own commit says: its position in the inputs, and when it was made.
+"""Commit of a single version: its position in the inputs, and when it was made.
 
-Read from the log's file of just that version, so that what is found belongs to it whatever was
+It is read from the log's file of just that version. So it belongs to that version, whatever was
 committed since.
 """
 
@@ -26,7 +26,7 @@ class Commit:
 
 
 def commit(uri: str, version: int) -> Commit | None:
-    """The commit of that version, None where the log no longer has it."""
+    """Return the commit of that version; None if the log no longer has it."""
     try:
         with filesystem(uri).open_input_stream(f"_delta_log/{version:020d}.json") as stream:
             actions = [json.loads(line) for line in stream.read().splitlines() if line]
@@ -42,7 +42,7 @@ def commit(uri: str, version: int) -> Commit | None:
 
 
 def back_from(uri: str, version: int) -> Iterator[Commit]:
-    """The commits from that version back to the log's start, newest first."""
+    """Yield the commits from that version back to the log's start, newest first."""
     while version >= 0 and (found := commit(uri, version)):
         yield found
         version -= 1

@@ -1,4 +1,4 @@
-"""Comparisons as Spark SQL makes them, as Arrow expressions.
+"""Comparisons with Spark SQL's meaning, as Arrow expressions.
 
 Null on either side gives null, except for `<=>`. NaN equals itself and is above every number. A
 literal is compared exactly, whatever the column's number type.
@@ -18,7 +18,7 @@ from sluice.specs.interval import parse_time
 
 
 class How(StrEnum):
-    """A comparison's operator."""
+    """Operator of a comparison."""
 
     EQ = "="
     NE = "<>"
@@ -30,7 +30,7 @@ class How(StrEnum):
 
     @property
     def mirrored(self) -> "How":
-        """The operator with its sides exchanged."""
+        """Operator for exchanged sides."""
         return MIRRORED.get(self, self)
 
 
@@ -43,13 +43,13 @@ MIRRORED: Mapping[How, How] = {
 
 
 def columns(how: How, one: pa.Field, other: pa.Field) -> pc.Expression:
-    """Two columns compared."""
+    """Return the comparison of two columns."""
     floating = pa.types.is_floating(one.type) or pa.types.is_floating(other.type)
     return _comparison(how, _column(one), _column(other), floating)
 
 
 def literal(how: How, column: pa.Field, value: Any) -> pc.Expression:
-    """A column compared with a value that `read_literal` gave."""
+    """Return the comparison of a column with a value from `read_literal`."""
     side, kind = _column(column), column.type
     if isinstance(value, Decimal) and pa.types.is_integer(kind):
         side = side.cast(pa.decimal128(20, 0))
@@ -60,7 +60,7 @@ def literal(how: How, column: pa.Field, value: Any) -> pc.Expression:
 
 
 def read_literal(text: str, kind: pa.DataType, *, is_text: bool) -> Any:
-    """The value that a literal has beside a column of that type; ValueError if it has none."""
+    """Return a literal's value for a column of that type. Raises ValueError if it has none."""
     try:
         return _reader(kind, is_text=is_text)(text)
     except (InvalidOperation, UsageError) as error:

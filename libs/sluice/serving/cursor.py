@@ -1,7 +1,7 @@
-"""Where a page ended, as a text that a service can hand to its caller and take back.
+"""Cursor: the end of a page, as a text that a service can give to its caller and take back.
 
-It names the values of the order's columns in the last row that was taken, hidden ones included. So
-the next page begins right behind that row, whatever was added or removed since.
+It holds the values of the order's columns in the last row taken, hidden ones included. So the next
+page begins right behind that row, whatever was added or removed since.
 """
 
 import base64
@@ -20,9 +20,9 @@ from sluice.serving.values import from_text
 
 @dataclass(frozen=True)
 class Place:
-    """How a read tells where it stands: `order` of a row that `complete` adds hidden columns to.
+    """Place of a read: the `order` of a row, to which `complete` adds hidden columns.
 
-    `after`: the cursor behind which it began.
+    `after`: the cursor behind which the read began.
     """
 
     order: Sequence[str] = ()
@@ -30,7 +30,7 @@ class Place:
     after: str | None = None
 
     def behind(self, row: pa.RecordBatch) -> str | None:
-        """The cursor behind this one row."""
+        """Return the cursor behind this row."""
         if not self.order:
             return None
         found = self.complete(row)
@@ -39,7 +39,7 @@ class Place:
 
 
 def behind(cursor: str, order: Order, schema: pa.Schema) -> Span:
-    """The rows that come after the cursor's in an order; UsageError for another read's cursor."""
+    """Return the rows behind a cursor in an order. Raises UsageError for another read's."""
     try:
         told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         texts = [told[name] for name in order.columns]

@@ -1,6 +1,7 @@
 """Expressions and key bounds as SQL of delta-rs' query engine.
 
-Only what means the same there as in Spark is translated; the rest is refused by name.
+Only expressions with the same meaning there as in Spark are translated. The rest is refused by
+name.
 """
 
 from datetime import date, datetime
@@ -23,7 +24,7 @@ SAME = (
 
 
 def translated(expression: Expression, view: str) -> str:
-    """The expression as the query engine takes it."""
+    """Return the expression in the query engine's SQL."""
     tree = sqlglot.parse_one(expression.sql, dialect="spark")
     for node in tree.walk():
         if not isinstance(node, SAME):
@@ -35,7 +36,7 @@ def translated(expression: Expression, view: str) -> str:
 
 
 def where_sql(spans: tuple[Span, ...]) -> str:
-    """The spans' first columns as SQL: enough to prune by, the rest is filtered exactly."""
+    """Return the spans' first columns as SQL, enough to prune by; exact filtering comes later."""
     tests = []
     for span in spans:
         for sign, bound in ((">=", span.low), ("<=", span.high)):
@@ -47,7 +48,7 @@ def where_sql(spans: tuple[Span, ...]) -> str:
 
 
 def _literal(value: Any) -> str | None:
-    """A value as SQL, None for those that the filter after the join takes care of."""
+    """Return a value as SQL; None for values left to the filter after the join."""
     match value:
         case bool() | datetime():
             return None

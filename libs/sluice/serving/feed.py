@@ -1,4 +1,4 @@
-"""What changed in a table between two versions, as Arrow and without Spark, if it is little."""
+"""Small changes of a table between two versions, as Arrow and without Spark."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ CHANGE = "_change_type"
 def small_feed(
     name: str, uri: str, after: int, upto: int, columns: Sequence[str], limits: Limits
 ) -> tuple[pa.Table, pa.Table] | None:
-    """These columns of the rows that went and of those that came in versions (after, upto].
+    """Return these columns of the rows removed and of the rows added in versions (after, upto].
 
-    None if they are many, or can't be read any more.
+    None if they are many, or can no longer be read.
     """
     fields = [pa.schema(open_delta(name, uri, upto).schema().to_arrow()).field(c) for c in columns]
     if after == upto:

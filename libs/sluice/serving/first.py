@@ -1,8 +1,8 @@
-"""The first rows of an order: which they are is told by few columns, only they are read whole.
+"""The first rows of an order: few columns decide which they are, and only those are read whole.
 
-Units are visited best first, by their bounds, until none that is unread can hold a row that comes
-before those found. At first one by one, so that the last rows of a busy key touch one row group;
-then more and more at a time, so that a long search pays little for each.
+Units are visited best first, by their bounds, until no unread unit can hold an earlier row. At
+first they are read one by one, so that the last rows of a busy key touch one row group. Then more
+and more are read at a time, so that a long search pays little for each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,16 +18,16 @@ from sluice.serving.scan import GROUP, ROW, Scan
 from sluice.serving.snapshot import RowGroup
 from sluice.specs.names import RESERVED_PREFIX
 
-MOST = 10_000  # rows that are searched for so; more are streamed
+MOST = 10_000  # rows that are searched for this way; more are streamed
 ONE_BY_ONE = 4  # row groups; then as many at a time as were searched before
 AT_ONCE = 64  # row groups that are searched at a time
 TOGETHER = 16  # row groups of a file whose rows are fetched at a time
 
 
 class Search:
-    """What was found so far: the candidates' leading columns, and where their rows lie.
+    """Candidates found so far: their leading columns, and where their rows lie.
 
-    `limit`: how many rows are wanted, one at least.
+    `limit`: the number of rows wanted, at least one.
     """
 
     def __init__(self, scan: Scan, order: Order, limit: int) -> None:
@@ -35,11 +35,14 @@ class Search:
         self.lead = Order(_leading(order), order.descending)
         self.units: list[RowGroup] = []
         self.found: list[pa.Table] = []
-        self.edge: Places | None = None  # no row that comes after this place is among the first
+        self.edge: Places | None = None  # no row after this place is among the first
         self.frontier = Frontier(scan, self.lead)
 
     def tables(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        """The rows in order as one table: these columns and the order's, the hidden as needed."""
+        """Yield the rows in order as one table.
+
+        It has these columns, those of the order, and hidden ones as needed.
+        """
         self._run()
         if not self.found:
             return
@@ -51,14 +54,14 @@ class Search:
         yield order.sort(pa.concat_tables(parts)).slice(0, self.limit)
 
     def complete(self, row: pa.RecordBatch) -> pa.Table:
-        """One of these rows with all columns of the order."""
+        """Return one of these rows with all columns of the order."""
         if set(self.order.columns) <= set(row.schema.names):
             return pa.Table.from_batches([row])
         group, number = row.column(GROUP)[0].as_py(), row.column(ROW)
         return self.scan.fetch([self.units[group]], number, self.order.columns)
 
     def _run(self) -> None:
-        """Look until it is settled which rows come first."""
+        """Search until it is settled which rows come first."""
         read = 0
         while groups := self._next(max(1, min(read - ONE_BY_ONE, AT_ONCE))):
             read += len(groups)
@@ -69,7 +72,7 @@ class Search:
                 self._look(together)
 
     def _by_file(self, candidates: pa.Table) -> Iterator[pa.Table]:
-        """The candidates in parts that are fetched together: each of a few row groups of a file."""
+        """Yield the candidates in parts to fetch together: each of a few row groups of a file."""
         numbers = sorted(pc.unique(candidates[GROUP]).to_pylist())
         path = [self.units[number].file.path for number in numbers]
         for _, together in groupby(zip(path, numbers, strict=True), key=itemgetter(0)):
@@ -79,7 +82,7 @@ class Search:
                 yield candidates.filter(pc.is_in(candidates[GROUP], some))
 
     def _rows(self, chosen: pa.Table, columns: tuple[str, ...]) -> pa.Table:
-        """Those rows, with where they lie."""
+        """Return those rows with their places."""
         chosen = chosen.select([GROUP, ROW]).sort_by([(GROUP, "ascending"), (ROW, "ascending")])
         numbers = pc.unique(chosen[GROUP]).to_pylist()
         groups = [self.units[number] for number in numbers]
@@ -90,7 +93,7 @@ class Search:
         return rows.append_column(GROUP, chosen[GROUP]).append_column(ROW, chosen[ROW])
 
     def _next(self, count: int) -> list[RowGroup]:
-        """The best row groups that are not read yet, unless it is settled; opens files."""
+        """Return the best unread row groups, unless all is settled; opens files."""
         groups: list[RowGroup] = []
         while (best := self.frontier.best) and len(groups) < count:
             if self._is_settled(best.place):
@@ -124,13 +127,13 @@ class Search:
         self.found = [self._before_edge(every)]
 
     def _before_edge(self, table: pa.Table) -> pa.Table:
-        """Without the rows that come after the edge; those that stand at it may still be chosen."""
+        """Return the rows up to the edge; those that stand at it may still be chosen."""
         assert self.edge is not None
         beyond = Order(self.lead.columns, not self.lead.descending).before(table, self.edge)
         return table.filter(pc.invert(beyond))
 
 
 def _leading(order: Order) -> tuple[str, ...]:
-    """The columns that tell nearly all rows apart: those before the hidden ones."""
+    """Return the columns that distinguish nearly all rows: those before the hidden ones."""
     shown = tuple(takewhile(lambda c: not c.startswith(RESERVED_PREFIX), order.columns))
     return shown or order.columns

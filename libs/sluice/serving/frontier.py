@@ -1,4 +1,4 @@
-"""What is not read yet, best first: files, and the row groups of files that were opened."""
+"""Unread units, best first: files, and the row groups of files that were opened."""
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -35,7 +35,7 @@ class Frontier:
 
     @property
     def best(self) -> Waiting | None:
-        """The next unit, None when all were taken."""
+        """The next unit; None when all were taken."""
         return self._heap[0] if self._heap else None
 
     def take(self) -> RowGroup | None:

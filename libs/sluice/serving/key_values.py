@@ -1,4 +1,4 @@
-"""What every table that is read by its key can do, wherever its rows come from."""
+"""Interface of every table that is read by its key, wherever its rows come from."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -12,38 +12,38 @@ from sluice.serving.rows import Row, Rows
 
 
 class KeyValues(ABC):
-    """Reads in key order: a range, everything, and both the other way round."""
+    """Reads in key order: a range or everything, forward or reversed."""
 
     backward_iteration: bool
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name that it was opened by."""
+        """Name that the table was opened by."""
 
     @property
     @abstractmethod
     def version(self) -> int:
-        """The version whose rows these are."""
+        """Version whose rows these are."""
 
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """The visible columns."""
+        """Schema of the visible columns."""
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many rows are visible."""
+        """Number of visible rows."""
 
     @property
     @abstractmethod
     def stored(self) -> list[str]:
-        """The stored tables whose rows these are."""
+        """Stored tables that hold these rows."""
 
     @abstractmethod
     def get(self, *key: Any) -> Row | None:
-        """The row of that key, None if there is none."""
+        """Return the row of that key; None if there is none."""
 
     @abstractmethod
     def read(
@@ -53,12 +53,12 @@ class KeyValues(ABC):
         limit: int | None = None,
         columns: Iterable[str] | None = None,
     ) -> Rows:
-        """Rows as they are stored."""
+        """Return rows as they are stored."""
 
     @property
     @abstractmethod
     def key(self) -> KeyColumns:
-        """The key columns that a reader can name."""
+        """Key columns that a reader can name."""
 
     @abstractmethod
     def between(
@@ -71,7 +71,7 @@ class KeyValues(ABC):
         columns: Iterable[str] | None,
         after: str | None,
     ) -> Rows:
-        """The rows in these spans of keys, in key order, behind the cursor `after`."""
+        """Return the rows in these spans of keys, in key order, behind the cursor `after`."""
 
     def range(
         self,
@@ -84,9 +84,9 @@ class KeyValues(ABC):
         columns: Iterable[str] | None = None,
         after: str | None = None,
     ) -> Rows:
-        """The rows from `key_from` to `key_to`, both included, in key order.
+        """Return the rows from `key_from` to `key_to`, both included, in key order.
 
-        `after`: behind the last row of a page that another read gave, by its `cursor`.
+        `after`: the `cursor` of another read, to start behind the last row of its page.
         """
         if self.backward_iteration and self.key.are_backward(key_from, key_to):
             key_from, key_to, reverse = key_to, key_from, True
@@ -104,9 +104,9 @@ class KeyValues(ABC):
         columns: Iterable[str] | None = None,
         after: str | None = None,
     ) -> Rows:
-        """Every row in key order."""
+        """Return every row in key order."""
         return self.range(reverse=reverse, limit=limit, where=where, columns=columns, after=after)
 
     def to_arrow(self) -> pa.Table:
-        """Every row, in key order, as an Arrow table."""
+        """Return every row, in key order, as an Arrow table."""
         return self.all().to_arrow()

@@ -1,8 +1,8 @@
 """A keyed table as a key-value store: get, range and all, in key order, without Spark.
 
-Keys of several columns order column by column; a range's bounds are inclusive and may name only
-the first columns of the key. Null is a key like any other and comes before all others, so an open
-lower bound includes it, and two adjoining ranges split a table without a gap.
+Keys of several columns order column by column. A range's bounds are inclusive and may name only the
+first columns of the key. Null is a key like any other and precedes all others. So an open lower
+bound includes it, and two adjoining ranges split a table without a gap.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,8 +31,8 @@ class KeyedTable(KeyValues):
     """One version of a table. `identity` orders it totally; its visible columns are the key.
 
     `spans` hold the rows that readers may see: all, unless the table has a retention. `current`
-    names the flag that tells which version of a key stands, in a table that keeps them all.
-    `backward_iteration` lets a range be given from a later to an earlier key.
+    names the flag of a key's standing version, in a table that keeps all versions.
+    `backward_iteration` allows ranges from a later to an earlier key.
     """
 
     snapshot: Snapshot
@@ -43,7 +43,7 @@ class KeyedTable(KeyValues):
     newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
 
     def refresh(self) -> "KeyedTable":
-        """The table at its newest version; this one, and what it gave, stay where they are."""
+        """Return the table at its newest version; this one, and its reads, keep theirs."""
         return self.newest() if self.newest else self
 
     @property
@@ -60,25 +60,25 @@ class KeyedTable(KeyValues):
 
     @property
     def key(self) -> KeyColumns:
-        """The key columns that a reader can name."""
+        """Key columns that a reader can name."""
         names = [c for c in self.identity if not c.startswith(RESERVED_PREFIX)]
         return KeyColumns.of(self.name, names, self.snapshot.schema)
 
     @property
     def schema(self) -> pa.Schema:
-        """The visible columns."""
+        """Schema of the visible columns."""
         return pa.schema([self.snapshot.schema.field(c) for c in self.snapshot.visible])
 
     @property
     def count(self) -> int:
-        """How many rows are visible; only a retention makes it read any."""
+        """Number of visible rows; rows are read only if there is a retention."""
         if not self.spans:
             return self.snapshot.count()
         columns = tuple({c for span in self.spans for c in span.columns})
         return sum(t.num_rows for t in Scan(self.snapshot, self.spans).unordered(columns))
 
     def get(self, *key: Any) -> Row | None:
-        """The row of that key, None if there is none; of a history, the version that stands."""
+        """Return the row of that key, or None; of a history, the version that stands."""
         if len(self.key.names) < len(self.identity) or not self.identity:
             raise UsageError(
                 f"the rows of {self.name!r} have no key that can be named",
@@ -108,7 +108,7 @@ class KeyedTable(KeyValues):
         limit: int | None = None,
         columns: Iterable[str] | None = None,
     ) -> Rows:
-        """Rows as they are stored: no order is kept, so none is paid for."""
+        """Return rows as they are stored: no order is kept, so none is paid for."""
         return self.select((), None, where, columns, limit)
 
     def select(
@@ -120,9 +120,9 @@ class KeyedTable(KeyValues):
         limit: int | None = None,
         after: str | None = None,
     ) -> Rows:
-        """The visible rows in these spans, behind the cursor `after`.
+        """Return the visible rows in these spans, behind the cursor `after`.
 
-        Without an order, as they are stored.
+        Without an order, rows come as they are stored.
         """
         limit = check_limit(limit)
         if order:

@@ -1,4 +1,4 @@
-"""The key of a table as its readers name it: a value for one column, a sequence for several."""
+"""Key of a table as its readers name it: a value for one column, a sequence for several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Key = Any
 
 @dataclass(frozen=True)
 class KeyColumns:
-    """The columns that make a key of `table`, with their types."""
+    """Key columns of `table`, with their types."""
 
     table: str
     names: tuple[str, ...]
@@ -26,30 +26,30 @@ class KeyColumns:
         return cls(table, tuple(names), tuple(schema.field(name).type for name in names))
 
     def first(self, count: int) -> "KeyColumns":
-        """Only the first columns."""
+        """Return only the first columns."""
         return KeyColumns(self.table, self.names[:count], self.kinds[:count])
 
     def exactly(self, key: Key) -> Span:
-        """The span of that key; every column must be given."""
+        """Return the span of that key; every column must be given."""
         values = self.checked(key)
         if len(values) != len(self.names):
             raise self._refuse(len(values))
         return only(self.names, values)
 
     def between(self, key_from: Key, key_to: Key) -> tuple[Span, ...]:
-        """The span between two inclusive bounds, of all or the first columns; None is open."""
+        """Return the span of two inclusive bounds on all or the first columns; None is open."""
         if key_from is None and key_to is None:
             return ()
         return (Span(self.names, self._bound(key_from), self._bound(key_to)),)
 
     def are_backward(self, key_from: Key, key_to: Key) -> bool:
-        """Whether the first of two bounds comes behind the second."""
+        """True if the first of two bounds is behind the second."""
         low, high = self._bound(key_from) or (), self._bound(key_to) or ()
         named = min(len(low), len(high))
         return low[:named] > high[:named]
 
     def checked(self, key: Key) -> tuple[Any, ...]:
-        """The key's values in the columns' own types."""
+        """Return the key's values in the columns' own types."""
         values = tuple(key) if isinstance(key, tuple | list) else (key,)
         if not 0 < len(values) <= len(self.names):
             raise self._refuse(len(values))
@@ -57,7 +57,7 @@ class KeyColumns:
         return tuple(check(value, kind, name) for value, kind, name in columns)
 
     def parse(self, texts: Sequence[str]) -> tuple[Any, ...] | None:
-        """A key from a command line, None where nothing is given."""
+        """Return a key from a command line; None if nothing is given."""
         if len(texts) > len(self.names):
             raise self._refuse(len(texts))
         columns = zip(texts, self.kinds, self.names, strict=False)

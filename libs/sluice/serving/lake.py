@@ -1,6 +1,6 @@
 """The lake of a project, read without Spark.
 
-Every handle is pinned to the table version that it was opened at; open it again for a newer one.
+Every handle is pinned to the table version at which it was opened. Open it again for a newer one.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ S = TypeVar("S", bound=TableSpec)
 
 
 class Lake:
-    """The tables of one project.
+    """Tables of one project.
 
     Kinds of views add ways to read them: `ranking` and `top`, `window`.
     """
@@ -40,10 +40,10 @@ class Lake:
     def table(
         self, name: str, *, version: int | None = None, backward_iteration: bool = False
     ) -> Any:
-        """Any table as a key-value store; also a source's `<source>__quarantine` and the like.
+        """Return any table as a key-value store, including `<source>__quarantine` and the like.
 
-        With `backward_iteration`, a range from a later to an earlier key is the same range with the
-        last first; otherwise it is empty.
+        With `backward_iteration`, a range from a later to an earlier key is the same range,
+        reversed. Otherwise it is empty.
         """
         base, _, suffix = name.partition(MARK)
         table = self.project.graph.table(base)
@@ -53,14 +53,14 @@ class Lake:
         return self._opened(table, version, backward_iteration=backward_iteration)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
-        """A way to read that a kind adds."""
+        """Return a way to read that a kind adds."""
         for reader in [] if verb.startswith("_") else parts("reader"):
             if verb in cast(Reader, reader).VERBS:
                 return partial(cast(Reader, reader).VERBS[verb], self)
         raise AttributeError(f"a lake has no {verb!r}")
 
     def of_kind(self, name: str, model: type[S], command: str) -> tuple[Table, S]:
-        """The table of that name and its declaration; UsageError if it is of another kind."""
+        """Return that table and its declaration. Raises UsageError if it is of another kind."""
         table = self.project.graph.table(name)
         if not isinstance(table.spec, model):
             raise UsageError(
@@ -70,11 +70,11 @@ class Lake:
         return table, table.spec
 
     def uri(self, table: Table) -> str:
-        """Where the table lies."""
+        """Return the table's location."""
         return self._layout.uri(table.id)
 
     def knows_run(self, run: str) -> bool:
-        """Whether any table's log has a commit of that run."""
+        """True if any table's log has a commit of that run."""
         stored = (self.uri(t) for t in self.project.graph.tables.values() if t.is_stored)
         built = (uri for uri in stored if DeltaTable.is_deltatable(uri))
         return any(found.run == run for uri in built for _, found in positions(uri))
@@ -88,7 +88,7 @@ class Lake:
         current: str | None = None,
         alive: Callable[[Snapshot], Iterable[Span]] = lambda _: (),
     ) -> KeyedTable:
-        """A stored table; `alive`: the spans of the rows that its readers may see."""
+        """Return a stored table; `alive` gives the spans of the rows that its readers may see."""
         snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))
         newest = partial(
             self.stored,
@@ -108,12 +108,12 @@ class Lake:
 
 
 def open_lake(config: Path | str = "config") -> Lake:
-    """The lake that a folder of configuration declares."""
+    """Return the lake that a folder of configuration declares."""
     return Lake(load(config))
 
 
 def build_command(table: Table) -> str:
-    """The command that makes the table."""
+    """Return the command that makes the table."""
     if not table.is_delivered:
         return f"sluice run {table.pipeline}"
     bounds = " --start T --end T" if table.is_source else ""

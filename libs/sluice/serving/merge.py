@@ -1,8 +1,8 @@
-"""Reading in order without sorting everything: units are visited best first, by their bounds.
+"""Ordered reads without a full sort: units are visited best first, by their bounds.
 
-Rows wait in a pool until no unread unit can hold a row that comes before them. So the first n
-rows cost the units that can hold them, however large the table is, and memory follows the units
-whose bounds overlap: one sorted file per day needs one day, disjoint row groups need one group.
+Rows wait in a pool until no unread unit can hold an earlier row. So the first n rows cost the units
+that can hold them, however large the table is. Memory follows the units whose bounds overlap: one
+sorted file per day needs one day, disjoint row groups need one group.
 """
 
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ from sluice.serving.order import Order, Places
 from sluice.serving.scan import Scan
 from sluice.serving.snapshot import DataFile
 
-SMALL = 10_000  # rows that are cheap to look through again after each unit
-PAGE = 65_536  # rows that are put in order at a time
+SMALL = 10_000  # rows that are cheap to search again after each unit
+PAGE = 65_536  # rows sorted at a time
 
 
 def ordered(
     scan: Scan, order: Order, columns: tuple[str, ...], limit: int | None = None
 ) -> Iterator[pa.Table]:
-    """The scan's rows in a total order, at most `limit`, table after table.
+    """Yield the scan's rows in a total order, at most `limit`, table by table.
 
-    With these columns, and those of the order.
+    Tables have these columns and those of the order.
     """
     if limit == 0:
         return
@@ -34,7 +34,7 @@ def ordered(
     pool = _Pool(order, limit)
     while best := frontier.best:
         if isinstance(best.unit, DataFile):
-            pool.patience = 0  # often all rows of the files before it are ready
+            pool.patience = 0  # often all rows of earlier files are ready
         yield from pool.release(best.place)
         if pool.is_done:
             return
@@ -45,13 +45,13 @@ def ordered(
 
 @dataclass
 class _Pool:
-    """Rows that were read and can't be handed out yet."""
+    """Rows that were read but can't be handed out yet."""
 
     order: Order
     left: int | None
     tables: list[pa.Table] = field(default_factory=list)
     rows: int = 0
-    patience: int = 0  # rows that must have gathered before it is worth looking again
+    patience: int = 0  # rows to gather before it is worth looking again
 
     @property
     def is_done(self) -> bool:
@@ -65,7 +65,7 @@ class _Pool:
             self._keep(self.order.sort(pa.concat_tables(self.tables)).slice(0, self.left))
 
     def release(self, bound: Places | None) -> Iterator[pa.Table]:
-        """The rows that no unread unit can precede, in order; `bound` is the best unread place."""
+        """Yield, in order, rows that no unread unit can precede; `bound` is its best place."""
         if not self.rows or (bound is not None and self.rows < self.patience):
             return
         if bound is None:
@@ -79,7 +79,7 @@ class _Pool:
         ready, waiting = [], []
         for table, mask in zip(self._emptied(), masks, strict=True):
             here = pc.sum(mask).as_py() or 0
-            if here:  # tables that are ready whole are not copied
+            if here:  # tables that are ready as a whole are not copied
                 ready.append(table if here == table.num_rows else table.filter(mask))
             if here < table.num_rows:
                 waiting.append(table.filter(pc.invert(mask)) if here else table)
@@ -87,12 +87,12 @@ class _Pool:
         yield from self._hand_out(ready)
 
     def _is_worth(self, ready: int) -> bool:
-        """Handing out looks through the whole pool: a few rows of a big one can wait."""
+        """True if handing out pays: it searches the whole pool, so a few rows of a big one wait."""
         enough = self.left is not None and ready >= self.left
         return enough or (ready > 0 and (self.rows <= SMALL or ready * 8 >= self.rows))
 
     def _hand_out(self, ready: list[pa.Table]) -> Iterator[pa.Table]:
-        """In order, page by page; `ready` is emptied."""
+        """Yield the rows in order, page by page; `ready` is emptied."""
         table = put_together(ready)
         places = self.order.ranked(table).slice(0, self.left)
         for start in range(0, len(places), PAGE):
@@ -102,7 +102,7 @@ class _Pool:
             yield page
 
     def _emptied(self) -> list[pa.Table]:
-        """All that it holds, which it lets go of."""
+        """Return all tables of the pool, which is then empty."""
         tables, self.tables = self.tables, []
         self.rows = self.patience = 0
         return tables
@@ -112,8 +112,10 @@ class _Pool:
 
 
 def put_together(tables: list[pa.Table]) -> pa.Table:
-    """One table in one piece. The list is emptied and the rows are moved column by column, so that
-    they are never all held twice.
+    """Return one table in one piece.
+
+    The list is emptied and the rows are moved column by column, so that they are never all held
+    twice.
     """
     whole = pa.concat_tables(tables)
     tables.clear()

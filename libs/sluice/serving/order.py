@@ -1,8 +1,8 @@
-"""Total orders over rows, and spans of them: what sorting, key ranges and pruning have in common.
+"""Total orders over rows, and spans of them: the common part of sorting, key ranges and pruning.
 
-Null comes before every value, in every column, and NaN after, as Spark has it; descending is the
-exact mirror of ascending. A bound may name fewer columns than the order: then it stands for every
-row that begins with it.
+As in Spark, null precedes every value in every column, and NaN follows. Descending is the exact
+mirror of ascending. A bound may name fewer columns than the order: then it stands for every row
+that begins with it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from sluice.serving.bounds import UNKNOWN, Bounds
 
-# A place is where a value stands in its column's order; places compare as plain tuples.
+# Position of a value in its column's order; places compare as plain tuples.
 Place = tuple[int] | tuple[int, Any]
 Places = tuple[Place, ...]
 FIRST: Place = (-1,)
@@ -26,51 +26,51 @@ LAST: Place = (3,)
 
 
 def place(value: Any) -> Place:
-    """Where that value stands."""
+    """Return the place of that value."""
     if value is None:
         return NULL
     return NAN if isinstance(value, float) and isnan(value) else (1, value)
 
 
 def places(values: tuple[Any, ...]) -> Places:
-    """Where a key stands, column by column."""
+    """Return the place of a key, column by column."""
     return tuple(place(value) for value in values)
 
 
 def lowest(bounds: Bounds) -> Place:
-    """No row within the bounds stands before this."""
+    """Return a place before which no row within the bounds stands."""
     if not bounds.is_known:
         return FIRST
     return NULL if bounds.has_nulls else place(bounds.low)
 
 
 def highest(bounds: Bounds) -> Place:
-    """No row within the bounds stands after this."""
+    """Return a place after which no row within the bounds stands."""
     return place(bounds.high) if bounds.is_known else LAST
 
 
 @dataclass(frozen=True)
 class Order:
-    """Rows by `columns`, all ascending or all descending."""
+    """Rows ordered by `columns`, all ascending or all descending."""
 
     columns: tuple[str, ...]
     descending: bool = False
 
     def best(self, bounds: Mapping[str, Bounds]) -> Places:
-        """No row of a unit with these bounds comes before this place.
+        """Return a place before which no row of a unit with these bounds comes.
 
-        Column-wise minima are a lower bound of the tuples too: a row whose first column is at its
+        Column-wise minima are also a lower bound of the tuples. A row whose first column is at its
         minimum has its second column at or above its own.
         """
         edge = highest if self.descending else lowest
         return tuple(edge(bounds.get(column, UNKNOWN)) for column in self.columns)
 
     def precedes(self, one: Places, other: Places) -> bool:
-        """Whether place `one` comes strictly before place `other`."""
+        """True if place `one` comes strictly before place `other`."""
         return one > other if self.descending else one < other
 
     def before(self, table: pa.Table, bound: Places) -> pa.ChunkedArray:
-        """A mask of the rows that come strictly before `bound`."""
+        """Return a mask of the rows that come strictly before `bound`."""
         mask = None
         for column, limit in reversed(list(zip(self.columns, bound, strict=False))):
             strictly, equal = self._compare(table[column], limit)
@@ -78,17 +78,17 @@ class Order:
         return mask
 
     def at(self, table: pa.Table, bound: Places) -> pa.ChunkedArray:
-        """A mask of the rows that stand at `bound`, in the columns that it names."""
+        """Return a mask of the rows that stand at `bound`, in the columns that it names."""
         named = zip(self.columns, bound, strict=False)
         return reduce(pc.and_, (self._equal(table[column], limit) for column, limit in named))
 
     def sort(self, table: pa.Table) -> pa.Table:
-        """The rows in this order."""
+        """Return the rows in this order."""
         table = table.combine_chunks()
         return table.take(self.ranked(table))
 
     def ranked(self, table: pa.Table) -> pa.Array:
-        """The numbers of the rows in this order."""
+        """Return the numbers of the rows in this order."""
         way = "descending" if self.descending else "ascending"
         at = "at_end" if self.descending else "at_start"
         keys: list[tuple[str, str, str]] = []
@@ -100,7 +100,7 @@ class Order:
         return pc.sort_indices(table, sort_keys=keys)
 
     def _compare(self, values: pa.ChunkedArray, limit: Place) -> tuple[Any, Any]:
-        """Masks of the values that come before the limit, and of those that stand at it."""
+        """Return masks of the values before the limit, and of those that stand at it."""
         if limit in (FIRST, LAST):
             outside = (limit == FIRST) == self.descending
             return _constant(values, outside), _constant(values, value=False)
@@ -116,7 +116,7 @@ class Order:
 
     @staticmethod
     def _equal(values: pa.ChunkedArray, limit: Place) -> pa.ChunkedArray:
-        """A mask of the values that stand at the limit: a value, null or NaN."""
+        """Return a mask of the values that stand at the limit: a value, null or NaN."""
         if limit == NULL:
             return pc.is_null(values)
         is_nan = limit == NAN
@@ -131,7 +131,7 @@ def _constant(values: pa.ChunkedArray, value: bool) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class Span:
-    """The rows whose `columns` lie in [low, high] of the key order; None leaves an end open.
+    """Rows whose `columns` lie in [low, high] of the key order; None leaves an end open.
 
     `is_open`: the bounds themselves are outside.
     """
@@ -142,14 +142,14 @@ class Span:
     is_open: bool = False
 
     def may_hold(self, bounds: Mapping[str, Bounds]) -> bool:
-        """False only if no row within the bounds can lie in the span."""
+        """Return False only if no row within the bounds can lie in the span."""
         low, high = Order(self.columns).best(bounds), Order(self.columns, True).best(bounds)
         below = self.high is not None and low[: len(self.high)] > self.high
         above = self.low is not None and high[: len(self.low)] < self.low
         return not (below or above)
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The table's rows that lie in the span."""
+        """Return the table's rows that lie in the span."""
         if self.low is not None and self.low == self.high and not self.is_open:
             return table.filter(Order(self.columns).at(table, self.low))
         if self.low is not None:
@@ -165,5 +165,5 @@ class Span:
 
 
 def only(columns: tuple[str, ...], values: tuple[Any, ...]) -> Span:
-    """The span of exactly that key; null equals null."""
+    """Return the span of exactly that key; null equals null."""
     return Span(columns, places(values), places(values))

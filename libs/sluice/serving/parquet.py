@@ -1,4 +1,4 @@
-"""Parquet files of a Delta table: footers, kept while they are asked for, and single row groups.
+"""Parquet files of a Delta table: footers, cached for further reads, and single row groups.
 
 Data files never change once written, so a footer read once is right for every version.
 """
@@ -16,15 +16,15 @@ from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSys
 from sluice.serving.bounds import UNKNOWN, Bounds, from_parquet
 from sluice.serving.order import Place, highest, lowest
 
-FOOTERS = 24_000_000  # bytes of those that are kept, as they are in files; seven times that here
-BOUNDS = 250_000  # of row groups' columns, that are kept
-FILES = 4_096  # whose columns are known
+FOOTERS = 24_000_000  # bytes of cached footers, as in files; in memory they take seven times that
+BOUNDS = 250_000  # bounds of row groups' columns that are cached
+FILES = 4_096  # files whose columns are cached
 MANY = 24  # column chunks that are worth threads
 
 
 @lru_cache(maxsize=64)
 def filesystem(uri: str) -> FileSystem:
-    """The folder at `uri`, local or in an object store."""
+    """Return the folder at `uri`, local or in an object store."""
     if "://" in uri:
         return PyFileSystem(DeltaStorageHandler(uri))
     return SubTreeFileSystem(uri, LocalFileSystem(use_mmap=True))
@@ -32,14 +32,14 @@ def filesystem(uri: str) -> FileSystem:
 
 @cached(LRUCache(FOOTERS, getsizeof=lambda kept: kept.serialized_size), lock=Lock())
 def footer(uri: str, path: str) -> pq.FileMetaData:
-    """The footer of one file."""
+    """Return the footer of one file."""
     with filesystem(uri).open_input_file(path) as source:
         return pq.read_metadata(source)
 
 
 @lru_cache(maxsize=FILES)
 def leaves(uri: str, path: str) -> Mapping[str, tuple[int, ...]]:
-    """The column chunks of each top-level column of one file; several of a nested one."""
+    """Return the column chunks of each top-level column of one file; a nested one has several."""
     schema = footer(uri, path).schema
     found: dict[str, tuple[int, ...]] = {}
     for i in range(len(schema)):
@@ -49,9 +49,9 @@ def leaves(uri: str, path: str) -> Mapping[str, tuple[int, ...]]:
 
 
 def row_groups(uri: str, path: str, indexes: Sequence[int], columns: Sequence[str]) -> pa.Table:
-    """Those of the columns that the file has, of some row groups one after the other."""
+    """Return those of the columns that the file has, of some row groups one after the other."""
     present = [c for c in columns if c in leaves(uri, path)]
-    is_far = "://" in uri  # to gather a local file's pieces takes longer than to read them
+    is_far = "://" in uri  # gathering a local file's pieces takes longer than reading them
     with filesystem(uri).open_input_file(path) as source:
         reader = pq.ParquetFile(source, metadata=footer(uri, path), pre_buffer=is_far)
         many = len(indexes) * len(present) >= MANY
@@ -59,7 +59,7 @@ def row_groups(uri: str, path: str, indexes: Sequence[int], columns: Sequence[st
 
 
 def stored_bytes(uri: str, path: str, index: int, columns: Sequence[str]) -> int:
-    """What those columns of a row group take in the file."""
+    """Return the size of those columns of a row group in the file."""
     group, known = footer(uri, path).row_group(index), leaves(uri, path)
     chunks = (group.column(i) for name in columns for i in known.get(name, ()))
     return sum(chunk.total_compressed_size for chunk in chunks)
@@ -67,7 +67,7 @@ def stored_bytes(uri: str, path: str, index: int, columns: Sequence[str]) -> int
 
 @cached(LRUCache(BOUNDS, getsizeof=len), lock=Lock())
 def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[Bounds, ...]:
-    """The bounds of a column in each row group of a file."""
+    """Return the bounds of a column in each row group of a file."""
     meta, chunks = footer(uri, path), leaves(uri, path).get(column, ())
     groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
     if len(chunks) != 1:
@@ -81,5 +81,5 @@ def group_bounds(uri: str, path: str, column: str, kind: pa.DataType) -> tuple[B
 def group_places(
     uri: str, path: str, column: str, kind: pa.DataType
 ) -> tuple[tuple[Place, Place], ...]:
-    """Where each row group's values of a column begin and end."""
+    """Return the first and last place of a column's values in each row group."""
     return tuple((lowest(b), highest(b)) for b in group_bounds(uri, path, column, kind))

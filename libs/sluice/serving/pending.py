@@ -1,6 +1,6 @@
-"""News of a table: what its inputs have that it does not reflect, found without Spark.
+"""News of a table: its inputs' changes that it does not reflect, found without Spark.
 
-A table that is delivered asks its landing folder as well, by the module `pending` of its kind.
+A delivered table also asks its landing folder, through the module `pending` of its kind.
 """
 
 from collections.abc import Iterator
@@ -17,22 +17,22 @@ from sluice.storage.lake import LakeLayout, layout
 from sluice.storage.lineage import is_past
 from sluice.storage.position import Head, head
 
-Range = tuple[int | None, int]  # (from, to] versions; from is None where nothing was read yet
+Range = tuple[int | None, int]  # (from, to] versions; from is None if nothing was read yet
 
 
 class Landed(Protocol):
-    """A module `pending`, of a kind whose rows are delivered from outside."""
+    """Module `pending` of a kind whose rows are delivered from outside."""
 
     def nothing_new(self, project: Project, table: Table, interval: Interval | None) -> str | None:
-        """Reason for doing nothing for the table, in words; None if there may be something to do.
+        """Return the reason to do nothing for the table, in words; None if it may have work.
 
-        `interval`: the time whose delivery is asked for, where it is one.
+        `interval`: the time whose delivery is requested, if the run has one.
         """
         ...
 
 
 def nothing_new(project: Project, table: Table, interval: Interval | None) -> str | None:
-    """Reason for doing nothing for the table, in words; None if there may be something to do."""
+    """Return the reason to do nothing for the table, in words; None if it may have work."""
     landed = cast(Landed | None, kind(table.kind).part("pending"))
     if landed is not None:
         return landed.nothing_new(project, table, interval)
@@ -41,7 +41,7 @@ def nothing_new(project: Project, table: Table, interval: Interval | None) -> st
 
 @dataclass
 class Heads:
-    """The heads of a lake's tables, each read once."""
+    """Heads of a lake's tables, each read once."""
 
     lake: LakeLayout
     _known: dict[str, Head | None] = field(default_factory=dict)
@@ -53,16 +53,16 @@ class Heads:
 
 
 def pending(project: Project, table: Table) -> dict[str, Range]:
-    """Which versions of which inputs the table does not reflect yet; empty if it is up to date.
+    """Return the versions of inputs that the table does not reflect yet; empty if up to date.
 
-    A view whose inputs are not all built yet has nothing to do either; one whose definition has
+    A view with an input that is not built yet also has nothing to do. One whose definition has
     changed has everything to do, so that somebody hears of it.
     """
     return pending_by(project, table, Heads(layout(project)))
 
 
 def pending_by(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
-    """As `pending`, by heads that may be known."""
+    """Return the same as `pending`, by heads that may be known."""
     at = heads.of(table.id)
     is_filled = at is not None and at.position is not None and at.is_filled
     if at is None or not is_filled or is_redefined(table, at):
@@ -71,13 +71,13 @@ def pending_by(project: Project, table: Table, heads: Heads) -> dict[str, Range]
 
 
 def is_redefined(table: Table, at: Head) -> bool:
-    """Whether the table was built by another definition than the configuration has now."""
+    """True if the table was built by another definition than the configuration's present one."""
     built_by = at.position.definition if at.position else ""
     return table.is_view and bool(built_by) and built_by != definition(table)
 
 
 def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
-    """Everything, once all that the table reads is there."""
+    """Return everything, once all that the table reads is there."""
     if any(not_filled(project, table, heads)):
         return {}
     found = {i: heads.of(i) for i in _read(project, table)}
@@ -85,7 +85,7 @@ def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:
 
 
 def not_filled(project: Project, table: Table, heads: Heads) -> Iterator[str]:
-    """The stored tables that it reads and that no batch has filled yet."""
+    """Yield the stored tables that it reads and that no batch has filled yet."""
     for input_id in _read(project, table):
         at = heads.of(input_id)
         if at is None or not at.is_filled:
@@ -97,7 +97,7 @@ def _read(project: Project, table: Table) -> list[str]:
 
 
 def _stored(project: Project, table_id: str) -> Iterator[str]:
-    """The stored tables behind an input: a dimension view stands for those that it joins."""
+    """Yield the stored tables behind an input; a dimension view stands for those that it joins."""
     table = project.graph.tables[table_id]
     if table.is_stored:
         yield table_id
@@ -107,7 +107,7 @@ def _stored(project: Project, table_id: str) -> Iterator[str]:
 
 
 def _behind(table_id: str, at: Head, heads: Heads) -> Iterator[tuple[str, Range]]:
-    """The inputs that went on since the position; an internal input's own inputs as well."""
+    """Yield the inputs that changed since the position, and an internal input's own inputs."""
     assert at.position is not None
     for input_id, pin in at.position.inputs.items():
         newest = heads.of(input_id)

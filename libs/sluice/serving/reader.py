@@ -1,4 +1,4 @@
-"""The module of a kind that opens its stored tables for readers."""
+"""Module of a kind that opens its stored tables for readers."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """A module `reader`.
+    """Module `reader`.
 
     `VERBS`: further ways to read, by their names. Each takes the lake first, and is a method of it.
     """
@@ -20,5 +20,5 @@ class Reader(Protocol):
     def opened(
         self, lake: "Lake", table: "Table", version: int | None, *, backward_iteration: bool
     ) -> "KeyValues":
-        """The table as a key-value store, at that version or its head."""
+        """Return the table as a key-value store, at that version or its head."""
         ...

@@ -1,7 +1,8 @@
-"""The rows of one read: an iterator over dicts that reads on only as it is asked.
+"""Rows of one read: an iterator over dicts that reads only as far as it is asked.
 
-What is left of it can also be had as Arrow batches or as one Arrow table. It stays on the table
-version at which it was opened, and tells at which row it stands, for another read to go on there.
+The remaining rows are also available as Arrow batches or one Arrow table. The read stays at the
+table version at which it was opened. Its cursor marks the last row, for another read to continue
+there.
 """
 
 from collections import deque
@@ -16,14 +17,14 @@ from sluice.serving.scan import Touched
 
 Row = dict[str, Any]
 BATCH = 65_536  # rows of an Arrow batch at most
-PAGE = 1_024  # rows that are turned into dicts at a time
+PAGE = 1_024  # rows turned into dicts at a time
 NOWHERE = Place()
 
 
 class Rows(Iterator[Row]):
-    """Lazy, single pass, pinned to `version`; `touched` tells what it has read so far.
+    """Lazy, single pass, pinned to `version`; `touched` shows what it has read so far.
 
-    `tables` may have more columns than `schema`: those that tell the rows' places.
+    `tables` may have more columns than `schema`: those that give the rows' places.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Rows(Iterator[Row]):
         self.version = version
         self.touched = touched
         self._place = place
-        self._left: pa.RecordBatch | None = None  # the last row of the batch before
+        self._left: pa.RecordBatch | None = None  # the last row of the previous batch
         self._source = _batches(tables)
         self._batch: pa.RecordBatch | None = None
         self._seen = 0  # rows of the batch that are in the page or were taken
@@ -53,16 +54,16 @@ class Rows(Iterator[Row]):
 
     @property
     def cursor(self) -> str | None:
-        """Behind the last row that was taken: `after=` it, another read goes on.
+        """Cursor behind the last row taken; give it as `after=` to continue in another read.
 
-        None where nothing was taken, or the read has no order.
+        None if nothing was taken, or the read has no order.
         """
         taken = self._seen - len(self._page)
         last = self._batch.slice(taken - 1, 1) if self._batch is not None and taken else self._left
         return self._place.after if last is None else self._place.behind(last)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows not yet taken, as Arrow record batches."""
+        """Yield the rows not yet taken, as Arrow record batches."""
         if self._batch is not None:
             begun = self._batch.slice(self._seen - len(self._page))
             self._page.clear()
@@ -75,11 +76,11 @@ class Rows(Iterator[Row]):
             yield self._shown(batch)
 
     def to_arrow(self) -> pa.Table:
-        """The rows not yet taken, as one Arrow table."""
+        """Return the rows not yet taken, as one Arrow table."""
         return pa.Table.from_batches(self.batches(), self.schema)
 
     def _turn(self, batch: pa.RecordBatch) -> None:
-        """Go on to another batch."""
+        """Move on to another batch."""
         if self._batch is not None and self._batch.num_rows:
             self._left = self._batch.slice(self._batch.num_rows - 1)
         self._batch, self._seen = batch, 0
@@ -100,7 +101,7 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
 
 
 def check_limit(limit: int | None) -> int | None:
-    """The limit itself, if it can be one."""
+    """Return the limit itself. Raises UsageError if it can't be one."""
     is_number = isinstance(limit, int) and not isinstance(limit, bool)
     if limit is not None and not (is_number and limit >= 0):
         raise UsageError(f"limit must be 0 or more, not {limit!r}")

@@ -1,8 +1,4 @@
-"""What one read wants of a snapshot, and what it touched: files and row groups are pruned here.
-
-A unit is a file or a row group. A unit whose bounds can't hold a wanted row is never read; a
-file is opened only when one of its row groups may be needed.
-"""
+"""Scan of a snapshot: the rows that one read wants, and what it touched; here units are pruned."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +15,7 @@ GROUP, ROW = "_group", "_row"
 
 @dataclass
 class Touched:
-    """How much a read has read so far."""
+    """Amount that a read has read so far."""
 
     files: int = 0
     row_groups: int = 0
@@ -29,7 +25,7 @@ class Touched:
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of `snapshot` that lie in every span and for which `where` is true."""
+    """Rows of `snapshot` that lie in every span and for which `where` is true."""
 
     snapshot: Snapshot
     spans: tuple[Span, ...] = ()
@@ -38,22 +34,22 @@ class Scan:
 
     @property
     def bounded(self) -> frozenset[str]:
-        """The columns whose bounds can exclude a unit."""
+        """Columns whose bounds can exclude a unit."""
         return frozenset(c for span in self._spans for c in span.columns)
 
     def files(self, *, also: tuple[str, ...] = ()) -> list[DataFile]:
-        """The files that may hold wanted rows, with the bounds of the columns in `also` too."""
+        """Return the files that may hold wanted rows, with bounds of the columns in `also`, too."""
         files = self.snapshot.files({*self.bounded, *also})
         return [file for file in files if self._may_hold(file)]
 
     def row_groups(self, file: DataFile, *, also: tuple[str, ...] = ()) -> list[RowGroup]:
-        """The file's row groups that may hold wanted rows; opens the file."""
+        """Return the file's row groups that may hold wanted rows; opens the file."""
         self.touched.files += 1
         groups = self.snapshot.row_groups(file, {*self.bounded, *also}, self._spans)
         return [group for group in groups if self._may_hold(group)]
 
     def read(self, group: RowGroup, columns: tuple[str, ...]) -> pa.Table:
-        """The wanted rows of a row group, with these columns."""
+        """Return the wanted rows of a row group, with these columns."""
         self.note(group, columns)
         if not self._tested:
             return self.snapshot.read([group], columns)
@@ -63,7 +59,7 @@ class Scan:
         return self.fetch([group], found[ROW], columns)
 
     def find(self, groups: Sequence[RowGroup], columns: tuple[str, ...]) -> pa.Table:
-        """Which rows of row groups of one file are wanted: GROUP and ROW, and these columns.
+        """Return which rows of one file's row groups are wanted: GROUP, ROW and these columns.
 
         GROUP is the row group's place among those given, ROW the row's number in it.
         """
@@ -81,7 +77,7 @@ class Scan:
     def fetch(
         self, groups: Sequence[RowGroup], numbers: pa.ChunkedArray, columns: tuple[str, ...]
     ) -> pa.Table:
-        """These columns of the rows with these numbers, counted through row groups of one file."""
+        """Return these columns of the numbered rows, counted through row groups of one file."""
         table = self.snapshot.read(groups, columns)
         return table if len(numbers) == table.num_rows else table.take(numbers)
 
@@ -93,7 +89,7 @@ class Scan:
         self.touched.bytes += self.snapshot.bytes_of(group, needed)
 
     def unordered(self, columns: tuple[str, ...], limit: int | None = None) -> Iterator[pa.Table]:
-        """The wanted rows as they are stored, at most `limit`."""
+        """Yield the wanted rows as they are stored, at most `limit`."""
         left = limit
         for file in self.files():
             for group in self.row_groups(file):
@@ -110,7 +106,7 @@ class Scan:
 
     @cached_property
     def _tested(self) -> tuple[str, ...]:
-        """The columns that tell whether a row is wanted."""
+        """Columns that decide whether a row is wanted."""
         tested = {c for span in self.spans for c in span.columns}
         return tuple(sorted(tested | (self.where.columns if self.where else set())))
 

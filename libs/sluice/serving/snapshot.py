@@ -1,8 +1,8 @@
-"""One version of one Delta table, opened without Spark: its columns, its files, what is in them.
+"""Snapshot: one version of a Delta table, opened without Spark: its columns, files and rows.
 
-A snapshot never changes: commits that come later are not in it. A table that uses a feature which
-this reader would read wrongly is refused by that feature's name. Columns starting with `_sluice`
-are read where an order or an identity needs them, and never shown.
+A snapshot never changes: later commits are not in it. A table with a feature that this reader would
+read wrongly is refused by that feature's name. Columns starting with `_sluice` are read where an
+order or identity needs them, and never shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,16 +26,16 @@ READABLE = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
 class SnapshotExpired(Retryable):
-    """A file of the version being read was vacuumed while it was read."""
+    """A file of the version being read was vacuumed during the read."""
 
 
 class NotBuilt(UsageError):
-    """A table that the configuration names, and that no run has made yet."""
+    """A table that the configuration names, but no run has made yet."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One Parquet file of a snapshot, with what the log says about it."""
+    """One Parquet file of a snapshot, with its facts from the log."""
 
     path: str
     rows: int | None
@@ -45,7 +45,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a file, with what the file's footer says about it."""
+    """One row group of a file, with its facts from the file's footer."""
 
     file: DataFile
     index: int
@@ -68,33 +68,36 @@ class Snapshot:
     def open(
         cls, name: str, uri: str, version: int | None = None, *, build: str = ""
     ) -> "Snapshot":
-        """The table at `uri`, at its head or at `version`; `build` is the command that makes it."""
+        """Return the table at `uri`, at its head or at `version`.
+
+        `build` is the command that makes it.
+        """
         table = open_delta(name, uri, version, build=build)
         refuse_unreadable(name, table)
         schema = pa.schema(table.schema().to_arrow())
-        # Not pa.table(): that imports pandas, 0.2 s, to see whether it was given a frame of it.
+        # Not pa.table(): it imports pandas, 0.2 s, to check whether it was given a pandas frame.
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
         partitions = frozenset(table.metadata().partition_columns)
         return cls(name, uri, table.version(), schema, partitions, actions)
 
     @property
     def visible(self) -> tuple[str, ...]:
-        """The columns that a reader sees."""
+        """Columns that a reader sees."""
         return tuple(n for n in self.schema.names if not n.startswith(RESERVED_PREFIX))
 
     def kind(self, column: str) -> pa.DataType:
-        """The column's type."""
+        """Return the column's type."""
         return self.schema.field(column).type
 
     def count(self) -> int:
-        """The number of rows, from statistics; only files without them are opened."""
+        """Return the number of rows, from statistics; only files without them are opened."""
         return sum(
             f.rows if f.rows is not None else parquet.footer(self.uri, f.path).num_rows
             for f in self.files(())
         )
 
     def files(self, columns: Iterable[str]) -> list[DataFile]:
-        """Every data file, with the bounds of these columns."""
+        """Return every data file, with the bounds of these columns."""
         known = {c: self._bounds_of(c) for c in columns}
         return [
             DataFile(path, rows, {c: bounds[i] for c, bounds in known.items()}, partition)
@@ -104,9 +107,9 @@ class Snapshot:
     def row_groups(
         self, file: DataFile, columns: Iterable[str], within: Iterable[Span] = ()
     ) -> list[RowGroup]:
-        """The file's row groups with the bounds of these columns; opens its footer.
+        """Return the file's row groups with the bounds of these columns; opens its footer.
 
-        Those whose first column lies outside of a span are left out at once.
+        Row groups whose first column lies outside of a span are left out at once.
         """
         try:
             footer = parquet.footer(self.uri, file.path)
@@ -126,7 +129,7 @@ class Snapshot:
         ]
 
     def read(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
-        """The rows of row groups of one file, one after the other, in the table's types.
+        """Return rows of one file's row groups, one after the other, in the table's types.
 
         Columns that the file lacks are null.
         """
@@ -141,11 +144,11 @@ class Snapshot:
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def bytes_of(self, group: RowGroup, columns: Iterable[str]) -> int:
-        """What those columns of the row group take in its file."""
+        """Return the size of those columns of the row group in its file."""
         return parquet.stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
 
     def _within(self, file: DataFile, span: Span, groups: list[int]) -> list[int]:
-        """Those of the row groups whose values of the span's first column may lie in it."""
+        """Return the row groups whose values of the span's first column may lie in it."""
         first = span.columns[0]
         if first in file.partition:
             return groups
@@ -172,7 +175,7 @@ class Snapshot:
         return {}
 
     def _bounds_of(self, column: str) -> list[Bounds]:
-        """The column's bounds in each file, looked up once."""
+        """Return the column's bounds in each file, looked up once."""
         if column not in self._known:
             kinds = ("min", "max", "null_count", "partition")
             wanted = {"num_records", *(f"{kind}.{column}" for kind in kinds)}
@@ -197,7 +200,7 @@ def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
 
 
 def open_delta(name: str, uri: str, version: int | None = None, *, build: str = "") -> DeltaTable:
-    """The Delta table; what is missing is told with the command that makes it."""
+    """Return the Delta table; an error about a missing one names the command that makes it."""
     try:
         return DeltaTable(uri, version=version)
     except TableNotFoundError:
@@ -217,7 +220,7 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
 
 
 def refuse_unreadable(name: str, table: DeltaTable) -> None:
-    """Raise for a table whose files don't hold its rows in the plain way that is read here."""
+    """Raise for a table whose files don't hold its rows in the plain form that is read here."""
     protocol, properties = table.protocol(), table.metadata().configuration
     features = set(protocol.reader_features or ()) - READABLE
     if properties.get("delta.columnMapping.mode", "none") != "none":

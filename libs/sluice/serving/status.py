@@ -1,7 +1,7 @@
-"""Where every table stands: its version and rows, how far behind its inputs it is, and since when.
+"""Status of every table: its version and rows, its lag behind its inputs, and since when.
 
-And what stands in its way: its last failure, those of tables before it, intervals that are missing.
-Read from the heads of the logs alone, no data file is opened but the small table of deliveries.
+It includes what blocks the table: its last failure, failures of tables before it, and missing
+intervals. Only the heads of the logs are read, and the small table of deliveries.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ WORKERS = 8
 
 @dataclass(frozen=True)
 class Lag:
-    """What an input has that a table does not reflect yet."""
+    """An input's changes that a table does not reflect yet."""
 
     input: str
     read: int | None
@@ -51,11 +51,11 @@ class LastBatch:
 
 @dataclass(frozen=True)
 class TableStatus:
-    """One table; `version` is None while it has not been built.
+    """Status of one table; `version` is None until it has been built.
 
-    `failure`: its last one, if no batch has succeeded since; `blocked_by`: the tables that it
-    depends on and that have failed; `waits_for`: its inputs that are not there yet; `missing`:
-    intervals that were not delivered, between others that were.
+    `failure`: its last one, if no batch has succeeded since. `blocked_by`: failed tables that it
+    depends on. `waits_for`: its inputs that are not there yet. `missing`: intervals that were not
+    delivered, between others that were.
     """
 
     table: str
@@ -78,7 +78,7 @@ class TableStatus:
 
 
 def status(project: Project, tables: Iterable[Table] | None = None) -> list[TableStatus]:
-    """The status of these tables, or of all, in the order of the graph."""
+    """Return the status of these tables, or of all, in the order of the graph."""
     chosen = project.graph.tables.values() if tables is None else tables
     stored = [table for table in chosen if table.is_stored]
     heads, failures = Heads(layout(project)), kept(layout(project))
@@ -91,13 +91,13 @@ def status(project: Project, tables: Iterable[Table] | None = None) -> list[Tabl
 def _troubled(
     project: Project, failures: Mapping[str, Failure], table: Table, stands: TableStatus
 ) -> TableStatus:
-    """The status with what is kept of failures."""
+    """Return the status with the kept failures."""
     before = sorted(project.graph.needed_by(table) & failures.keys())
     return replace(stands, failure=failures.get(table.id), blocked_by=tuple(before))
 
 
 def missing(project: Project, table: Table) -> tuple[Span, ...]:
-    """The intervals of a source that were not delivered, between others that were."""
+    """Return a source's intervals that were not delivered, between others that were."""
     if not table.spec.is_by_interval:
         return ()
     known = deliveries(layout(project).uri(table.id, INTERVALS))
@@ -151,13 +151,13 @@ def _last_batch(at: Head) -> LastBatch | None:
 
 
 def _refills(heads: Heads, table: Table) -> int:
-    """How many groups were filled again from the input, since the table was built."""
+    """Return the number of groups refilled from the input since the table was built."""
     state = heads.of(internal(table.id, STATE)) if table.is_view else None
     return state.position.refills if state and state.position else 0
 
 
 def _quarantined(lake: LakeLayout, table: Table) -> int:
-    """How many rows of a source or dimension lie in quarantine, by its deliveries."""
+    """Return the number of a source's or dimension's rows in quarantine, by its deliveries."""
     if not table.is_delivered:
         return 0
     column = ("rows_quarantined",)

@@ -32,7 +32,7 @@ ACCEPTED: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
 
 
 def type_name(kind: pa.DataType) -> str:
-    """The type as the configuration spells it."""
+    """Return the type as the configuration spells it."""
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
     if pa.types.is_decimal(kind):
@@ -43,7 +43,7 @@ def type_name(kind: pa.DataType) -> str:
 def check_columns(
     table: str, columns: Iterable[str] | None, visible: Collection[str]
 ) -> tuple[str, ...]:
-    """The columns that a reader asks for, if they can be named; all by default."""
+    """Return the columns that a reader asks for, if they can be named; all by default."""
     if columns is None:
         return tuple(visible)
     if not isinstance(columns, Iterable):
@@ -56,7 +56,7 @@ def check_columns(
 
 
 def from_text(text: str, kind: pa.DataType, column: str) -> Any:
-    """The value that a command line's text stands for in a column of that type."""
+    """Return the value of a command line's text in a column of that type."""
     try:
         return check(_reader(kind)(text), kind, column)
     except (ValueError, InvalidOperation):
@@ -64,7 +64,7 @@ def from_text(text: str, kind: pa.DataType, column: str) -> Any:
 
 
 def check(value: Any, kind: pa.DataType, column: str) -> Any:
-    """The value in the column's own type; wrong types and values out of range are refused."""
+    """Return the value in the column's own type. Refuses wrong types and values out of range."""
     if value is None:
         return None
     if pa.types.is_timestamp(kind) and isinstance(value, str | date):
@@ -87,7 +87,7 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
 
 
 def _accepted(kind: pa.DataType) -> Any:
-    """The Python types that stand for a column type."""
+    """Return the Python types that stand for a column type."""
     return next((types for is_kind, types in ACCEPTED if is_kind(kind)), str)
 
 

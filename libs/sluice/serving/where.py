@@ -1,7 +1,7 @@
-"""`where` of reads that start no Spark: comparisons, in, between, like, null tests, and/or/not.
+"""`where` of reads without Spark: comparisons, in, between, like, null tests, and/or/not.
 
-A predicate means what it means in Spark SQL, with three truth values, of which only true keeps a
-row. Everything else is refused, naming the part.
+A predicate means what it means in Spark SQL: of three truth values, only true keeps a row.
+Everything else is refused, naming the part.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
 
 @dataclass(frozen=True)
 class Where:
-    """A filter: what to evaluate, which columns that takes, which spans hold all its rows."""
+    """A filter: its expression, the columns that it reads, and spans that hold all its rows."""
 
     text: str
     expression: pc.Expression
@@ -48,12 +48,12 @@ class Where:
     spans: tuple[Span, ...]
 
     def rows(self, table: pa.Table) -> pa.Table:
-        """The rows for which it is true."""
+        """Return the rows for which it is true."""
         return table.filter(self.expression)
 
 
 def parse(text: str, schema: pa.Schema) -> Where:
-    """The filter that `text` says, over the visible columns of `schema`."""
+    """Return the filter that `text` declares, over the visible columns of `schema`."""
     if not isinstance(text, str):
         raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
     try:
@@ -69,7 +69,7 @@ def parse(text: str, schema: pa.Schema) -> Where:
 
 
 def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:
-    """Evaluate on no rows, so that types that don't compare are found before anything is read."""
+    """Evaluate on no rows, so that types that don't compare are found before any read."""
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowException, TypeError) as error:
@@ -82,7 +82,7 @@ class _Compiler:
     schema: pa.Schema
 
     def predicate(self, node: exp.Expr) -> pc.Expression:
-        """What is evaluated for each row."""
+        """Return the expression that is evaluated for each row."""
         if {name for name, value in node.args.items() if value} - KNOWN:
             raise self._refuse(node)
         if isinstance(node, exp.Binary) and type(node) in OPERATORS:
@@ -93,7 +93,7 @@ class _Compiler:
         return ~test if node.args.get("negate") else test
 
     def column(self, node: exp.Expr) -> pa.Field:
-        """The visible column that the node names."""
+        """Return the visible column that the node names."""
         is_plain = isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)
         if not is_plain or len([value for value in node.args.values() if value]) > 1:
             raise self._refuse(node)
@@ -104,7 +104,7 @@ class _Compiler:
         return self.schema.field(name)
 
     def spans(self, node: exp.Expr) -> list[Span]:
-        """Spans that each hold every row for which the predicate is true."""
+        """Return spans that each hold every row for which the predicate is true."""
         match node:
             case exp.Paren():
                 return self.spans(node.this)
@@ -137,19 +137,19 @@ class _Compiler:
         return comparison.literal(how, column, self._literal(right, column))
 
     def flag(self, node: exp.Column) -> pc.Expression:
-        """A column of truth values."""
+        """Return a column of truth values."""
         column = self.column(node)
         if not pa.types.is_boolean(column.type):
             raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a truth value")
         return pc.field(column.name)
 
     def between(self, node: exp.Between) -> pc.Expression:
-        """Both bounds included."""
+        """Return the test of a range, both bounds included."""
         low = self._compare(How.GE, node.this, node.args["low"])
         return low & self._compare(How.LE, node.this, node.args["high"])
 
     def is_in(self, node: exp.In) -> pc.Expression:
-        """Null if none is equal and one of them, or the column, is null."""
+        """Return a test that is null if none is equal and one of them, or the column, is null."""
         if not node.expressions:
             raise self._refuse(node)
         column = self.column(node.this)
@@ -158,7 +158,7 @@ class _Compiler:
         return reduce(lambda one, other: one | other, tests)
 
     def like(self, node: exp.Like) -> pc.Expression:
-        """`%` any text, `_` any character, escaped by a backslash."""
+        """Return a test with `%` for any text and `_` for any character, escaped by a backslash."""
         column = self.column(node.this)
         if not isinstance(node.expression, exp.Literal) or not node.expression.is_string:
             raise self._refuse(node)
@@ -167,13 +167,13 @@ class _Compiler:
         return pc.match_like(pc.field(column.name), node.expression.name)
 
     def null_test(self, node: exp.Is) -> pc.Expression:
-        """`is null`; `is not null` comes as its negation."""
+        """Return the test `is null`; the negation makes it `is not null`."""
         if not isinstance(node.expression, exp.Null):
             raise self._refuse(node)
         return pc.field(self.column(node.this).name).is_null()
 
     def _literal(self, node: exp.Expr, column: pa.Field) -> Any:
-        """The literal's value in the column's type; None for null."""
+        """Return the literal's value in the column's type; None for null."""
         sign, inner = _unsigned(node)
         if isinstance(inner, exp.Cast) and inner.to.is_type(*DATED):
             inner = inner.this
@@ -222,7 +222,7 @@ def _column_first(how: How, left: exp.Expr, right: exp.Expr) -> tuple[How, exp.E
 
 
 def _unsigned(node: exp.Expr) -> tuple[str, exp.Expr]:
-    """The sign before a literal, and the literal."""
+    """Return the sign before a literal, and the literal."""
     sign = ""
     while isinstance(node, exp.Neg | exp.Paren):
         if isinstance(node, exp.Neg):

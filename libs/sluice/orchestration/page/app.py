@@ -1,7 +1,7 @@
-"""The page's routes, every one of them behind Airflow's login.
+"""Routes of the page, all behind Airflow's login.
 
-A pipeline is shown to those who may see its DAG. Tables are read without Spark, at the versions
-that they have now; nothing is changed here.
+A pipeline is shown to those who may see its DAG. Tables are read without Spark, at their current
+versions; nothing is changed here.
 """
 
 import re
@@ -39,7 +39,7 @@ app = FastAPI(
 
 @app.get("/")
 def overview(request: Request, user: User) -> Response:
-    """Every pipeline that the user may see, with where its tables stand."""
+    """Show every pipeline that the user may see, with the state of its tables."""
     declared, wrong = _project(), mistakes(airflows_config())
     shown = [_pipeline(declared, name) for name in declared.pipelines if _may_see(user, name)]
     return _page(request, "overview", pipelines=shown, mistakes=str(wrong or ""))
@@ -47,7 +47,7 @@ def overview(request: Request, user: User) -> Response:
 
 @app.get("/pipelines/{name}")
 def one_pipeline(request: Request, user: User, name: str) -> Response:
-    """One pipeline: the tab of its DAG."""
+    """Show one pipeline: the tab of its DAG."""
     declared = _project()
     if name not in declared.pipelines or not _may_see(user, name):
         return _page(request, "stranger", name=name)
@@ -56,7 +56,7 @@ def one_pipeline(request: Request, user: User, name: str) -> Response:
 
 @app.get("/tables/{name}")
 def one_table(request: Request, user: User, name: str) -> Response:
-    """One table: its newest batches, leaders or windows, and what is expected of it."""
+    """Show one table: its newest batches, leaders or windows, and its expectations."""
     declared = _project()
     found = declared.graph.tables.get(name)
     if not found or not found.is_stored or not _may_see(user, found.pipeline):
@@ -66,7 +66,7 @@ def one_table(request: Request, user: User, name: str) -> Response:
 
 @app.get("/report/{file}")
 def report(user: User, file: str) -> Response:
-    """A file of the quality report, which is about all pipelines."""
+    """Return a file of the quality report, which is about all pipelines."""
     declared = _project()
     folder = report_folder(declared)
     is_whole = all(_may_see(user, name) for name in declared.pipelines)

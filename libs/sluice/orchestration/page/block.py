@@ -1,4 +1,4 @@
-"""The module of a kind that shows its newest rows on the page of a table."""
+"""Module of a kind that shows its newest rows on the page of a table."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -8,10 +8,10 @@ from sluice.specs.table import Table
 
 
 class Block(Protocol):
-    """A module `page`. `TEMPLATE` lies beside it, and is given `rows`."""
+    """Module `page`. `TEMPLATE` lies beside it and is given `rows`."""
 
     TEMPLATE: str
 
     def shown(self, lake: Lake, table: Table) -> Sequence[Any]:
-        """The rows that are worth a look, as the template takes them."""
+        """Return the rows that are worth a look, in the form that the template takes."""
         ...

@@ -1,4 +1,4 @@
-"""What the page shows of pipelines and tables, gathered without Spark, as plain data."""
+"""Facts that the page shows of pipelines and tables, gathered without Spark, as plain data."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ COMMITS = 12
 
 @dataclass(frozen=True)
 class TableFacts:
-    """Where one table stands; `until` is the end of what was delivered to a source."""
+    """State of one table; `until` is the end of what was delivered to a source."""
 
     table: Table
     status: TableStatus
@@ -34,7 +34,7 @@ class TableFacts:
 
     @property
     def state(self) -> str:
-        """One word: how urgent it is."""
+        """One word for its urgency."""
         if self.status.problem or self.status.failure:
             return "stopped"
         if self.status.version is None:
@@ -52,7 +52,7 @@ class Pipeline:
     tables: tuple[TableFacts, ...]
 
     def count(self, state: str) -> int:
-        """How many tables are in that state."""
+        """Return the number of tables in that state."""
         return sum(one.state == state for one in self.tables)
 
     @property
@@ -67,15 +67,15 @@ class Pipeline:
 
     @property
     def newest(self) -> datetime | None:
-        """When a table was last written."""
+        """Time of the newest write to a table."""
         return max((one.status.last.at for one in self.tables if one.status.last), default=None)
 
 
 @dataclass(frozen=True)
 class TablePage:
-    """Everything that a table's own page shows.
+    """Content of a table's own page.
 
-    `template`: what shows its newest `rows`, in the way of its kind.
+    `template` shows its newest `rows`, in the way of its kind.
     """
 
     facts: TableFacts
@@ -87,7 +87,7 @@ class TablePage:
 
 
 def pipeline(project: Project, declared: Declared) -> Pipeline:
-    """Where a pipeline's tables stand now."""
+    """Return the current state of a pipeline's tables."""
     tables = [t for t in project.graph.pipeline(declared.name) if t.is_stored]
     return Pipeline(
         declared.name,
@@ -98,7 +98,7 @@ def pipeline(project: Project, declared: Declared) -> Pipeline:
 
 
 def table(project: Project, found: Table) -> TablePage:
-    """Where a table stands now, and its newest rows."""
+    """Return a table's current state and its newest rows."""
     (facts,) = _facts(project, [found])
     inputs = tuple(project.graph.tables[name] for name in found.inputs)
     if facts.status.version is None:
@@ -124,7 +124,7 @@ def _facts(project: Project, tables: Sequence[Table]) -> Iterator[TableFacts]:
 
 
 def _until(project: Project, found: Table) -> datetime | None:
-    """The end of the last interval that was delivered."""
+    """Return the end of the last delivered interval."""
     if not found.is_source:
         return None
     known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))

@@ -1,4 +1,4 @@
-"""The page's HTML: templates that need nothing from elsewhere, light or dark as Airflow is."""
+"""HTML of the page: self-contained templates, light or dark as Airflow is."""
 
 import datetime as dt
 from functools import cache
@@ -19,13 +19,13 @@ OWN = PackageLoader("sluice.orchestration.page", "templates")
 
 
 def render(template: str, **shown: Any) -> str:
-    """The HTML of that page."""
+    """Return the HTML of that page."""
     now = dt.datetime.now(dt.UTC)
     return _environment().get_template(f"{template}.html.j2").render(now=now, **shown)
 
 
 def ago(moment: dt.datetime | None, now: dt.datetime) -> str:
-    """How long before `now`, in the largest unit that says something."""
+    """Return the time before `now`, in the largest unit that says something."""
     if moment is None:
         return "never"
     seconds = max((now - moment).total_seconds(), 0)
@@ -50,7 +50,7 @@ def _environment() -> Environment:
 
 
 def _of_kind(template: str) -> str | None:
-    """The template that a kind brings: `kind/template`."""
+    """Return the template that a kind brings: `kind/template`."""
     name, _, file = template.partition("/")
     return files(kind(name).package).joinpath(file).read_text("utf-8") if file else None
 
