@@ -80,7 +80,7 @@ def _placed(rows: DataFrame, last_column: str, *, is_cut: bool) -> DataFrame:
     The last row of each file that ends inside quotes is marked; one task reads a file.
     """
     last = _quoted(last_column)
-    whole = F.expr(f"regexp_replace(`{last}`, '\\\\r\\\\z', '')")
+    whole = F.expr(f"regexp_replace(nullif(`{last}`, '\\r'), '\\\\r\\\\z', '')")
     placed = rows.selectExpr("*", *METADATA, f"monotonically_increasing_id() AS {ROW}")
     is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
     return placed.withColumn(LAST, F.expr(is_last)).withColumn(last_column, whole)

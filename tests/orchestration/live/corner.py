@@ -85,7 +85,7 @@ def await_run(client: AirflowClient, dag: str, run: str, patience: float = 120) 
     raise TimeoutError(f"{run} of {dag} did not end within {patience} s")
 
 
-def await_all(client: AirflowClient, dag: str, least: int, patience: float = 180) -> None:
+def await_all(client: AirflowClient, dag: str, least: int, patience: float = 400) -> None:
     """Returns when a DAG has that many runs and all have ended."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
