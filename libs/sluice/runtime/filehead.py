@@ -96,7 +96,7 @@ def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead
     if len(separator) != 1 or len(quote) != 1:
         return FileHead(file, tuple(text.splitlines()[0].split(separator)) if text else ())
     try:
-        rows = csv.reader(io.StringIO(text), delimiter=separator, quotechar=quote)
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quotechar=quote)
         header = next(filter(None, rows), [])  # Spark skips empty lines, too
     except csv.Error as error:
         raise Unreadable(str(error)) from error
