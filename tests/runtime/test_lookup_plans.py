@@ -170,12 +170,12 @@ def test_the_facts_concerned_may_lie_in_files_far_apart(lake: Lake) -> None:
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
-@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("on", ["buyer", "abs(buyer)"], ids=["here", "by spark"])
 def test_a_correction_opens_no_file_that_has_nothing_of_it(
     spark: "SparkSession", tmp_path: Path, on: str
 ) -> None:
     lake = filled(Lake(tmp_path, DECLARED.replace("abs(buyer)", on), spark))
+    lake.limit(read_here_bytes=-1)
     lake.put("sales", {"id": 5000, "product": 500, "buyer": 1})
     lake.put("products", {"product": 500, "price": Decimal(500)})
     lake.advance()
@@ -211,11 +211,10 @@ FOLLOWING = """
 """
 
 
-@pytest.mark.usefixtures("many")
 def test_where_no_row_stays_as_it_is_all_are_replaced_and_views_over_them_follow(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    lake = filled(Lake(tmp_path, DECLARED + FOLLOWING, spark))
+    lake = filled(Lake(tmp_path, DECLARED + FOLLOWING, spark)).limit(read_here_bytes=-1)
     settings = lake.project.spark.model_copy(update={"small_changelog": 50})
     lake.project = lake.project.model_copy(update={"spark": settings})
     lake.advance()
