@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
-from tests.runtime.landed import Landed, day, folder_of
+from tests.runtime.landed import ALLOWED, Landed, day, folder_of
 from tests.support.lake import Lake, Row, counted, folded
 
 from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, UsageError
@@ -170,7 +170,7 @@ def test_a_past_that_can_not_be_read_again_is_refused_and_nothing_lost(
     assert "bring the files back" in refused.value.hint
     assert state(lake) == before
     lake.declare(HEAD + events() + TOTALS)
-    lake.deliver(0)
+    lake.deliver(0, run=ALLOWED)
     lake.declare(HEAD + events("id INT, v INT, s INT, w INT") + TOTALS)
     lake.rebuild()
     follow(lake)
