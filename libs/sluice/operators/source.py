@@ -42,7 +42,7 @@ class LatestOfKey(Operator):
 
 
 class Multiset(Operator):
-    """As many copies of each row as its inserts exceed its deletes."""
+    """Copies of each row: its inserts minus its deletes."""
 
     def __init__(self, table: Table, deliveries_id: str):
         self.table = table

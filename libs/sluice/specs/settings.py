@@ -20,7 +20,7 @@ Driver = Literal["postgresql"]
 
 
 class SparkSettings(Model):
-    """Where Spark runs, who commits small changes, and the databases that it can read."""
+    """Settings of Spark: its place, who commits small changes, and the databases it can read."""
 
     engine: Literal["submit", "connect"] = "submit"
     master: str = "local[*]"
@@ -48,7 +48,7 @@ class SparkSettings(Model):
 
 
 class QualitySettings(Model):
-    """Where quality reports go, and how many failing rows they show."""
+    """Settings of quality reports: their folder, and the number of failing rows that they show."""
 
     reports: str = "quality"
     data_docs: bool = False
@@ -56,7 +56,7 @@ class QualitySettings(Model):
 
 
 class AirflowSettings(Model):
-    """How DAGs are made."""
+    """Settings of DAGs."""
 
     tasks: Literal["auto", "table", "pipeline"] = "auto"
     retries: int = Field(default=2, ge=0)
