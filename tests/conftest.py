@@ -6,6 +6,7 @@ go to one process. With `--engine sail` a session of Sail takes Spark's place.
 
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
 settings.load_profile("unhurried")
 
-LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what runs once is not worth optimising
+PORT = "spark.connect.grpc.binding.port"
 
 CONF = {
     "spark.driver.memory": "1g",
@@ -45,7 +46,9 @@ CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.codegen.cache.maxEntries": "1000",
-    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {LEAN}",
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} -XX:+UseSerialGC",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
 }
 
 DRIVERS: tuple[Driver, ...] = ("postgresql",)
@@ -63,6 +66,12 @@ def spark(
     """The session of the whole run, on the engine that was asked for."""
     is_sail = request.config.getoption("engine") == "sail"
     yield from _on_sail() if is_sail else _on_spark(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def remote(spark: "SparkSession") -> str:
+    """The address at which other processes use that Spark: they start no JVM of their own."""
+    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
 
 
 def _on_sail() -> Iterator["SparkSession"]:
@@ -84,6 +93,9 @@ def _on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSessio
     builder = SparkSession.Builder().master("local[2]").appName("sluice-tests")
     for name, value in CONF.items():
         builder = builder.config(name, value)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        builder = builder.config(PORT, str(free.getsockname()[1]))
     session = (
         builder.config(
             "spark.driver.extraClassPath", os.pathsep.join(map(str, classpath(drivers=DRIVERS)))

@@ -14,9 +14,9 @@ TEXTS = [{"station": 1, "wind": "strong"}] * 20
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory, remote: str) -> Project:
     """Three days: of weather, the second has texts for numbers; of fuel nothing ever came."""
-    project = Project(tmp_path_factory.mktemp("trips"))
+    project = Project(tmp_path_factory.mktemp("trips"), remote)
     project.declare(TRIPS)
     for day in (1, 2, 3):
         project.land("flights", day, DELAYS)

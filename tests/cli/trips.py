@@ -1,6 +1,7 @@
 """A project of its own folder, and the real command line in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -61,9 +62,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Project:
-    """One project in a folder."""
+    """One project in a folder; its processes share the Spark at `remote`."""
 
     folder: Path
+    remote: str
 
     def declare(self, text: str) -> None:
         """The pipeline's whole file."""
@@ -89,5 +91,6 @@ class Project:
 
     def _python(self, *arguments: str) -> Ended:
         command = [sys.executable, *arguments, "--config", str(self.folder / "config")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "SPARK_REMOTE": self.remote}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return Ended(done.returncode, done.stdout, done.stderr)

@@ -1,4 +1,8 @@
-"""Processes that wait to be killed, and one undisturbed run to compare with."""
+"""Processes that wait to be killed, and one undisturbed run to compare with.
+
+Most use the Spark of the tests: between two commits it makes no difference whose Spark it is. Those
+that are killed at any time, or that run out of memory, have one of their own.
+"""
 
 import contextlib
 import json
@@ -30,18 +34,19 @@ LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass
 class Worker:
-    """One such process, the leader of a group that its JVM belongs to."""
+    """One such process, the leader of a group that its JVM, if it has one, belongs to."""
 
     process: "subprocess.Popen[str]"
     log: Path
 
     @classmethod
-    def start(cls, folder: Path, heap: str = "512m") -> "Worker":
+    def start(cls, folder: Path, *, remote: str | None = None, heap: str = "512m") -> "Worker":
+        """A client of the Spark at `remote`, or one with a Spark of that size."""
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(ROOT / "tests" / "crash" / "worker.py"), str(folder)]
         environment = {
             **os.environ,
-            "JDK_JAVA_OPTIONS": LEAN,
+            **({"SPARK_REMOTE": remote} if remote else {"JDK_JAVA_OPTIONS": LEAN}),
             HEAP: heap,
             "AIRFLOW_HOME": str(folder / "airflow"),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)]),
@@ -130,10 +135,10 @@ class Worker:
 
 
 class Pool:
-    """One worker ahead of the test that needs it."""
+    """One worker ahead of the test that needs it, a client of the Spark at `remote`, if any."""
 
-    def __init__(self, folder: Path):
-        self.folder, self.started = folder, 0
+    def __init__(self, folder: Path, remote: str | None = None):
+        self.folder, self.remote, self.started = folder, remote, 0
         self.spare: Worker | None = None
         self.every: list[Worker] = []
         self.idle: list[Worker] = []
@@ -164,14 +169,14 @@ class Pool:
 
     def _start(self) -> Worker:
         self.started += 1
-        worker = Worker.start(self.folder / f"worker-{self.started}")
+        worker = Worker.start(self.folder / f"worker-{self.started}", remote=self.remote)
         self.every.append(worker)
         return worker
 
 
 @pytest.fixture(scope="session")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    pool = Pool(tmp_path_factory.mktemp("workers"))
+def pool(tmp_path_factory: pytest.TempPathFactory, remote: str) -> Iterator[Pool]:
+    pool = Pool(tmp_path_factory.mktemp("workers"), remote)
     pool.spare = pool._start()
     yield pool
     pool.stop()

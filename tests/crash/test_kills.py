@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.crash.conftest import Pool
+from tests.crash.conftest import Pool, Worker
 from tests.crash.shop import Shop, day
 
 from sluice.serving.pending import pending
@@ -74,11 +74,12 @@ def test_a_kill_before_success_is_told_leaves_nothing_to_do(
 
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_kill_at_any_time_is_mended_by_running_again(
-    pool: Pool, before: Shop, undisturbed: dict[str, Any], tmp_path: Path, number: int
+    before: Shop, undisturbed: dict[str, Any], tmp_path: Path, number: int
 ) -> None:
     chance = random.Random(f"{SEED}-{number}")
     shop = before.copy(tmp_path / "shop", chance.choice(["auto", "spark"]))
-    worker = pool.take()
+    worker = Worker.start(tmp_path / "worker")
+    assert worker.answer() == {"ready": True}
     worker.tell(shop, day(1))
     time.sleep(chance.uniform(0, LONGEST_RUN))
     worker.kill()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from tests.crash.conftest import Pool, Worker
+from tests.crash.conftest import Worker
 from tests.crash.shop import Shop, day
 
 from sluice.runtime.invariants import faults
@@ -78,7 +78,7 @@ def nearly_full(disk: Path, left: int) -> Iterator[None]:
 
 
 def test_a_group_that_does_not_fit_into_memory_fails_a_run_and_harms_no_table(
-    pool: Pool, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """Half of all rows are one group's, and they are to be one value."""
     shop = Shop.create(tmp_path / "shop")
@@ -93,7 +93,8 @@ def test_a_group_that_does_not_fit_into_memory_fails_a_run_and_harms_no_table(
     folder.mkdir(parents=True)
     pq.write_table(pa.table(rows), folder / "rows.parquet")
     large = Worker.start(tmp_path / "large", heap="2g")
-    small = pool.take()
+    small = Worker.start(tmp_path / "small")
+    assert small.answer() == {"ready": True}
     small.tell(shop, day(1))
     said = small.answer()
     small.kill()

@@ -25,7 +25,7 @@ KINDS = [
     test_window_store.CASES[3],  # partitioned, row by row
     test_source.CASES[1],
 ]
-FEWER = settings(SETTINGS, max_examples=2, stateful_step_count=2)
+FEWER = settings(SETTINGS, stateful_step_count=2)
 NONE = -1  # not even nothing is within the limit
 
 PICKED = {"read_here_bytes": NONE}

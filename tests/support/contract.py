@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from tests.support.lake import Lake, Row, State, counted, folded, repeated
@@ -30,7 +30,7 @@ _COMMON: dict[str, Any] = {
 }
 PROFILES = {
     "default": settings(
-        max_examples=2,  # the first one is the empty one
+        max_examples=1,
         stateful_step_count=4,
         derandomize=True,
         phases=[Phase.generate],
@@ -72,6 +72,9 @@ def hold(case: Case, session: "SparkSession", config: settings = SETTINGS) -> No
     class Machine(ViewMachine):
         @rule(commits=st.lists(commits, min_size=1, max_size=3))
         def changes_then_batch(self, commits: list[dict[str, tuple[list[Row], list[Row]]]]) -> None:
+            if not any(self.lake.rows_of_sources().values()):
+                # Hypothesis begins with the run that changes nothing; it counts as none.
+                assume(any(come for commit in commits for come, _ in commit.values()))
             for commit in commits:
                 for source, (come, gone) in commit.items():
                     self.lake.put(source, *come, gone=gone)

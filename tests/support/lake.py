@@ -44,6 +44,7 @@ CONF = {  # tiny tables, also where a real batch would count as large
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 MODULES = "tests.support.aggregators, tests.support.scores"
 HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'

@@ -47,6 +47,8 @@ class Quotes:
 
     def _goes_on(self, text: str, is_inside: bool) -> bool:
         """True if `text`, which starts with the character before it, ends inside quotes."""
+        if self.quote not in text:
+            return is_inside
         at = 1
         if is_inside:
             found = self.inside.match(text, at)
