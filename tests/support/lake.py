@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from sluice.changelog.diff import CHANGE
 from sluice.limits import Limits
-from sluice.operators.source import ID, INTERVAL, OP, POSITION
+from sluice.operators.marks import ID, INTERVAL, OP, POSITION
 from sluice.runtime.advance import Run, advance
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.report import BatchReport

@@ -17,6 +17,7 @@ class Dimension(Declared):
     KIND: ClassVar[str] = "dimension"
     SECTION: ClassVar[Section] = "dimensions"
     STEP: ClassVar[Step] = "load"
+    IS_WHOLE: ClassVar[bool] = True
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {"connection"}
 
     format: Literal["json", "csv", "parquet", "delta", "kafka", "jdbc"] = "parquet"

@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from sluice.operators.operator import names
+from sluice.operators.validity import CURRENT, FROM, TO
 
-FROM, TO, CURRENT = COLUMNS = ("valid_from", "valid_to", "is_current")
 LAST = "_last"  # the first moment after a key's whole history
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.kinds.lookup.spec import Join, Lookup
-from sluice.operators.dimension import COLUMNS, CURRENT
 from sluice.operators.identity import carried
 from sluice.operators.operator import Operator, Rows, names, union, within
+from sluice.operators.validity import COLUMNS, CURRENT
 from sluice.specs.expression import Expression
 from sluice.specs.graph import Table
 

@@ -7,12 +7,9 @@ A declared `change` column says in the user's words what each row does. Here the
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from sluice.operators.marks import OP, POSITION
 from sluice.operators.operator import names
-from sluice.operators.source import OP, POSITION, comparable
-from sluice.quality.conflicts import CONFLICT
-from sluice.quality.tally import visible
 from sluice.runtime.conversion import BLOCK, ROW
-from sluice.sources.spec import Source
 from sluice.specs.declared import Change
 from sluice.specs.delivered_row import FILE, REASON
 
@@ -44,25 +41,6 @@ def placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     by = Window.partitionBy(*names(key), F.isnull(REASON)).orderBy(FILE, BLOCK, ROW)
     place = F.row_number().over(by) if key else F.lit(1)
     return rows.withColumn(POSITION, place.cast("bigint")).drop(BLOCK, ROW)
-
-
-def with_conflicts(rows: DataFrame, spec: Source, fits: str) -> DataFrame:
-    """Add CONFLICT to placed rows of a source with a key; it marks rows of one key that differ.
-
-    Rows with different values of `sequence` are not in conflict. `fits`: SQL condition for rows
-    that break no other rule.
-    """
-    counts = F.isnull(REASON) & F.expr(fits)
-    same = [*names(spec.key), F.isnull(REASON), *names(spec.sequence), F.expr(fits)]
-    by = Window.partitionBy(*same)
-    row = F.struct(*comparable(rows, tuple(visible(rows))))
-    differ = counts & ~F.min(row).over(by).eqNullSafe(F.max(row).over(by))
-    is_last = F.col(POSITION) == F.max(POSITION).over(by)
-    marked = rows.withColumn(CONFLICT, F.when(differ, F.when(is_last, 2).otherwise(1)).otherwise(0))
-    if spec.on_conflict != "quarantine":
-        return marked
-    reason = f"other rows of its key ({', '.join(spec.key)}) differ"
-    return marked.withColumn(REASON, F.coalesce(REASON, F.when(F.col(CONFLICT) > 0, reason)))
 
 
 def without_repeats(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:

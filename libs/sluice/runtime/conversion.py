@@ -22,14 +22,12 @@ from pyspark.sql.types import (
     IntegralType,
 )
 
-from sluice.dimensions.spec import Dimension
 from sluice.quality.sql import as_json, text
 from sluice.runtime.retyped import NESTED, TIMES, check_types
 from sluice.runtime.spark_paths import REAL_PATH
-from sluice.sources.spec import Source
+from sluice.specs.declared import Declared
 from sluice.specs.delivered_row import FILE, RAW, REASON
 
-Declared = Source | Dimension
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
 _FRACTIONS = (FloatType, DoubleType, DecimalType)

@@ -9,13 +9,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.errors import UsageError
+from sluice.operators.marks import ID, INTERVAL, OP, POSITION, identified
 from sluice.operators.operator import names
-from sluice.operators.source import ID, INTERVAL, OP, POSITION, identified
 from sluice.quality.gate import Gate
-from sluice.runtime.changes import operations, placed, unknown_word, with_conflicts, without_repeats
+from sluice.runtime.changes import operations, placed, unknown_word, without_repeats
 from sluice.runtime.conversion import BLOCK, ROW
 from sluice.runtime.evolution import taken, widened
 from sluice.runtime.reading import Reading, look, rows_of
+from sluice.sources.conflicts import with_conflicts
 from sluice.sources.spec import Source
 from sluice.specs.definition import definition_of_deliveries
 from sluice.specs.delivered_row import REASON

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import diff
+from sluice.operators.marks import OP, POSITION
 from sluice.operators.operator import names, within
-from sluice.operators.source import OP, POSITION
 from sluice.runtime.changes import operations
 from sluice.runtime.context import Context
 from sluice.runtime.dimension_rows import ORIGIN, columns_of, last, standing

@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 
 from sluice.dimensions.spec import Dimension
 from sluice.operators import dimension as history
+from sluice.operators import validity
+from sluice.operators.marks import OP, POSITION
 from sluice.operators.operator import names
 from sluice.operators.order import last_first
-from sluice.operators.source import OP, POSITION
 from sluice.quality.row_rules import EVERY_ROW
 from sluice.runtime.changes import operations, placed, unknown_word
 from sluice.runtime.reading import Reading
@@ -40,7 +41,7 @@ def judged(reading: Reading, spec: Dimension, fits: str) -> Reading:
 
 def columns_of(table: Table, spec: Dimension) -> tuple[str, ...]:
     """Return the columns that its rows bring, all but those that a history adds."""
-    own = () if not spec.history else tuple(c for c in history.COLUMNS if c != spec.valid_from)
+    own = () if not spec.history else tuple(c for c in validity.COLUMNS if c != spec.valid_from)
     return tuple(c for c in table.columns if c not in own)
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from sluice.runtime.conversion import Declared
 from sluice.runtime.filehead import NANOS, VOID, FileHead
 from sluice.runtime.nodes import nodes_of
 from sluice.runtime.spark_paths import spark_paths
 from sluice.sources.spec import Source
-from sluice.specs.declared import Column
+from sluice.specs.declared import Column, Declared
 from sluice.specs.internal import DELIVERIES, internal
 from sluice.specs.names import RESERVED_PREFIX, check_name
 from sluice.specs.project import Project

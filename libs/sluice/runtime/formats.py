@@ -18,7 +18,6 @@ from sluice.runtime.conversion import (
     BLOCK,
     METADATA,
     ROW,
-    Declared,
     converted,
 )
 from sluice.runtime.filehead import NANOS, VOID, FileHead
@@ -26,6 +25,7 @@ from sluice.runtime.json_texts import LINE, rows_of_lines
 from sluice.runtime.spark_paths import spark_paths
 from sluice.runtime.spelled import Texts
 from sluice.runtime.texts import of_texts
+from sluice.specs.declared import Declared
 from sluice.specs.delivered_row import FILE, RAW
 from sluice.specs.types import head
 

@@ -17,7 +17,6 @@ from sluice.quality.misfits import check_misfits
 from sluice.quality.verdict import Verdict
 from sluice.runtime.aside import Delivered, set_aside
 from sluice.runtime.checking import keep_results
-from sluice.sources.spec import Source
 from sluice.specs.declared import Declared
 from sluice.specs.internal import FACTS
 from sluice.specs.project import Project
@@ -43,12 +42,13 @@ def gated(
     parsed: DataFrame,
     delivered: Delivered,
     refuse: Refusal = lambda _split, _verdict: None,
+    on_conflict: str = "last",
 ) -> Iterator[Passed]:
     """Yield the rows that pass, for as long as the context is open.
 
-    Raises QualityStop if an expectation marked `stop` fails, or if rows are in conflict and the
-    source accepts none. It also raises what `refuse` raises. Nothing is quarantined or committed
-    then; only the results are kept.
+    Raises QualityStop if an expectation marked `stop` fails, or if rows are in conflict and
+    `on_conflict` is `fail`. It also raises what `refuse` raises. Nothing is quarantined or
+    committed then; only the results are kept.
     """
     assert isinstance(table.spec, Declared)
     gate = Gate(table.id, table.expect, table.spec.key)
@@ -59,7 +59,7 @@ def gated(
         verdict.enforce()
         check_misfits(split, verdict)
         refuse(split, verdict)
-        conflicting = _conflicting(table, verdict)
+        conflicting = _conflicting(table, verdict, on_conflict)
         set_aside(project, table, split, verdict, delivered)
         unusual = _unusual(project, table, verdict, delivered)
         yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
@@ -67,13 +67,13 @@ def gated(
         split.unpersist()
 
 
-def _conflicting(table: Table, verdict: Verdict) -> tuple[str, ...]:
+def _conflicting(table: Table, verdict: Verdict, on_conflict: str) -> tuple[str, ...]:
     """Return a warning of rows of one key that differ. Raises QualityStop if that is a failure."""
-    if verdict.conflicts is None or not isinstance(table.spec, Source):
+    if verdict.conflicts is None:
         return ()
-    if table.spec.on_conflict == "fail":
+    if on_conflict == "fail":
         raise verdict.conflicts.stop(table.id)
-    return (verdict.conflicts.warning(table.id, table.spec.on_conflict),)
+    return (verdict.conflicts.warning(table.id, on_conflict),)
 
 
 def _unusual(

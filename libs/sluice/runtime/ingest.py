@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changelog.diff import diff, inserted
-from sluice.operators.source import ID, INTERVAL
+from sluice.operators.marks import ID, INTERVAL
 from sluice.runtime.advance import Run, advance
 from sluice.runtime.aside import Delivered
 from sluice.runtime.context import Context
@@ -132,7 +132,8 @@ def _replace(
         found = found or arriving(session, delivery, before)
         delivery, reading = found.delivery, found.reading
     emptied = Emptied(delivery, lambda: _count(session, project, delivery, before), run.allow_empty)
-    gate = gated(project, delivery.table, reading.rows, batch, emptied.refuse)
+    on_conflict = delivery.spec.on_conflict
+    gate = gated(project, delivery.table, reading.rows, batch, emptied.refuse, on_conflict)
     with clock.timed("check", gate) as passed:
         landing.check_unchanged(delivery.files, marks, delivery.table.id)
         new = stored_rows(passed.rows, delivery)

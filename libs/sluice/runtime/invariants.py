@@ -13,7 +13,7 @@ different times.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sluice.operators.source import INTERVAL
+from sluice.operators.marks import INTERVAL
 from sluice.runtime.delivery import stored_as
 from sluice.runtime.maintain import kept_in
 from sluice.runtime.nodes import nodes_of

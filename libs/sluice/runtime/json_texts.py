@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
 from sluice.quality.sql import name, text
-from sluice.runtime.conversion import BLOCK, ROW, SHOWN, Declared, ddl
+from sluice.runtime.conversion import BLOCK, ROW, SHOWN, ddl
 from sluice.runtime.retyped import NESTED
 from sluice.runtime.spelled import Texts, is_spelled, texts_of
 from sluice.runtime.texts import of_texts
+from sluice.specs.declared import Declared
 from sluice.specs.delivered_row import FILE, RAW
 
 LINE = "value"

@@ -20,8 +20,8 @@ from sluice.changelog.arrow import arrow_diff, has_plain_keys
 from sluice.changelog.diff import inserted
 from sluice.changelog.net import WEIGHT
 from sluice.kinds.lookup.spec import Join
-from sluice.operators.dimension import CURRENT
 from sluice.operators.lookup import LookupJoin
+from sluice.operators.validity import CURRENT
 from sluice.runtime.computed import Changelog
 from sluice.runtime.lookup_matching import matching
 from sluice.storage.local import handed_over, plain, to_arrow

@@ -6,8 +6,8 @@ from typing import Protocol, cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.operators.dimension import CURRENT
 from sluice.operators.operator import Operator, names
+from sluice.operators.validity import CURRENT
 from sluice.runtime.context import Context
 from sluice.runtime.lookup_broadcast import broadcast_of
 from sluice.specs.registry import kind

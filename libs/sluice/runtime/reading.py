@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice.dimensions.spec import Dimension
 from sluice.errors import QualityStop, Retryable
 from sluice.operators.operator import union
-from sluice.runtime.conversion import Declared, empty
+from sluice.runtime.conversion import empty
 from sluice.runtime.filehead import FileHead, Gone, Unreadable, head_of
 from sluice.runtime.formats import READERS, store
+from sluice.specs.declared import Declared
 from sluice.specs.delivered_row import FILE, REASON
 from sluice.storage.landing import LandedFile
 
@@ -54,7 +54,7 @@ def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     if spec.format not in READERS:
         return Look(tuple(files))
     heads, broken = _heads(spec, files)
-    if isinstance(spec, Dimension):
+    if spec.IS_WHOLE:
         _check_whole(spec, broken)
     return Look(tuple(files), tuple(heads), tuple(broken))
 
@@ -100,7 +100,7 @@ def _heads(
     return heads, broken
 
 
-def _check_whole(spec: Dimension, broken: Sequence[tuple[LandedFile, str]]) -> None:
+def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> None:
     for file, why in broken:
         raise QualityStop(
             f"{_id(spec)}: {file.shown} can't be read: {why}",

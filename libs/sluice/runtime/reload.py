@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from sluice.dimensions.spec import Dimension
 from sluice.errors import HistoryLost
-from sluice.operators.dimension import COLUMNS, CURRENT
+from sluice.operators.validity import COLUMNS, CURRENT
 from sluice.runtime.advance import Run
 from sluice.runtime.context import Context
 from sluice.runtime.dimension_log import Loaded

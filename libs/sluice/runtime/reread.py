@@ -15,7 +15,7 @@ from datetime import timedelta
 from pyspark.sql import SparkSession
 
 from sluice.errors import HistoryLost, QualityStop, UsageError
-from sluice.operators.source import ID, INTERVAL
+from sluice.operators.marks import ID, INTERVAL
 from sluice.runtime.advance import Run
 from sluice.runtime.context import Context
 from sluice.runtime.delivery import plan_delivery, stored_as

@@ -7,9 +7,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField
 
 from sluice.quality.sql import as_json, name, text
-from sluice.runtime.conversion import METADATA, SHOWN, Declared, ddl, finished
+from sluice.runtime.conversion import METADATA, SHOWN, ddl, finished
 from sluice.runtime.retyped import NESTED
 from sluice.runtime.spelled import Texts, is_spelled
+from sluice.specs.declared import Declared
 from sluice.specs.delivered_row import FILE, RAW, REASON
 
 REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding

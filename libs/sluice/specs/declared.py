@@ -1,6 +1,6 @@
 """Declaration of tables whose rows are delivered, in files or elsewhere: sources and dimensions."""
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
@@ -45,9 +45,10 @@ class Change(Model):
 
 
 class Declared(TableSpec):
-    """A table whose rows are delivered."""
+    """A table whose rows are delivered. `IS_WHOLE`: all of its files are read, or none."""
 
     IS_DELIVERED: ClassVar[bool] = True
+    IS_WHOLE: ClassVar[bool] = False
     SILENT: ClassVar[frozenset[str]] = frozenset({"path", "format", "options"})
 
     description: str = ""
@@ -60,6 +61,9 @@ class Declared(TableSpec):
     sequence: tuple[str, ...] = ()
     change: Change | None = None
     expect: tuple[Expectation, ...] = ()
+    if TYPE_CHECKING:
+        format: str
+        delivery: str
 
     @field_validator("path")
     @classmethod
