@@ -8,9 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.changelog.arrow import arrow_diff, arrow_net
-from sluice.changelog.diff import CHANGE
-from sluice.changelog.net import CHANGE_TYPE, WEIGHT
+from sluice.changes.arrow import arrow_diff, arrow_net
+from sluice.changes.diff import CHANGE
+from sluice.changes.net import CHANGE_TYPE, WEIGHT
 
 SCHEMA = pa.schema(
     [

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import pytest
 
-from sluice.cli.output import Format, to_json, write_record, write_rows
+from sluice.terminal.output import Format, to_json, write_record, write_rows
 
 ROWS = [
     {"name": 'a "quoted", one', "money": Decimal("1234.50"), "n": 7, "list": [1, {"x": None}]},

@@ -14,8 +14,8 @@ from tests.support.lake import Lake, Row, State, without_files
 from tests.support.oracle import column, ordered, present
 from tests.support.rows import groups, ids, numbers, row, words
 
-from sluice.runtime.explain import explain
-from sluice.runtime.nodes import nodes_of
+from sluice.engine.nodes import nodes_of
+from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

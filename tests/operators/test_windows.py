@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from sluice.operators.windows import assign
-from sluice.specs.window import Window
+from sluice.declare.window import Window
+from sluice.engine.windows import assign
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,12 +10,12 @@ import click
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
+from sluice.airflow.alerts import of_delay, of_failure
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.outcome import JobFailed, JobRefused, Outcome
+from sluice.airflow.tasks import SubmittedJob
 from sluice.cli.main import main
-from sluice.orchestration.alerts import of_delay, of_failure
-from sluice.orchestration.graph import Task, TaskKind
-from sluice.orchestration.outcome import JobFailed, JobRefused, Outcome
-from sluice.orchestration.tasks import SubmittedJob
-from sluice.specs.interval import parse_time
+from sluice.language.interval import parse_time
 
 HALF = Task("advance", TaskKind.ADVANCE, "shop", ("shop.sums", "shop.best"))
 SALES = Task("ingest.sales", TaskKind.INGEST, "shop", ("shop.sales",))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sluice.orchestration.assets import facts
+from sluice.airflow.assets import facts
 
 
 def report(table: str, **counts: int) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from sluice.orchestration.commands import Command, Run, job
-from sluice.orchestration.graph import Task, TaskKind
-from sluice.specs.interval import Interval
+from sluice.airflow.commands import Command, Run, job
+from sluice.airflow.graph import Task, TaskKind
+from sluice.language.interval import Interval
 
 CONFIG, REPORT = Path("/project/config"), Path("/tmp/report.json")
 DAY = Interval.parse("2024-01-01", "2024-01-02")

@@ -8,7 +8,7 @@ from airflow.sdk import DAG, TriggerRule
 from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.interval import CronDataIntervalTimetable
 
-from sluice.orchestration.dag_factory import dags, maintenance, verification
+from sluice.airflow.dag_factory import dags, maintenance, verification
 
 from .conftest import SHOP, Configured
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from sluice.orchestration.request import asked, form
+from sluice.airflow.request import asked, form
 
 
 def test_only_a_pipeline_with_intervals_may_be_allowed_to_empty_one() -> None:

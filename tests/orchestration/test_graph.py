@@ -1,7 +1,7 @@
 """A pipeline as tasks: what runs, and after what."""
 
-from sluice.orchestration.graph import TaskGraph, TaskKind, task_graph
-from sluice.specs.project import load
+from sluice.airflow.graph import TaskGraph, TaskKind, task_graph
+from sluice.declare.project import load
 
 from .conftest import Configured
 

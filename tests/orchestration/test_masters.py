@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from sluice.orchestration.commands import Command
-from sluice.orchestration.graph import Task, TaskKind
-from sluice.orchestration.tasks import SubmittedJob
+from sluice.airflow.commands import Command
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.tasks import SubmittedJob
 
 from .conftest import SHOP, Configured
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from sluice.orchestration.outcome import Outcome, check, sentence
+from sluice.airflow.outcome import Outcome, check, sentence
 
 REPORT = {
     "table": "shop.sums",

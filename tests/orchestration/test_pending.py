@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from sluice.orchestration.commands import Run
-from sluice.orchestration.graph import Task, TaskKind
-from sluice.orchestration.pending import Pending, pending_of
-from sluice.specs.definition import definition
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project, load
-from sluice.storage import intervals, landing
-from sluice.storage.lake import layout
-from sluice.storage.position import Position
+from sluice.airflow.commands import Run
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.pending import Pending, pending_of
+from sluice.declare.definition import definition
+from sluice.declare.project import Project, load
+from sluice.delta import intervals, landing
+from sluice.delta.lake import layout
+from sluice.delta.position import Position
+from sluice.language.interval import Interval
 
 from .conftest import Configured
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from tests.serving.tables import position, project_at, write_table
 
-from sluice.orchestration.graph import Task, TaskKind
-from sluice.orchestration.pins import at_start, left_by
-from sluice.specs.project import Project
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.pins import at_start, left_by
+from sluice.declare.project import Project
 
 LOAD = Task("load.brands", TaskKind.LOAD, "shop", ("shop.brands",))
 READ = Task("advance.x", TaskKind.ADVANCE, "other", ("other.x",), ("shop.brands", "shop.sales"))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sluice.airflow.blueprint import check
+from sluice.airflow.projects import config_folder, project
 from sluice.errors import ConfigError
-from sluice.orchestration.blueprint import check
-from sluice.orchestration.projects import config_folder, project
 
 from .conftest import SHOP, SHOPS_NEWS, Configured
 

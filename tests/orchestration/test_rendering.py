@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from sluice.orchestration.page.facts import pipeline, table
-from sluice.orchestration.page.rendering import ago, render
-from sluice.specs.project import load
-from sluice.storage.failures import Failure, keep
-from sluice.storage.lake import layout
+from sluice.airflow.page.facts import pipeline, table
+from sluice.airflow.page.rendering import ago, render
+from sluice.declare.project import load
+from sluice.delta.failures import Failure, keep
+from sluice.delta.lake import layout
 
 from .conftest import Configured
 

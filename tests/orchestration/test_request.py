@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from sluice.orchestration.request import asked
+from sluice.airflow.request import asked
 
 
 def test_bounds_without_a_zone_are_of_the_pipelines() -> None:

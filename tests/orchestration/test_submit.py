@@ -8,12 +8,12 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from tests.support.tasks import context
 
-from sluice.orchestration.assets import asset
-from sluice.orchestration.graph import Task, TaskKind
-from sluice.orchestration.tasks import SubmittedJob
-from sluice.serving.lake import open_lake
-from sluice.serving.snapshot import NotBuilt
-from sluice.specs.interval import Interval, parse_time
+from sluice.airflow.assets import asset
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.tasks import SubmittedJob
+from sluice.language.interval import Interval, parse_time
+from sluice.read.lake import open_lake
+from sluice.read.snapshot import NotBuilt
 
 from .conftest import SHOP, Configured
 

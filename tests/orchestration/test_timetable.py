@@ -12,11 +12,11 @@ from airflow.timetables.base import TimeRestriction, Timetable
 from airflow.timetables.interval import CronDataIntervalTimetable
 from pendulum import instance
 
-from sluice.orchestration.dag_factory import dags
-from sluice.orchestration.timetable import Grid
-from sluice.runtime.run import complete_intervals
-from sluice.specs.interval import Schedule
-from sluice.specs.project import load
+from sluice.airflow.dag_factory import dags
+from sluice.airflow.timetable import Grid
+from sluice.declare.project import load
+from sluice.language.interval import Schedule
+from sluice.operate.run import complete_intervals
 
 from .conftest import Configured
 

@@ -15,7 +15,7 @@ import pytest
 from airflow_client import AirflowClient
 from daemons import Daemons
 from postgres import Postgres, programs
-from sluice.serving.lake import Lake
+from sluice.read.lake import Lake
 from spark_cluster import Cluster
 from stack import ROOT, Ports, Stack
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.runtime.advance import Run
-from sluice.runtime.ingest import ingest
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project, load
-from sluice.storage.lake import layout
+from sluice.declare.project import Project, load
+from sluice.delta.lake import layout
+from sluice.engine.advance import Run
+from sluice.engine.report import BatchReport
+from sluice.language.interval import Interval
+from sluice.sources.ingest import ingest
+from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 from tests.quality.rows import expect
 
-from sluice.quality import engine
-from sluice.quality.gate import Gate
+from sluice.gate import engine
+from sluice.gate.gate import Gate
 
 RULES = (
     expect("column_values_to_not_be_null", column="household"),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.quality.rows import SCHEMA, expect, random_rows
 
-from sluice.quality import engine
-from sluice.quality.gate import Gate
-from sluice.quality.results import Outcome
-from sluice.specs.quality import Expectation
+from sluice.declare.quality import Expectation
+from sluice.gate import engine
+from sluice.gate.gate import Gate
+from sluice.gate.results import Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,10 +4,10 @@ import datetime as dt
 import random
 from pathlib import Path
 
-from sluice.quality import facts
-from sluice.quality.anomalies import around, unusual, warnings
-from sluice.quality.facts import KEPT, Facts, Kept
-from sluice.quality.verdict import Verdict
+from sluice.gate import facts
+from sluice.gate.anomalies import around, unusual, warnings
+from sluice.gate.facts import KEPT, Facts, Kept
+from sluice.gate.verdict import Verdict
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 

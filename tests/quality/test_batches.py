@@ -3,11 +3,11 @@
 import pytest
 from tests.quality.conftest import DAY, SALES, Shop
 
+from sluice.delta.arrow import read_rows
+from sluice.engine.advance import Run
 from sluice.errors import UsageError
-from sluice.quality import facts
-from sluice.runtime.advance import Run
-from sluice.runtime.replay import replay, to_replay
-from sluice.storage.arrow import read_rows
+from sluice.gate import facts
+from sluice.operate.replay import replay, to_replay
 
 GOOD = [{"id": n, "item": "tea", "price": n} for n in range(5)]
 BAD = {"id": 9, "item": "tea", "price": -1}
@@ -45,7 +45,7 @@ def test_rows_in_quarantine_come_back_once_the_rule_is_mended(shop: Shop) -> Non
 
 
 def test_an_interrupted_replay_is_taken_up_again(shop: Shop) -> None:
-    from sluice.storage.intervals import withdraw
+    from sluice.delta.intervals import withdraw
 
     shop.land(0, [*GOOD, BAD])
     shop.deliver(0)

@@ -6,11 +6,11 @@ from typing import Any
 
 from tests.quality.rows import expect
 
-from sluice.quality import data_docs, history
-from sluice.quality.counts import RowCounts
-from sluice.quality.results import Outcome, measure_outcome, row_outcome
-from sluice.quality.suite import build_suite
-from sluice.quality.verdict import Verdict
+from sluice.gate import data_docs, history
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import Outcome, measure_outcome, row_outcome
+from sluice.gate.suite import build_suite
+from sluice.gate.verdict import Verdict
 
 NOW = dt.datetime(2017, 3, 9, tzinfo=dt.UTC)
 

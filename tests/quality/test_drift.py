@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.quality.conftest import SALES, Shop
 
+from sluice.delta.arrow import read_rows
+from sluice.engine.advance import Run, advance
+from sluice.engine.report import BatchReport
 from sluice.errors import QualityStop
-from sluice.runtime.advance import Run, advance
-from sluice.runtime.report import BatchReport
-from sluice.runtime.verify import verify
-from sluice.storage.arrow import read_rows
+from sluice.operate.verify import verify
 
 ROW = {"id": 1, "item": "tea", "price": 3}
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.quality.rows import DEPARTMENTS, SCHEMA, expect, random_rows
 
+from sluice.declare.quality import Expectation
 from sluice.errors import ConfigError, ExitCode, QualityStop
-from sluice.quality.gate import Gate, accepted
-from sluice.quality.verdict import Verdict
-from sluice.specs.quality import Expectation
+from sluice.gate.gate import Gate, accepted
+from sluice.gate.verdict import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,12 +11,12 @@ import pytest
 from deltalake import DeltaTable
 from tests.quality.rows import expect
 
-from sluice.quality import history
-from sluice.quality.counts import RowCounts
-from sluice.quality.results import row_outcome
-from sluice.quality.row_rules import compile_row_rule
-from sluice.quality.verdict import Verdict
-from sluice.storage.arrow import append_rows, clean_rows, read_rows, replace_rows, tidy_rows
+from sluice.delta.arrow import append_rows, clean_rows, read_rows, replace_rows, tidy_rows
+from sluice.gate import history
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import row_outcome
+from sluice.gate.row_rules import compile_row_rule
+from sluice.gate.verdict import Verdict
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 RULE = compile_row_rule(expect("column_values_to_be_between", "stop", column="a", min_value=0))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tests.quality.rows import expect
 
-from sluice.quality import quarantine
-from sluice.quality.gate import Gate, accepted
+from sluice.gate import quarantine
+from sluice.gate.gate import Gate, accepted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from sluice.quality import report
-from sluice.quality.charts import LEAST_SEEN, bars, curve, strip
-from sluice.quality.checks import Check, State
-from sluice.quality.digest import Interval, TableFacts, digest
-from sluice.quality.facts import Facts, Kept
-from sluice.storage.failures import Failure
+from sluice.delta.failures import Failure
+from sluice.gate import report
+from sluice.gate.charts import LEAST_SEEN, bars, curve, strip
+from sluice.gate.checks import Check, State
+from sluice.gate.digest import Interval, TableFacts, digest
+from sluice.gate.facts import Facts, Kept
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 EVIL = '"><script>alert("x")</script>&'

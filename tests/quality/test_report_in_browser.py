@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.quality.test_report import FACTS, NOW
 
-from sluice.quality import report
-from sluice.quality.digest import TableFacts
+from sluice.gate import report
+from sluice.gate.digest import TableFacts
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

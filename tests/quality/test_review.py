@@ -7,8 +7,8 @@ import sys
 import pytest
 from tests.quality.rows import expect
 
-from sluice.quality import review
-from sluice.specs.quality import Expectation
+from sluice.declare.quality import Expectation
+from sluice.gate import review
 
 COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", "at": "TIMESTAMP"}
 
@@ -128,8 +128,8 @@ def test_a_mistake_is_named(expectation: Expectation, told: str) -> None:
 def test_the_gate_does_not_import_great_expectations() -> None:
     program = (
         "import sys\n"
-        "import sluice.quality.gate, sluice.quality.report, sluice.quality.history\n"
-        "import sluice.quality.quarantine, sluice.quality.review\n"
+        "import sluice.gate.gate, sluice.gate.report, sluice.gate.history\n"
+        "import sluice.gate.quarantine, sluice.gate.review\n"
         "sys.exit('great_expectations' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env=dict(os.environ))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.quality.sql import every, literal, name, some
+from sluice.gate.sql import every, literal, name, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from sluice.declare.project import load
+from sluice.declare.quality import ROW_RULES
 from sluice.errors import ConfigError
-from sluice.quality.review import mistakes
-from sluice.quality.row_rules import COMPILED
-from sluice.specs.project import load
-from sluice.specs.quality import ROW_RULES
+from sluice.gate.review import mistakes
+from sluice.gate.row_rules import COMPILED
 
 SHOP = """\
 pipeline: shop

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from sluice.specs.project import Project, load
-from sluice.storage.lake import layout
-from sluice.storage.position import Position
+from sluice.declare.project import Project, load
+from sluice.delta.lake import layout
+from sluice.delta.position import Position
 
 SHOP = """\
 pipeline: shop

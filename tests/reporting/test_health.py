@@ -5,16 +5,16 @@ from pathlib import Path
 
 from tests.reporting import lake
 
-from sluice.quality import facts, history
-from sluice.quality.counts import RowCounts
-from sluice.quality.results import row_outcome
-from sluice.quality.suite import build_suite
-from sluice.quality.verdict import Verdict
-from sluice.reporting.health import Health, health
-from sluice.reporting.publish import publish
-from sluice.specs.project import Project
-from sluice.storage.arrow import append_rows
-from sluice.storage.lake import layout
+from sluice.declare.project import Project
+from sluice.delta.arrow import append_rows
+from sluice.delta.lake import layout
+from sluice.gate import facts, history
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import row_outcome
+from sluice.gate.suite import build_suite
+from sluice.gate.verdict import Verdict
+from sluice.report.health import Health, health
+from sluice.report.publish import publish
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 RULE = "{type: expect_column_values_to_be_between, column: price, min_value: 0}"

@@ -18,20 +18,20 @@ from tests.quality.rows import SCHEMA, expect, random_rows
 from tests.reporting import lake
 
 from sluice.cli.main import main
+from sluice.declare.quality import Expectation
+from sluice.delta.arrow import read_rows
+from sluice.delta.lake import layout
+from sluice.delta.position import head
+from sluice.gate.gate import Gate
+from sluice.gate.history import TABLE
+from sluice.gate.results import Outcome, uniqueness_outcome
+from sluice.gate.suite import build_suite
+from sluice.gate.uniqueness import Repeats
 from sluice.limits import Limits
-from sluice.quality.gate import Gate
-from sluice.quality.history import TABLE
-from sluice.quality.results import Outcome, uniqueness_outcome
-from sluice.quality.suite import build_suite
-from sluice.quality.uniqueness import Repeats
-from sluice.reporting.stored import Stored
-from sluice.reporting.sweep import _Checks, sweep
-from sluice.runtime.session import Spark
-from sluice.runtime.sweep import sweep as full_sweep
-from sluice.specs.quality import Expectation
-from sluice.storage.arrow import read_rows
-from sluice.storage.lake import layout
-from sluice.storage.position import head
+from sluice.operate.sweep import sweep as full_sweep
+from sluice.report.stored import Stored
+from sluice.report.sweep import _Checks, sweep
+from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.runtime.landed import Content, write
 
-from sluice.runtime.reading import Reading, read
+from sluice.delta.landing import list_files
+from sluice.files.reading import Reading, read
 from sluice.sources.spec import Source
-from sluice.storage.landing import list_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

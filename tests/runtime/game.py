@@ -15,13 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine
 from tests.runtime.shapes import NODES, Declared
 from tests.support.memory import Rows, Stored, Tables
 
+from sluice.delta.invariants import position_faults
+from sluice.delta.lake import layout
+from sluice.delta.position import REBUILD, Head, Pin, Position, head, head_as_found
+from sluice.engine.advance import Run, next_position
+from sluice.engine.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
 from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
 from sluice.limits import Limits
-from sluice.runtime.advance import Run, next_position
-from sluice.runtime.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
-from sluice.storage.invariants import position_faults
-from sluice.storage.lake import layout
-from sluice.storage.position import REBUILD, Head, Pin, Position, head, head_as_found
 
 S, D = "shop.s", "shop.d"
 ABOVE_RIGHT = {  # view -> through which input it knows how `right` was declared

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
-from sluice.runtime.advance import Run
-from sluice.runtime.ingest import ingest
-from sluice.runtime.load import load
-from sluice.runtime.rebuild import rebuild
-from sluice.runtime.report import BatchReport
-from sluice.specs.interval import Interval
-from sluice.storage.intervals import Delivery, deliveries
-from sluice.storage.lake import layout
+from sluice.delta.intervals import Delivery, deliveries
+from sluice.delta.lake import layout
+from sluice.dimensions.load import load
+from sluice.engine.advance import Run
+from sluice.engine.report import BatchReport
+from sluice.language.interval import Interval
+from sluice.operate.rebuild import rebuild
+from sluice.sources.ingest import ingest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

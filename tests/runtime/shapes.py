@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests.support.memory import Rows
 
-from sluice.runtime.node import Node
-from sluice.runtime.nodes import nodes_of
-from sluice.specs.project import Project, load
+from sluice.declare.project import Project, load
+from sluice.engine.node import Node
+from sluice.engine.nodes import nodes_of
 
 DECLARED = """
 pipeline: shop

@@ -13,10 +13,10 @@ from tests.runtime.landed import Landed, day, folder_of
 from tests.support.lake import HEAD
 from tests.support.places import as_nobody, open_folder, put_socket
 
+from sluice.delta import landing
 from sluice.errors import ExitCode, QualityStop, Retryable, UsageError
-from sluice.runtime import ingest as ingestion
-from sluice.runtime.delivery import plan_delivery
-from sluice.storage import landing
+from sluice.sources import ingest as ingestion
+from sluice.sources.delivery import plan_delivery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -212,7 +212,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
         return found
 
     monkeypatch.setattr(ingestion, "arriving", changing)
-    monkeypatch.setattr("sluice.runtime.retries.PAUSES", (0.0,))
+    monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     (report,) = lake.deliver()
     assert sorted(r["id"] for r in lake.rows("events")) == [1, 2, 11]
     assert report.warnings == (
@@ -232,7 +232,7 @@ def test_a_file_that_goes_before_it_is_read_is_left_out_by_the_next_attempt(
         return original(*given)
 
     monkeypatch.setattr(ingestion, "arriving", going)
-    monkeypatch.setattr("sluice.runtime.retries.PAUSES", (0.0,))
+    monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     (report,) = lake.deliver()
     assert [r["id"] for r in lake.rows("events")] == [2]
     assert report.warnings == (
@@ -253,7 +253,7 @@ def test_a_file_that_never_rests_is_named_and_nothing_of_it_is_committed(
         return found
 
     monkeypatch.setattr(ingestion, "arriving", growing)
-    monkeypatch.setattr("sluice.runtime.retries.PAUSES", (0.0,))
+    monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     with pytest.raises(Retryable, match=rf"{path} changed while it was read") as told:
         lake.deliver()
     assert told.value.exit_code == ExitCode.RETRY

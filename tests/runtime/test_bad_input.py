@@ -10,14 +10,14 @@ import pytest
 from tests.runtime.landed import ALLOWED, Landed, day, folder_of
 
 from sluice.cli.job import Job, run_job
+from sluice.declare.table import Table
+from sluice.delta.arrow import read_rows
+from sluice.delta.lake import layout
+from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, QualityStop, UsageError
-from sluice.runtime import ingest as ingestion
-from sluice.runtime.ingest import ingest
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.specs.table import Table
-from sluice.storage.arrow import read_rows
-from sluice.storage.lake import layout
+from sluice.sources import ingest as ingestion
+from sluice.sources.ingest import ingest
+from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.runtime.landed import RUN, Landed, folder_of, lines
 
+from sluice.engine import aside
 from sluice.errors import QualityStop
-from sluice.runtime import aside
-from sluice.runtime.stream import ingest_stream
+from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.runtime import cache
-from sluice.runtime.cache import cache_folder
+from sluice.spark import cache
+from sluice.spark.cache import cache_folder
 
 
 def test_a_folder_that_the_user_names_comes_first():

@@ -12,9 +12,9 @@ from tests.runtime.test_stream import Streamed, declared
 from tests.support.ageing import age
 from tests.support.lake import counted
 
-from sluice.runtime.arrivals import Stream
-from sluice.runtime.invariants import faults
-from sluice.runtime.maintain import maintain
+from sluice.operate.invariants import faults
+from sluice.operate.maintain import maintain
+from sluice.sources.arrivals import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

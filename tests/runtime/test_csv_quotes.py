@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from sluice.runtime import csv_quotes
-from sluice.runtime.csv_quotes import Quotes
+from sluice.files import csv_quotes
+from sluice.files.csv_quotes import Quotes
 
 WHOLE = (
     *('2,"abc"', '2,a"b', '2,""', '2,"a\nb"', '2,5" pipe\n', '2,"a ""b"""\n', "", '""', '"a"b",c'),

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sluice.engine.data_faults import naming_data_faults
 from sluice.errors import ConfigError, QualityStop
-from sluice.runtime.data_faults import naming_data_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ import pytest
 from tests.runtime.landed import ALLOWED, RUN, Landed, day, folder_of
 
 from sluice.errors import QualityStop, UsageError
-from sluice.runtime.rebuild import rebuild
-from sluice.runtime.replay import replay, to_replay
+from sluice.operate.rebuild import rebuild
+from sluice.operate.replay import replay, to_replay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from tests.serving.tables import position, project_at, write_table
 
-from sluice.runtime.explain import explain
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project
-from sluice.storage.intervals import Delivery, record
-from sluice.storage.lake import layout
+from sluice.declare.project import Project
+from sluice.delta.intervals import Delivery, record
+from sluice.delta.lake import layout
+from sluice.language.interval import Interval
+from sluice.operate.explain import explain
 
 SALES = pa.table({"basket_id": pa.array([1], pa.int64()), "product_id": pa.array([2], pa.int32())})
 DAY = Interval(datetime(2017, 1, 1, tzinfo=UTC), datetime(2017, 1, 2, tzinfo=UTC))

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.storage.tables import ID_AND_V, Small, a_position
 
-from sluice.changelog.diff import CHANGE
-from sluice.runtime.frontier import consistent, frontier_of, merge
-from sluice.storage.commit import commit_arrow, commit_position
-from sluice.storage.lake import LakeLayout
-from sluice.storage.position import REBUILD, Head, Pin, Position, head
-from sluice.storage.table import create
+from sluice.changes.diff import CHANGE
+from sluice.delta.commit import commit_arrow, commit_position
+from sluice.delta.lake import LakeLayout
+from sluice.delta.position import REBUILD, Head, Pin, Position, head
+from sluice.delta.table import create
+from sluice.engine.frontier import consistent, frontier_of, merge
 
 
 @dataclass

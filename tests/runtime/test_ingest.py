@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.runtime.landed import Landed, day, folder_of
 from tests.support.lake import Row, counted, folded, frozen
 
+from sluice.engine.report import BatchReport
 from sluice.errors import ConfigError, UsageError
-from sluice.runtime.report import BatchReport
-from sluice.runtime.run import run
-from sluice.specs.interval import Interval
+from sluice.language.interval import Interval
+from sluice.operate.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

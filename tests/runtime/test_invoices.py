@@ -9,8 +9,8 @@ import pytest
 from tests.runtime.landed import START, Landed, day, folder_of
 from tests.support.lake import Row, counted
 
-from sluice.runtime.report import BatchReport
-from sluice.runtime.run import run
+from sluice.engine.report import BatchReport
+from sluice.operate.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

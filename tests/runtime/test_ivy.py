@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.runtime import ivy
-from sluice.runtime.ivy import FetchFailed, fetch
+from sluice.spark import ivy
+from sluice.spark.ivy import FetchFailed, fetch
 
 ARTIFACT = ("org.example", "thing", "1.0")
 UNTRUSTED = "Server access error at url x (javax.net.ssl.SSLHandshakeException: PKIX)"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import MissingDependency
-from sluice.runtime import jars
-from sluice.runtime.jars import Jar, classpath, has_jars
+from sluice.spark import jars
+from sluice.spark.jars import Jar, classpath, has_jars
 
 CONTENT = {"delta": b"delta's classes", "storage": b"storage's classes"}
 Environ = dict[str, str]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import MissingDependency
-from sluice.runtime.java import Java, environment, java_home
+from sluice.spark.java import Java, environment, java_home
 
 Environ = dict[str, str]
 

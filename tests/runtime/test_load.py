@@ -12,9 +12,9 @@ from tests.runtime.landed import Landed, write
 from tests.runtime.things import declared, landed
 from tests.support.lake import counted, folded
 
+from sluice.dimensions import load as loading
 from sluice.errors import ConfigError, QualityStop, UsageError
-from sluice.runtime import load as loading
-from sluice.runtime.reading import read
+from sluice.files.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,8 +13,8 @@ from tests.support.contract import PROFILES, SETTINGS
 from tests.support.lake import Row, counted, folded
 from tests.support.rows import maybe, row
 
-from sluice.runtime import load as loading
-from sluice.runtime.explain import explain
+from sluice.dimensions import load as loading
+from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,9 +13,9 @@ from tests.runtime.landed import Landed, day, folder_of
 from tests.support.lake import counted
 from tests.support.postgres import Server, running
 
+from sluice.engine import retries
 from sluice.errors import Retryable, UsageError
-from sluice.runtime import retries
-from sluice.runtime.run import run
+from sluice.operate.run import run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

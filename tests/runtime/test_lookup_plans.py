@@ -8,21 +8,22 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake, away, counted, folded
 
+from sluice.declare.settings import SparkSettings
+from sluice.delta.filing import slices_of
+from sluice.delta.lake import layout
+from sluice.delta.local import handed_over
+from sluice.delta.log import Log
+from sluice.engine.context import Context
+from sluice.engine.nodes import nodes_of
+from sluice.engine.plan import plan_rebuild
+from sluice.kinds.lookup import few as lookup_few
+from sluice.kinds.lookup import many as lookup_many
+from sluice.kinds.lookup import operator as lookup
+from sluice.kinds.lookup.broadcast import memory_bytes
 from sluice.limits import Limits
-from sluice.operators import lookup
-from sluice.runtime import lookup_few, lookup_many
-from sluice.runtime import maintain as upkeep
-from sluice.runtime.context import Context
-from sluice.runtime.explain import explain
-from sluice.runtime.invariants import faults
-from sluice.runtime.lookup_broadcast import memory_bytes
-from sluice.runtime.nodes import nodes_of
-from sluice.runtime.plan import plan_rebuild
-from sluice.specs.settings import SparkSettings
-from sluice.storage.filing import slices_of
-from sluice.storage.lake import layout
-from sluice.storage.local import handed_over
-from sluice.storage.log import Log
+from sluice.operate import maintain as upkeep
+from sluice.operate.explain import explain
+from sluice.operate.invariants import faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

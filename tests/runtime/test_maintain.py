@@ -10,13 +10,13 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row, counted, folded, repeated
 
+from sluice.delta import filing
+from sluice.delta.filing import slices_of
 from sluice.limits import Limits
-from sluice.runtime.guard import oldest_named
-from sluice.runtime.invariants import digests
-from sluice.runtime.maintain import Upkeep, maintain
-from sluice.serving.lake import Lake as Reads
-from sluice.storage import filing
-from sluice.storage.filing import slices_of
+from sluice.operate.guard import oldest_named
+from sluice.operate.invariants import digests
+from sluice.operate.maintain import Upkeep, maintain
+from sluice.read.lake import Lake as Reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,8 +102,8 @@ def test_what_had_expired_comes_back_where_the_horizon_falls(lake: Lake) -> None
 
 
 def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
-    from sluice.runtime.advance import Run
-    from sluice.runtime.rebuild import rebuild
+    from sluice.engine.advance import Run
+    from sluice.operate.rebuild import rebuild
 
     lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))
     lake.advance()

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluice.runtime.lookup_matching import matching
+from sluice.kinds.lookup.matching import matching
 
 INTS = pa.array([3, 1, None, 9], pa.int32())
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.runtime.landed import Landed, folder_of
 
+from sluice.delta.position import head
+from sluice.engine.advance import Run, advance
+from sluice.engine.report import BatchReport
 from sluice.errors import QualityStop
-from sluice.runtime.advance import Run, advance
-from sluice.runtime.report import BatchReport
-from sluice.storage.position import head
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

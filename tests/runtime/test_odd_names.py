@@ -15,11 +15,11 @@ from tests.runtime.files import Files
 from tests.runtime.landed import RUN, Landed, folder_of
 from tests.support.places import ODD_NAMES
 
+from sluice.delta.landing import list_files, local_path
+from sluice.engine.retries import naming_faults
 from sluice.errors import QualityStop
-from sluice.runtime.retries import naming_faults
-from sluice.runtime.spark_paths import spark_paths, with_real_paths
-from sluice.runtime.stream import ingest_stream
-from sluice.storage.landing import list_files, local_path
+from sluice.sources.stream import ingest_stream
+from sluice.spark.paths import spark_paths, with_real_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

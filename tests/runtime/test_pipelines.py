@@ -15,11 +15,11 @@ from tests.runtime.game import Game, made_by
 from tests.runtime.shapes import COGROUPS, NODES, Declared
 from tests.support.games import choice, games, in_depth, play
 
+from sluice.delta.maintenance import upkeep
+from sluice.engine.plan import plan_batch
 from sluice.errors import InputRewritten, LostRace
 from sluice.limits import Limits
-from sluice.runtime.guard import oldest_named
-from sluice.runtime.plan import plan_batch
-from sluice.storage.maintenance import upkeep
+from sluice.operate.guard import oldest_named
 
 DAYS = choice((1, 2, 3))
 ROWS = [*product("abc", (1, 2, 3))]

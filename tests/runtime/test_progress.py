@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.runtime import progress
-from sluice.runtime.progress import Progress, say_where, watch
+from sluice.spark import progress
+from sluice.spark.progress import Progress, say_where, watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

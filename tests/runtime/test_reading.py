@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.runtime.files import Files, source
 
+from sluice.delta.landing import LandedFile
+from sluice.engine.retries import naming_faults
 from sluice.errors import ConfigError, QualityStop, Retryable
-from sluice.runtime.reading import read
-from sluice.runtime.retries import naming_faults
-from sluice.storage.landing import LandedFile
+from sluice.files.reading import read
 
 # CSV
 

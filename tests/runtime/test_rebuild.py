@@ -10,9 +10,9 @@ from deltalake import DeltaTable
 from tests.runtime.landed import ALLOWED, Landed, day, folder_of
 from tests.support.lake import Lake, Row, counted, folded
 
+from sluice.engine.advance import Run
 from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, UsageError
-from sluice.runtime.advance import Run
-from sluice.runtime.rebuild import rebuild
+from sluice.operate.rebuild import rebuild
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -261,7 +261,7 @@ views:
     lake.advance()
     lake.declare(HEAD + events() + views.format("total: sum(v)"))
     with monkeypatch.context() as killed:
-        killed.setattr("sluice.runtime.rebuild._above", lambda *_: [])
+        killed.setattr("sluice.operate.rebuild._above", lambda *_: [])
         lake.rebuild("totals")
     with pytest.raises(ColumnsChanged):
         lake.advance("sums")

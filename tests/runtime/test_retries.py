@@ -7,12 +7,12 @@ import pytest
 from tests.runtime.landed import Landed
 from tests.runtime.things import declared, landed
 
+from sluice.delta.landing import list_files
+from sluice.dimensions import load as loading
+from sluice.engine import retries
 from sluice.errors import QualityStop, Retryable
-from sluice.runtime import load as loading
-from sluice.runtime import retries
-from sluice.runtime.filehead import head_of
-from sluice.runtime.reading import read
-from sluice.storage.landing import list_files
+from sluice.files.filehead import head_of
+from sluice.files.reading import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ def test_what_a_store_says_while_it_is_busy_or_away_is_worth_a_retry(
     def failing(*_: Any, **__: Any) -> None:
         raise OSError(said)
 
-    monkeypatch.setattr("sluice.runtime.filehead.pq.ParquetFile", failing)
+    monkeypatch.setattr("sluice.files.filehead.pq.ParquetFile", failing)
     with pytest.raises(Retryable, match="can't be read now"):
         head_of(file, "parquet", {})
 

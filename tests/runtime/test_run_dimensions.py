@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.runtime.landed import RUN, Landed, day, folder_of
 
+from sluice.delta.failures import kept
+from sluice.delta.lake import layout
+from sluice.delta.landing import LandedFile, list_files
+from sluice.dimensions.load import load
+from sluice.engine.report import BatchReport
 from sluice.errors import QualityStop, UsageError
-from sluice.runtime import run as running
-from sluice.runtime.explain import explain
-from sluice.runtime.load import load
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.storage.failures import kept
-from sluice.storage.lake import layout
-from sluice.storage.landing import LandedFile, list_files
+from sluice.operate import run as running
+from sluice.operate.explain import explain
+from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,8 +102,8 @@ def test_a_store_that_is_away_for_a_moment_is_waited_for(
             raise OSError("curlCode: 7, Couldn't connect to server")
         return list_files(path)
 
-    monkeypatch.setattr("sluice.runtime.dimension_source.landing.list_files", listed)
-    monkeypatch.setattr("sluice.runtime.retries.PAUSES", (0.0,))
+    monkeypatch.setattr("sluice.dimensions.source.landing.list_files", listed)
+    monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     warnings: list[str] = []
     pipeline = lake.project.pipelines["shop"]
     running.run(lake.spark, lake.project, pipeline, [day(0)], lambda r: warnings.extend(r.warnings))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.runtime.landed import Landed, day, folder_of
 
+from sluice.delta.failures import kept
+from sluice.delta.lake import layout
+from sluice.engine.report import BatchReport
 from sluice.errors import Retryable, SeveralFailed, Unforeseen
-from sluice.runtime import run as running
-from sluice.runtime.doctor import examine
-from sluice.runtime.explain import explain
-from sluice.runtime.report import BatchReport
-from sluice.serving.status import status
-from sluice.storage.failures import kept
-from sluice.storage.lake import layout
+from sluice.operate import run as running
+from sluice.operate.doctor import examine
+from sluice.operate.explain import explain
+from sluice.read.status import status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

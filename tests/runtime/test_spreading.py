@@ -8,12 +8,12 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake
 
-from sluice.operators.cogroup import CogroupState
-from sluice.operators.cogroup_rows import STREAM, packed
-from sluice.operators.operator import union
-from sluice.runtime.cogroup_spreading import groups_behind
-from sluice.runtime.nodes import nodes_of
-from sluice.storage.filing import is_in_order, slices_of
+from sluice.delta.filing import is_in_order, slices_of
+from sluice.engine.nodes import nodes_of
+from sluice.engine.operator import union
+from sluice.kinds.cogroup.narrow import STREAM, packed
+from sluice.kinds.cogroup.operator import CogroupState
+from sluice.kinds.cogroup.spreading import groups_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from sluice.declare.project import SparkSettings
 from sluice.errors import MissingDependency, Retryable
-from sluice.runtime.session import open_session
-from sluice.runtime.starting import check_server
-from sluice.specs.project import SparkSettings
+from sluice.spark.session import open_session
+from sluice.spark.starting import check_server
 
 START = """
-from sluice.runtime.session import Spark
-from sluice.specs.project import SparkSettings
+from sluice.spark.session import Spark
+from sluice.declare.project import SparkSettings
 MODE = "spark.sql.sources.partitionOverwriteMode"
 conf = {"spark.driver.memory": "600m", MODE: "dynamic"}
 spark = Spark(SparkSettings(master="local[1]", conf=conf))
@@ -35,9 +35,9 @@ SHORT = "SELECT length(repeat('x', 1500000000))"
 THEN_KILLED = """
 import os, signal, sys
 from sluice.errors import Retryable
-from sluice.runtime.session import with_spark
-from sluice.runtime.starting import lasting
-from sluice.specs.project import SparkSettings
+from sluice.spark.session import with_spark
+from sluice.spark.starting import lasting
+from sluice.declare.project import SparkSettings
 def work(spark):
     session = spark.session
     try:

@@ -12,15 +12,15 @@ from deltalake import DeltaTable
 from tests.runtime.landed import RUN, Landed, day, folder_of, write
 from tests.support.lake import Row, counted, folded
 
+from sluice.delta.position import Position
+from sluice.delta.table import create
+from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
-from sluice.runtime import ingest as ingestion
-from sluice.runtime.replay import replay, to_replay
-from sluice.runtime.report import BatchReport
-from sluice.runtime.run import intervals_to_run, run
-from sluice.runtime.stream import ingest_stream, messages
+from sluice.operate.replay import replay, to_replay
+from sluice.operate.run import intervals_to_run, run
+from sluice.sources import ingest as ingestion
 from sluice.sources.spec import Source
-from sluice.storage.position import Position
-from sluice.storage.table import create
+from sluice.sources.stream import ingest_stream, messages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,14 +7,14 @@ from tests.runtime.rankings import SALES, Lakes, advanced, sale, top
 from tests.support.lake import Lake, counted
 from tests.support.rows import NOON
 
+from sluice.engine.advance import Run, advance_nodes
+from sluice.engine.nodes import nodes_of
 from sluice.errors import ConfigError
-from sluice.runtime.advance import Run, advance_nodes
-from sluice.runtime.explain import explain
-from sluice.runtime.nodes import nodes_of
-from sluice.runtime.rebuild import rebuild
-from sluice.serving.changes import Changelog
-from sluice.serving.lake import Lake as Reader
-from sluice.serving.status import status
+from sluice.operate.explain import explain
+from sluice.operate.rebuild import rebuild
+from sluice.read.changes import Changelog
+from sluice.read.lake import Lake as Reader
+from sluice.read.status import status
 
 APPENDED = "rows were only added: the best of them meet the kept ones"
 CHANGED = "rows were changed: kept ones make good what falls"

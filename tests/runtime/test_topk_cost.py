@@ -8,9 +8,9 @@ from deltalake import DeltaTable
 from tests.runtime.rankings import SALES, Lakes, advanced, sale, top
 from tests.support.lake import Lake
 
-from sluice.changelog import net
-from sluice.operators.topk import TopKState
-from sluice.runtime.nodes import nodes_of
+from sluice.changes import net
+from sluice.engine.nodes import nodes_of
+from sluice.kinds.topk.operator import TopKState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +141,7 @@ def test_what_comes_behind_the_kept_rows_is_dropped_before_a_shuffle(
         passed.append((rows.count(), plan.queryExecution().executedPlan().toString()))
         return net.summed(rows, columns)
 
-    monkeypatch.setattr("sluice.runtime.topk_batch.summed", summed)
+    monkeypatch.setattr("sluice.kinds.topk.batch.summed", summed)
     lake.put("sales", *(sale(v, v - 10) for v in range(7)), sale(10, 50), sale(11, 1))
     state, _ = advanced(lake)
     assert state.strategy == "update"

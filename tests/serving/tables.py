@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 
-from sluice.serving.keyed import KeyedTable
-from sluice.serving.snapshot import Snapshot
-from sluice.specs.project import Project, load
-from sluice.storage.lake import layout
-from sluice.storage.position import Pin, Position
+from sluice.declare.project import Project, load
+from sluice.delta.lake import layout
+from sluice.delta.position import Pin, Position
+from sluice.read.keyed import KeyedTable
+from sluice.read.snapshot import Snapshot
 
 CONFIG = """
 pipeline: shop

@@ -9,8 +9,8 @@ from tests.serving.tables import position, project_at, write_table
 from tests.serving.test_ranking import ranked
 
 from sluice.errors import HistoryLost, UsageError
-from sluice.serving.changes import Changelog
-from sluice.serving.lake import Lake
+from sluice.read.changes import Changelog
+from sluice.read.lake import Lake
 
 
 def committed(batch, run):
@@ -110,8 +110,8 @@ def test_versions_that_the_log_has_lost_are_a_named_error(project, tmp_path):
 
 
 def _without_reading(project, uri):
-    from sluice.serving.keyed import KeyedTable
-    from sluice.serving.snapshot import Snapshot
+    from sluice.read.keyed import KeyedTable
+    from sluice.read.snapshot import Snapshot
 
     snapshot = Snapshot("leaders", uri, 2, pa.schema([]), frozenset(), pa.table({}))
     Changelog(Lake(project), "leaders", KeyedTable(snapshot, ())).rows(from_version=0)

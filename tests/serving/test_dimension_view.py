@@ -7,8 +7,8 @@ import pytest
 from tests.serving.tables import CONFIG, day, project_at, write_table
 
 from sluice.errors import UsageError
-from sluice.serving.changes import Changelog
-from sluice.serving.lake import Lake
+from sluice.read.changes import Changelog
+from sluice.read.lake import Lake
 
 
 def products(rows):

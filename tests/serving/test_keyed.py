@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.serving.tables import keyed, placed, write
 
 from sluice.errors import UsageError
-from sluice.serving.snapshot import NotBuilt, Snapshot, SnapshotExpired
+from sluice.read.snapshot import NotBuilt, Snapshot, SnapshotExpired
 
 KEY = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.int64())])
 key_values = st.tuples(

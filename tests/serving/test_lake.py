@@ -9,8 +9,8 @@ from tests.serving.tables import project_at, write_table
 from tests.serving.test_ranking import LEADERS, ranked
 
 import sluice
+from sluice.declare.graph import UnknownTable
 from sluice.errors import ConfigError, UsageError
-from sluice.specs.graph import UnknownTable
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.serving.tables import placed
 
-from sluice.serving.bounds import UNKNOWN, Bounds
-from sluice.serving.order import FIRST, LAST, Order, Span, places
+from sluice.read.bounds import UNKNOWN, Bounds
+from sluice.read.order import FIRST, LAST, Order, Span, places
 
 keys = st.tuples(
     st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))

@@ -18,7 +18,7 @@ from tests.serving.test_window import (
 )
 
 from sluice.errors import UsageError
-from sluice.serving.lake import Lake
+from sluice.read.lake import Lake
 
 
 def pages(read, size):

@@ -7,7 +7,7 @@ import pytest
 from tests.serving.tables import project_at, write_table
 
 from sluice.errors import UsageError
-from sluice.serving.lake import Lake
+from sluice.read.lake import Lake
 
 MONEY = pa.decimal128(12, 2)
 

@@ -10,14 +10,14 @@ from deltalake import DeltaTable
 from tests.serving.tables import day, pin, position, project_at, write_table
 from tests.serving.test_ranking import ranked
 
-from sluice.serving.pending import pending
-from sluice.serving.status import status
-from sluice.specs.definition import definition
-from sluice.specs.interval import Interval
-from sluice.storage.failures import Failure, clear, keep
-from sluice.storage.intervals import Delivery, record
-from sluice.storage.lake import layout
-from sluice.storage.position import Pin
+from sluice.declare.definition import definition
+from sluice.delta.failures import Failure, clear, keep
+from sluice.delta.intervals import Delivery, record
+from sluice.delta.lake import layout
+from sluice.delta.position import Pin
+from sluice.language.interval import Interval
+from sluice.read.pending import pending
+from sluice.read.status import status
 
 TOTALS = ranked([("DELI", 1, "9.00", 1)], rank=False)
 LEADERS = ranked([("DELI", 1, "9.00", 1)])

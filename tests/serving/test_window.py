@@ -12,8 +12,8 @@ from tests.serving.tables import day, keyed, placed, position, project_at, write
 
 from sluice.errors import UsageError
 from sluice.kinds.window_store.reader import WindowStore, visible_span
-from sluice.serving.lake import Lake
-from sluice.specs.interval import Duration
+from sluice.language.interval import Duration
+from sluice.read.lake import Lake
 
 SCHEMA = pa.schema(
     [

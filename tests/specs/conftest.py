@@ -6,9 +6,9 @@ from textwrap import indent
 
 import pytest
 
+from sluice.declare.project import Project, load
+from sluice.declare.table import Table
 from sluice.errors import ConfigError
-from sluice.specs.project import Project, load
-from sluice.specs.table import Table
 
 SHOP = """\
 pipeline: shop

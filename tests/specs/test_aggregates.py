@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs.expression import Aggregate
-from sluice.specs.inference import aggregate_type
+from sluice.language.expression import Aggregate
+from sluice.language.inference import aggregate_type
 
 Refusal = Callable[..., str]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs.table import Table
+from sluice.declare.table import Table
 
 Mistakes = Callable[..., list[str]]
 OfViews = Callable[[str], Table]

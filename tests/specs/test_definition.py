@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs.definition import definition, meaning
-from sluice.specs.table import Table
+from sluice.declare.definition import definition, meaning
+from sluice.declare.table import Table
 
 OfViews = Callable[[str], Table]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.specs.document import BrokenDocument, Document, read
+from sluice.declare.document import BrokenDocument, Document, read
 
 
 def document(tmp_path: Path, text: str, **environ: str) -> Document:

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from sluice.specs.duration import Duration
-from sluice.specs.interval import parse_time
+from sluice.language.duration import Duration
+from sluice.language.interval import parse_time
 
 Refusal = Callable[..., str]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sluice.specs.expression import Expression, SortKey
-from sluice.specs.functions import SCALAR
-from sluice.specs.inference import infer
-from sluice.specs.named import Named
+from sluice.language.expression import Expression, SortKey
+from sluice.language.functions import SCALAR
+from sluice.language.inference import infer
+from sluice.language.named import Named
 
 COLUMNS = {
     "a": "INT",

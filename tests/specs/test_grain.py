@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sluice.specs.duration import Duration
-from sluice.specs.grain import Grain
+from sluice.kinds.window_store.grain import Grain
+from sluice.language.duration import Duration
 
 AT = datetime(2017, 5, 14, 16, 4, 58, 7, tzinfo=UTC)
 

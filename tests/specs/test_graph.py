@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs.definition import definition
-from sluice.specs.graph import UnknownTable
-from sluice.specs.project import Project, load
+from sluice.declare.definition import definition
+from sluice.declare.graph import UnknownTable
+from sluice.declare.project import Project, load
 
 Shop = Callable[..., Project]
 Mistakes = Callable[..., list[str]]

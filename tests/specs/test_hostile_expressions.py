@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.specs.expression import Aggregate, Expression
+from sluice.language.expression import Aggregate, Expression
 
 Refusal = Callable[..., str]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.specs.interval import Interval, IntervalError, Schedule, parse_time
+from sluice.language.interval import Interval, IntervalError, Schedule, parse_time
 
 
 def at(text: str) -> datetime:

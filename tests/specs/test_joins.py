@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.specs.join_syntax import read_pairs
+from sluice.language.join_syntax import read_pairs
 
 Refusal = Callable[..., str]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.specs.test_expressions import COLUMNS
 
-from sluice.specs.expression import Expression
-from sluice.specs.syntax import CLOCK
-from sluice.specs.type_rules import problems
+from sluice.language.expression import Expression
+from sluice.language.syntax import CLOCK
+from sluice.language.type_rules import problems
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from sluice.declare.project import load
 from sluice.errors import ConfigError
-from sluice.specs.project import load
 
 PIPELINE: dict[str, Any] = {
     "pipeline": "p",

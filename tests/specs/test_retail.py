@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.specs.project import Project, load
+from sluice.declare.project import Project, load
 
 CONFIG = Path(__file__).parents[2] / "config"
 

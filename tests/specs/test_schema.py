@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
-from sluice.specs.schema import json_schema
+from sluice.declare.schema import json_schema
 
 CONFIG = Path(__file__).parents[2] / "config"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from sluice.declare.project import load
 from sluice.errors import ConfigError
-from sluice.specs.project import load
 
 PIPELINE = """
 pipeline: shop

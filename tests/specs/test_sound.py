@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from sluice.declare.sound import load_sound
 from sluice.errors import ConfigError
-from sluice.specs.sound import load_sound
 
 GOOD = """pipeline: {0}
 schedule: "@daily"

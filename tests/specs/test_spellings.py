@@ -8,7 +8,7 @@ import pytest
 from tests.runtime.cells import TYPES, cells
 from tests.runtime.strict import NotTaken, value
 
-from sluice.specs.spellings import AROUND, spelling
+from sluice.language.spellings import AROUND, spelling
 
 BOUNDLESS = ("DECIMAL", "BOOLEAN")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sluice.specs.table import Table
+from sluice.declare.table import Table
 
 OfViews = Callable[[str], Table]
 
@@ -170,7 +170,7 @@ def test_a_store_of_a_windowed_view_takes_its_start(table: OfViews) -> None:
 
 
 def test_the_column_of_changes_is_not_the_tables(write: Callable[..., object]) -> None:
-    from sluice.specs.project import load
+    from sluice.declare.project import load
 
     text = """\
 pipeline: p

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.language.interval import Schedule
+from sluice.language.path_pattern import path_of
 from sluice.sources.own_paths import same_path
-from sluice.specs.interval import Schedule
-from sluice.specs.path_pattern import path_of
 
 BEGIN = datetime(2011, 12, 1, tzinfo=UTC)
 ZONES = (

@@ -7,11 +7,11 @@ import pytest
 from sqlglot import exp
 from tests.specs.test_expressions import COLUMNS, EXAMPLES
 
-from sluice.specs import syntax
-from sluice.specs.expression import Aggregate, Expression
-from sluice.specs.families import KINDS, fits
-from sluice.specs.signatures import SIGNATURES
-from sluice.specs.type_rules import aggregate_problem, problems
+from sluice.language import syntax
+from sluice.language.expression import Aggregate, Expression
+from sluice.language.families import KINDS, fits
+from sluice.language.signatures import SIGNATURES
+from sluice.language.type_rules import aggregate_problem, problems
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

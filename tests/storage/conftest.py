@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.runtime.session import RUNTIME_CONF, SMALL
+from sluice.spark.session import RUNTIME_CONF, SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

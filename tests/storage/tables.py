@@ -11,18 +11,18 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from sluice.changelog.diff import CHANGE
-from sluice.limits import Limits
-from sluice.storage.commit import (
+from sluice.changes.diff import CHANGE
+from sluice.delta.commit import (
     Committed,
     changelog_counts,
     commit_arrow,
     commit_position,
     commit_spark,
 )
-from sluice.storage.local import spark_schema
-from sluice.storage.position import Head, Pin, Position, head
-from sluice.storage.table import create
+from sluice.delta.local import spark_schema
+from sluice.delta.position import Head, Pin, Position, head
+from sluice.delta.table import create
+from sluice.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

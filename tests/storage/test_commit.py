@@ -21,9 +21,9 @@ from tests.storage.tables import (
     plain,
 )
 
+from sluice.delta.lake import table_at
+from sluice.delta.position import positions
 from sluice.errors import HistoryLost
-from sluice.storage.lake import table_at
-from sluice.storage.position import positions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

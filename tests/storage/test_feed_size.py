@@ -7,8 +7,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from tests.serving.tables import day, write
 
-from sluice.storage.feed_size import only_inserts
-from sluice.storage.times import may_hold, not_before
+from sluice.delta.feed_size import only_inserts
+from sluice.delta.times import may_hold, not_before
 
 HOUR = timedelta(hours=1)
 

@@ -20,18 +20,18 @@ from tests.storage.tables import (
     by_spark,
 )
 
-from sluice.changelog.diff import CHANGE
-from sluice.errors import HistoryLost, LostRace
-from sluice.storage.commit import (
+from sluice.changes.diff import CHANGE
+from sluice.delta.commit import (
     commit_arrow,
     commit_position,
     commit_spark,
     overwrite_spark,
     replace_spark,
 )
-from sluice.storage.conflicts import lost_race_of
-from sluice.storage.position import Head, head_as_found, positions
-from sluice.storage.table import create
+from sluice.delta.conflicts import lost_race_of
+from sluice.delta.position import Head, head_as_found, positions
+from sluice.delta.table import create
+from sluice.errors import HistoryLost, LostRace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,7 +137,7 @@ def test_compaction_between_plan_and_commit_costs_at_most_a_retry(
 def test_a_commit_that_others_have_followed_still_counts_as_ours(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.storage import commit
+    from sluice.delta import commit
 
     def overtaken(place: str, uri: str) -> None:
         if place == "committed":

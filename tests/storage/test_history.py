@@ -6,9 +6,9 @@ import pytest
 from deltalake import DeltaTable
 from tests.storage.tables import ID_AND_V, Small
 
+from sluice.delta.commit import commit_arrow
+from sluice.delta.table import check_feed
 from sluice.errors import HistoryLost
-from sluice.storage.commit import commit_arrow
-from sluice.storage.table import check_feed
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.storage.tables import ID_AND_V, Small
 
-from sluice.storage.commit import commit_arrow
-from sluice.storage.inspection import (
+from sluice.delta.commit import commit_arrow
+from sluice.delta.inspection import (
     Found,
     file_faults,
     file_retention,
@@ -18,7 +18,7 @@ from sluice.storage.inspection import (
     orphans,
     setting_faults,
 )
-from sluice.storage.lake import table_at
+from sluice.delta.lake import table_at
 
 NOW = datetime.now(UTC)
 

@@ -9,11 +9,9 @@ import pytest
 from deltalake import DeltaTable
 from tests.storage.tables import ID_AND_V, Small
 
-from sluice.errors import DeliveriesLost, UsageError
-from sluice.specs.interval import Interval
-from sluice.storage.arrow import append_rows, read_rows, replace_rows
-from sluice.storage.commit import commit_arrow
-from sluice.storage.intervals import (
+from sluice.delta.arrow import append_rows, read_rows, replace_rows
+from sluice.delta.commit import commit_arrow
+from sluice.delta.intervals import (
     MANY_FILES,
     Delivery,
     check_kept,
@@ -22,6 +20,8 @@ from sluice.storage.intervals import (
     replaced_by,
     withdraw,
 )
+from sluice.errors import DeliveriesLost, UsageError
+from sluice.language.interval import Interval
 
 HOUR = timedelta(hours=1)
 

@@ -18,12 +18,11 @@ from pyarrow import parquet
 from pyspark.sql.types import StructType
 from tests.storage.tables import ID_AND_V, Small, a_position, pins
 
-from sluice.specs.interval import Interval
-from sluice.storage.columns import add_columns
-from sluice.storage.commit import commit_arrow
-from sluice.storage.digest import Digest, digest_of
-from sluice.storage.intervals import Delivery
-from sluice.storage.invariants import (
+from sluice.delta.columns import add_columns
+from sluice.delta.commit import commit_arrow
+from sluice.delta.digest import Digest, digest_of
+from sluice.delta.intervals import Delivery
+from sluice.delta.invariants import (
     count_faults,
     digest,
     feed_digest,
@@ -32,6 +31,7 @@ from sluice.storage.invariants import (
     row_count,
     rows_by,
 )
+from sluice.language.interval import Interval
 
 DAY = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))
 values = st.one_of(st.none(), st.integers(-2, 2), st.sampled_from(["a", "b"]), st.booleans())

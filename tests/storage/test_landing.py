@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.places import ODD_NAMES, as_nobody, open_folder, put_socket
 
-from sluice.errors import ExitCode, Retryable, UsageError
-from sluice.storage.landing import (
+from sluice.delta.landing import (
     LandedFile,
     check_unchanged,
     delivered,
@@ -16,6 +15,7 @@ from sluice.storage.landing import (
     local_path,
     marks,
 )
+from sluice.errors import ExitCode, Retryable, UsageError
 
 
 def put(path: Path, text: str = "x") -> Path:
@@ -233,7 +233,7 @@ def test_a_store_that_can_not_be_listed_now_is_worth_a_retry(
     def broken(_: str) -> object:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("sluice.storage.walk.os.scandir", broken)
+    monkeypatch.setattr("sluice.delta.walk.os.scandir", broken)
     with pytest.raises(Retryable, match=r"shop\.events: .* can't be listed now: .*Input/output"):
         delivered(str(tmp_path), "shop.events")
 
@@ -250,7 +250,7 @@ def test_a_folder_that_goes_while_it_is_listed_has_no_files(
             raise FileNotFoundError(2, "No such file or directory", path)
         return original(path)
 
-    monkeypatch.setattr("sluice.storage.walk.os.scandir", going)
+    monkeypatch.setattr("sluice.delta.walk.os.scandir", going)
     assert listed(tmp_path) == ["a"]
 
 

@@ -7,12 +7,12 @@ import pytest
 from deltalake import DeltaTable
 from tests.storage.tables import ID_AND_V, Small, a_position
 
+from sluice.delta.commit import commit_arrow
+from sluice.delta.lineage import as_of, check_input, is_still, position_at
+from sluice.delta.maintenance import Filing
+from sluice.delta.position import Pin, Position
 from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned
 from sluice.limits import Limits
-from sluice.storage.commit import commit_arrow
-from sluice.storage.lineage import as_of, check_input, is_still, position_at
-from sluice.storage.maintenance import Filing
-from sluice.storage.position import Pin, Position
 
 
 @pytest.fixture

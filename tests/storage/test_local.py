@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import functions as F
 from tests.storage.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spark, in_order, plain
 
+from sluice.delta import table as delta
+from sluice.delta.local import has_local_feed, local_feed, local_snapshot
+from sluice.delta.local import plain as one_piece
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
-from sluice.storage import table as delta
-from sluice.storage.local import has_local_feed, local_feed, local_snapshot
-from sluice.storage.local import plain as one_piece
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,14 +15,14 @@ from pyspark.sql.types import StructType
 from tests.storage.tables import Small, by_delta_rs
 from tests.support.ageing import age
 
+from sluice.changes.order import Direction
+from sluice.delta import commit, maintenance
+from sluice.delta.filing import GROUP_ROWS, is_in_order
+from sluice.delta.local import plain
+from sluice.delta.maintenance import Filing, upkeep
+from sluice.delta.position import Pin, head, head_as_found, positions
+from sluice.delta.vacuum import committed_at, vacuum
 from sluice.limits import Limits
-from sluice.operators.order import Direction
-from sluice.storage import commit, maintenance
-from sluice.storage.filing import GROUP_ROWS, is_in_order
-from sluice.storage.local import plain
-from sluice.storage.maintenance import Filing, upkeep
-from sluice.storage.position import Pin, head, head_as_found, positions
-from sluice.storage.vacuum import committed_at, vacuum
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,17 +10,10 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.storage.tables import ID_AND_V, Small, a_position, pins
 
+from sluice.delta.commit import commit_arrow
+from sluice.delta.log import Log
+from sluice.delta.position import Position, _positions, head, head_as_found, head_of, positions
 from sluice.errors import HistoryLost
-from sluice.storage.commit import commit_arrow
-from sluice.storage.log import Log
-from sluice.storage.position import (
-    Position,
-    _positions,
-    head,
-    head_as_found,
-    head_of,
-    positions,
-)
 
 
 @pytest.fixture

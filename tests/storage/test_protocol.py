@@ -22,16 +22,16 @@ from pyspark.sql.types import StructType
 from tests.storage.tables import ID_AND_V, Small, a_position
 from tests.support.games import games
 
+from sluice.delta.commit import commit_arrow, commit_position
+from sluice.delta.invariants import feed_faults, position_faults
+from sluice.delta.lineage import check_input
+from sluice.delta.local import read_feed
+from sluice.delta.maintenance import Filing
+from sluice.delta.position import REBUILD, Head, Pin, Position, head_as_found, positions
+from sluice.delta.table import check_feed
+from sluice.delta.vacuum import vacuum
 from sluice.errors import ForeignCommit, HistoryLost, LostRace
 from sluice.limits import Limits
-from sluice.storage.commit import commit_arrow, commit_position
-from sluice.storage.invariants import feed_faults, position_faults
-from sluice.storage.lineage import check_input
-from sluice.storage.local import read_feed
-from sluice.storage.maintenance import Filing
-from sluice.storage.position import REBUILD, Head, Pin, Position, head_as_found, positions
-from sluice.storage.table import check_feed
-from sluice.storage.vacuum import vacuum
 
 COUNTS = StructType().add("v", "string").add("n", "long")
 COUNTED = pa.schema([("v", pa.string()), ("n", pa.int64())])

@@ -3,12 +3,12 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from sluice.operators.marks import POSITION, comparable
-from sluice.operators.operator import names
-from sluice.quality.conflicts import CONFLICT
-from sluice.quality.tally import visible
+from sluice.declare.delivered_row import REASON
+from sluice.engine.operator import names
+from sluice.files.marks import POSITION, comparable
+from sluice.gate.conflicts import CONFLICT
+from sluice.gate.tally import visible
 from sluice.sources.spec import Source
-from sluice.specs.delivered_row import REASON
 
 
 def with_conflicts(rows: DataFrame, spec: Source, fits: str) -> DataFrame:

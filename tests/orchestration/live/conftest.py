@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_client import AirflowClient
-from sluice.serving.lake import Lake
+from sluice.read.lake import Lake
 from stack import ROOT, Ports, Stack
 
 from .corner import CORNER, DAYS, NEWS, SALES, sell, webhook

@@ -17,9 +17,9 @@ from threading import Thread
 from typing import Any
 
 from airflow_client import DONE, AirflowClient, Reprocess, RunOfTask
-from sluice.serving.lake import Lake
-from sluice.specs.interval import parse_time
-from sluice.storage.failpoint import VARIABLE
+from sluice.delta.failpoint import VARIABLE
+from sluice.language.interval import parse_time
+from sluice.read.lake import Lake
 from stack import Stack
 
 CORNER = """

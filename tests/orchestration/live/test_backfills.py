@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from airflow_client import DONE, AirflowClient, Reprocess, RunOfTask
-from sluice.serving.lake import Lake
-from sluice.specs.interval import parse_time
+from sluice.language.interval import parse_time
+from sluice.read.lake import Lake
 from stack import Stack
 
 from .deliveries import APPLES, FIRST, HAM, SALAD, SECOND, deliver, deliver_lines, deliver_members

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from airflow_client import AirflowClient, AirflowRefused
-from sluice.serving.lake import Lake
-from sluice.specs.interval import parse_time
+from sluice.language.interval import parse_time
+from sluice.read.lake import Lake
 from stack import Stack
 
 from .corner import (

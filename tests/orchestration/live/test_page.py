@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from airflow_client import AirflowClient
-from sluice.storage.lake import exists, layout
+from sluice.delta.lake import exists, layout
 from stack import Stack
 
 from .corner import sluice
@@ -36,7 +36,7 @@ def get(client: AirflowClient, path: str) -> httpx.Response:
 
 
 def test_every_route_is_behind_the_login(stack: Stack, client: AirflowClient) -> None:
-    from sluice.orchestration.page.app import app
+    from sluice.airflow.page.app import app
 
     paths = [route.path for route in app.routes if isinstance(route, APIRoute)]
     assert len(paths) == len(app.routes) >= 4

@@ -14,11 +14,11 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.ageing import age
 
 from airflow_client import AirflowClient
+from sluice.delta.filing import slices_of
+from sluice.delta.lake import exists, layout
+from sluice.delta.position import positions
 from sluice.limits import Limits
-from sluice.serving.lake import Lake
-from sluice.storage.filing import slices_of
-from sluice.storage.lake import exists, layout
-from sluice.storage.position import positions
+from sluice.read.lake import Lake
 from stack import Stack
 
 from .corner import await_all, await_run, log_of, states

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from airflow_client import AirflowClient
-from sluice.serving.lake import Lake
+from sluice.read.lake import Lake
 from stack import Stack
 
 from .corner import DAYS, await_run, log_of, sluice, task_of
