@@ -1,7 +1,7 @@
 """Oldest version of a table that may still be read; upkeep deletes nothing behind it.
 
 A view's position names the versions of its inputs that it reflects. Its next batch reads the feeds
-from there, and `verify` reads their rows as of then. A lookup whose rows keep the dimension
+from there, and `verify` reads their rows as of then. A view whose rows keep the dimension
 versions of their batches names each of those until it is rebuilt.
 """
 

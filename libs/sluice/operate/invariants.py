@@ -49,8 +49,8 @@ def digests(project: Project, tables: Iterable[Table]) -> dict[str, Digest]:
     """Return the canonical hash of each of their Delta tables whose rows depend on the data alone.
 
     States with spare rows are left out, because those rows depend on earlier batches. So does the
-    number of the batch that joined a lookup's row; it is ignored. Tables that hide expired rows
-    until upkeep drops them are hashed as readers see them.
+    number of the batch that joined a row to dimensions; it is ignored. Tables that hide expired
+    rows until upkeep drops them are hashed as readers see them.
     """
     found: dict[str, Digest] = {}
     for table in tables:

@@ -112,8 +112,8 @@ def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:
 class _Steps:
     """Steps of one round, with what they hand to each other.
 
-    A failed dimension stops every lookup. A source that fails at an interval keeps the earlier
-    ones, and the views follow these.
+    A failed dimension stops every view that joins dimensions. A source that fails at an interval
+    keeps the earlier ones, and the views follow these.
     """
 
     failures: Failures
