@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
-LIVE = "tests/orchestration/live/"
+LIVE = "tests/airflow/live/"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect

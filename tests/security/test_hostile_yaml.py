@@ -17,7 +17,7 @@ from sluice.declare.project import load
 from sluice.errors import ConfigError
 
 HERE = Path(__file__).parent
-KNOWN = (HERE.parent / "specs" / "hostile.txt").read_text("utf-8").split("\n")
+KNOWN = (HERE.parent / "language" / "hostile.txt").read_text("utf-8").split("\n")
 EXPRESSIONS = [line.split("\t")[0] for line in KNOWN if "\t" in line]
 EXPRESSIONS += (HERE / "expressions.txt").read_text("utf-8").splitlines()
 AGGREGATES = {"sum(", "count(", "any(", "approx_top_k("}  # which are what an aggregate is
