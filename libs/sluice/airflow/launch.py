@@ -1,7 +1,7 @@
 """Settings for starting Spark: those of `spark-submit`, and Java's place.
 
-The runtime knows them. A command in a process of its own asks it, because nothing here may import
-Spark. The command takes a tenth of the time that the JVM needs to start.
+`sluice.spark` knows them. A command in a process of its own asks it, because nothing here may
+import Spark. The command takes a tenth of the time that the JVM needs to start.
 """
 
 import json
