@@ -15,8 +15,8 @@ setup: $(SETUP) ## make .venv from the lock, find Java, fetch Delta's jars (once
 
 $(SETUP): requirements.lock pyproject.toml tools/setup.sh
 	@tools/setup.sh
-	@echo "==> Java: $$($(PY) -m sluice.runtime.java)"
-	@echo "==> Delta's jars:" && $(PY) -m sluice.runtime.jars
+	@echo "==> Java: $$($(PY) -m sluice.spark.java)"
+	@echo "==> Delta's jars:" && $(PY) -m sluice.spark.jars
 	@$(PY) tools/smoke.py
 	@touch $@
 

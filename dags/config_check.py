@@ -3,7 +3,7 @@
 Makes no DAG of its own.
 """
 
-from sluice.orchestration.blueprint import check
-from sluice.orchestration.projects import config_folder
+from sluice.airflow.blueprint import check
+from sluice.airflow.projects import config_folder
 
 check(config_folder(__file__))

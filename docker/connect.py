@@ -6,9 +6,9 @@ services of the deployment share its network.
 
 import os
 
-from sluice.runtime.java import environment
-from sluice.runtime.session import local_conf
-from sluice.specs.project import load
+from sluice.declare.project import load
+from sluice.spark.java import environment
+from sluice.spark.session import local_conf
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

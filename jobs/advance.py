@@ -3,11 +3,11 @@
 import sys
 
 from sluice.cli.job import Job, run_job
-from sluice.runtime.advance import advance
-from sluice.runtime.rebuild import rebuild
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.engine.advance import advance
+from sluice.engine.report import BatchReport
+from sluice.operate.rebuild import rebuild
+from sluice.spark.session import Spark
 
 
 def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:

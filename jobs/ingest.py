@@ -4,12 +4,12 @@ import sys
 from collections.abc import Iterator
 
 from sluice.cli.job import Job, run_job
-from sluice.runtime.ingest import ingest
-from sluice.runtime.load import load
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.runtime.stream import ingest_stream, is_stream
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.dimensions.load import load
+from sluice.engine.report import BatchReport
+from sluice.sources.ingest import ingest
+from sluice.sources.stream import ingest_stream, is_stream
+from sluice.spark.session import Spark
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:

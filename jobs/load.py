@@ -3,10 +3,10 @@
 import sys
 
 from sluice.cli.job import Job, run_job
-from sluice.runtime.load import load
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.dimensions.load import load
+from sluice.engine.report import BatchReport
+from sluice.spark.session import Spark
 
 
 def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:

@@ -3,9 +3,9 @@
 import sys
 
 from sluice.cli.job import Job, run_job
-from sluice.runtime.maintain import Upkeep, maintain
-from sluice.runtime.session import Spark
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.operate.maintain import Upkeep, maintain
+from sluice.spark.session import Spark
 
 
 def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:

@@ -3,9 +3,9 @@
 import sys
 
 from sluice.cli.job import Job, run_job
-from sluice.runtime.session import Spark
-from sluice.runtime.sweep import Swept, sweep
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.operate.sweep import Swept, sweep
+from sluice.spark.session import Spark
 
 
 def step(job: Job, spark: Spark, table: Table) -> list[Swept]:

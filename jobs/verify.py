@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterator
 
 from sluice.cli.job import Job, run_job
+from sluice.declare.table import Table
 from sluice.errors import Differs
-from sluice.runtime.session import Spark
-from sluice.runtime.verify import Verdict, verify
-from sluice.specs.table import Table
+from sluice.operate.verify import Verdict, verify
+from sluice.spark.session import Spark
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:

@@ -16,17 +16,17 @@ from hypothesis import settings
 from tests.support import sail
 from xdist.scheduler import LoadFileScheduling
 
-from sluice.runtime.jars import classpath
-from sluice.runtime.java import environment
-from sluice.runtime.session import CODE_CACHE
-from sluice.runtime.starting import hush
-from sluice.specs.settings import Driver
+from sluice.declare.settings import Driver
+from sluice.spark.jars import classpath
+from sluice.spark.java import environment
+from sluice.spark.session import CODE_CACHE
+from sluice.spark.starting import hush
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
-LIVE = "tests/orchestration/live/"
+LIVE = "tests/airflow/live/"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect

@@ -169,7 +169,7 @@ def _addresses(url: str, port: int) -> dict[str, str]:
 def _quick() -> dict[str, str]:
     return {
         # Workers fork with the imports of the DAG files done: 0.1 s a task instead of 1 to 2.
-        "CORE__EXECUTOR": "sluice.orchestration.executor.WarmLocalExecutor",
+        "CORE__EXECUTOR": "sluice.airflow.executor.WarmLocalExecutor",
         "CORE__PARALLELISM": "4",
         "CORE__MP_START_METHOD": "fork",
         "CORE__EXECUTE_TASKS_NEW_PYTHON_INTERPRETER": "False",

@@ -22,7 +22,7 @@ from daemons import tree
 from gauge import Gauge
 from room import make_room
 from shopping import FIRST_DAY, YEAR_END
-from sluice.specs.project import load
+from sluice.declare.project import load
 from stack import ROOT
 
 PIPELINE = "retail"

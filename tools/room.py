@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
+from sluice.declare.project import Project
+from sluice.delta.lake import layout
 from sluice.errors import SluiceError
-from sluice.specs.project import Project
-from sluice.storage.lake import layout
 
 MADE = ".made-by-a-demo"
 

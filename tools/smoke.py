@@ -12,7 +12,7 @@ from itertools import islice
 
 MODULES = (
     *("deltalake", "pyarrow", "pandas", "grpc", "sqlglot", "croniter"),
-    *("pyspark.sql", "pyspark.sql.connect.session", "sluice.cli.main", "sluice.runtime.advance"),
+    *("pyspark.sql", "pyspark.sql.connect.session", "sluice.cli.main", "sluice.engine.advance"),
 )
 SHOWN = 5
 HINT = "hint: make it anew: rm -rf .venv && make setup"

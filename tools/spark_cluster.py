@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from daemons import Daemon, Daemons, free_port, is_listening
-from sluice.runtime.java import environment
+from sluice.spark.java import environment
 
 PACKAGE = "org.apache.spark.deploy"
 LOOPBACK = ("--host", "127.0.0.1")

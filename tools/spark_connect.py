@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from daemons import Daemon, is_listening
-from sluice.runtime.java import environment
-from sluice.runtime.session import local_conf
-from sluice.specs.project import Project
+from sluice.declare.project import Project
+from sluice.spark.java import environment
+from sluice.spark.session import local_conf
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MEMORY = "2g"

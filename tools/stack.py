@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airflow_local import LocalAirflow
 from daemons import Daemons, free_port
-from sluice.specs.project import Project, load
+from sluice.declare.project import Project, load
 from spark_connect import server
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,18 +11,18 @@ from rich.console import Console
 
 from airflow_client import RunOfTask
 from landing import CORRECTED_DEPARTMENT, Correction
-from sluice.cli.output import Format, print_table, write_record
+from sluice.declare.project import Project
 from sluice.dimension_views.reader import JoinedTable
+from sluice.engine.nodes import nodes_of
 from sluice.errors import SluiceError
-from sluice.reporting.publish import publish
-from sluice.runtime.nodes import nodes_of
-from sluice.runtime.session import with_spark
-from sluice.runtime.verify import Verdict, verify
-from sluice.serving.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
-from sluice.serving.keyed import KeyedTable
-from sluice.serving.lake import Lake
-from sluice.serving.status import status
-from sluice.specs.project import Project
+from sluice.operate.verify import Verdict, verify
+from sluice.read.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
+from sluice.read.keyed import KeyedTable
+from sluice.read.lake import Lake
+from sluice.read.status import status
+from sluice.report.publish import publish
+from sluice.spark.session import with_spark
+from sluice.terminal.output import Format, print_table, write_record
 
 DEPARTMENTS = ("GROCERY", "PRODUCE", CORRECTED_DEPARTMENT)
 CHANGED = ("top_products", "households")

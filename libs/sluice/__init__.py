@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sluice.serving.lake import Lake
+    from sluice.read.lake import Lake
 
 __all__ = ["open"]
 
@@ -16,6 +16,6 @@ def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
     >>> lake = sluice.open("config")
     >>> lake.table("households").get(7)
     """
-    from sluice.serving.lake import open_lake
+    from sluice.read.lake import open_lake
 
     return open_lake(config)

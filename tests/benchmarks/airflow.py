@@ -21,7 +21,7 @@ from rich.table import Table
 
 from airflow_client import DONE, AirflowClient, Reprocess
 from landing import DEMO_START, split
-from sluice.specs.interval import parse_time
+from sluice.language.interval import parse_time
 from stack import ROOT, Ports, Stack
 
 RETAIL = "retail"

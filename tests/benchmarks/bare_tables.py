@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from sluice.storage.log import Log
-from sluice.storage.position import Head, Position, head
-from sluice.storage.statistics import writer_properties
-from sluice.storage.table import PROPERTIES
+from sluice.delta.log import Log
+from sluice.delta.position import Head, Position, head
+from sluice.delta.statistics import writer_properties
+from sluice.delta.table import PROPERTIES
 
 
 def new_uri(folder: Path) -> str:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sluice.declare.project import Project, load
+from sluice.delta.lake import layout
+from sluice.delta.position import Head, head
+from sluice.delta.table import snapshot
 from sluice.limits import Limits
-from sluice.runtime.session import Spark
-from sluice.specs.project import Project, load
-from sluice.storage.lake import layout
-from sluice.storage.position import Head, head
-from sluice.storage.table import snapshot
+from sluice.spark.session import Spark
 
 HEAD = 'pipeline: bench\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 

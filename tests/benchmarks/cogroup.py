@@ -38,15 +38,15 @@ from rich.table import Table as Printed
 from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
 
-from sluice.changelog.diff import CHANGE
-from sluice.operators.cogroup import CogroupState
-from sluice.runtime.advance import Run, advance
-from sluice.runtime.nodes import nodes_of
-from sluice.runtime.report import BatchReport
-from sluice.serving.lake import Lake
-from sluice.storage.commit import commit_spark
-from sluice.storage.feed_size import table_size
-from sluice.storage.table import create
+from sluice.changes.diff import CHANGE
+from sluice.delta.commit import commit_spark
+from sluice.delta.feed_size import table_size
+from sluice.delta.table import create
+from sluice.engine.advance import Run, advance
+from sluice.engine.nodes import nodes_of
+from sluice.engine.report import BatchReport
+from sluice.kinds.cogroup.operator import CogroupState
+from sluice.read.lake import Lake
 
 ROWS_OF_A_KEY = 5
 AGGREGATES = {"n_{}": "count(*)", "v_{}": "sum(v)", "mean_{}": "avg(v)"}

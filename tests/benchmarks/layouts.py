@@ -31,11 +31,11 @@ from rich.console import Console
 from rich.table import Table as Printed
 from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_uri, position
 
-from sluice.changelog.diff import CHANGE
+from sluice.changes.diff import CHANGE
+from sluice.declare.settings import SparkSettings
+from sluice.delta.commit import commit_arrow, commit_spark
 from sluice.limits import Limits
-from sluice.runtime.session import Spark
-from sluice.specs.settings import SparkSettings
-from sluice.storage.commit import commit_arrow, commit_spark
+from sluice.spark.session import Spark
 
 LAYOUTS = ("by key", "unordered", "buckets", "one file", "vectors")
 BUCKETS, REPEATS = 64, 3

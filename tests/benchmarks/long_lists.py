@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.table import Table as Printed
 from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_uri, position
 
-from sluice.changelog.diff import CHANGE
-from sluice.storage.commit import commit_arrow
-from sluice.storage.local import read_rows
+from sluice.changes.diff import CHANGE
+from sluice.delta.commit import commit_arrow
+from sluice.delta.local import read_rows
 
 KEYS, CHANGED, REPEATS = 4, 1, 3
 

@@ -28,17 +28,17 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table as Shown
 
-from sluice.runtime.advance import Run, advance
-from sluice.runtime.load import load
-from sluice.runtime.session import Spark
-from sluice.specs.definition import definition
-from sluice.specs.project import Project
-from sluice.specs.project import load as load_project
-from sluice.storage.commit import commit_spark
-from sluice.storage.lake import layout
-from sluice.storage.log import Log
-from sluice.storage.position import Position, head
-from sluice.storage.table import create
+from sluice.declare.definition import definition
+from sluice.declare.project import Project
+from sluice.declare.project import load as load_project
+from sluice.delta.commit import commit_spark
+from sluice.delta.lake import layout
+from sluice.delta.log import Log
+from sluice.delta.position import Position, head
+from sluice.delta.table import create
+from sluice.dimensions.load import load
+from sluice.engine.advance import Run, advance
+from sluice.spark.session import Spark
 
 PIPELINE = """
 pipeline: shop

@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from sluice.runtime.advance import Run
-from sluice.runtime.ingest import ingest
-from sluice.runtime.session import Spark
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project, load
+from sluice.declare.project import Project, load
+from sluice.engine.advance import Run
+from sluice.language.interval import Interval
+from sluice.sources.ingest import ingest
+from sluice.spark.session import Spark
 
 START = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 WARMING_UP = 4  # days

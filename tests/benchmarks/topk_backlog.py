@@ -11,9 +11,9 @@ from pathlib import Path
 from tests.benchmarks.bench_lake import declared
 from tests.benchmarks.topk_lake import Measured, Options, facts, filled
 
-from sluice.runtime.advance import Run, advance
-from sluice.runtime.session import Spark
-from sluice.specs.project import Project
+from sluice.declare.project import Project
+from sluice.engine.advance import Run, advance
+from sluice.spark.session import Spark
 
 DECLARED = """
 sources:

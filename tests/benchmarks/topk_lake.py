@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
 
-from sluice.changelog.diff import CHANGE, diff
+from sluice.changes.diff import CHANGE, diff
+from sluice.declare.project import Project
+from sluice.delta.commit import changelog_counts, commit_arrow, commit_spark
+from sluice.delta.lake import layout
+from sluice.delta.local import to_arrow
+from sluice.delta.position import head
+from sluice.delta.table import create, snapshot
+from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
-from sluice.runtime.advance import Run, advance
-from sluice.specs.project import Project
-from sluice.storage.commit import changelog_counts, commit_arrow, commit_spark
-from sluice.storage.lake import layout
-from sluice.storage.local import to_arrow
-from sluice.storage.position import head
-from sluice.storage.table import create, snapshot
 
 K = 10
 VIEW = "{{kind: topk, from: facts, partition_by: [g], order_by: [v desc], limit: {k}{more}}}"

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sluice.runtime.maintain import Upkeep, maintain
-from sluice.runtime.report import BatchReport
-from sluice.runtime.run import intervals_to_run, run
-from sluice.runtime.session import Spark
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project, load
+from sluice.declare.project import Project, load
+from sluice.engine.report import BatchReport
+from sluice.language.interval import Interval
+from sluice.operate.maintain import Upkeep, maintain
+from sluice.operate.run import intervals_to_run, run
+from sluice.spark.session import Spark
 
 START = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 MICROSECOND = dt.timedelta(microseconds=1)

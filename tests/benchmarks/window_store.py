@@ -27,8 +27,8 @@ from rich.table import Table
 from tests.benchmarks.contenders import Ask, Duck, Ours, Question, Rocks, SparkSql
 from tests.benchmarks.traces import START, Traces
 
-from sluice.runtime.session import Spark
-from sluice.serving.lake import Lake
+from sluice.read.lake import Lake
+from sluice.spark.session import Spark
 
 HOT, MID, COLD = 0, 1_000, 99_000  # ranks
 STEPS = ("load", "rocks", "read", "scan")

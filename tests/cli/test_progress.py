@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.cli.output import Format
 from sluice.cli.progress import LONG, Steps, summary
-from sluice.runtime.report import BatchReport
+from sluice.engine.report import BatchReport
+from sluice.terminal.output import Format
 
 
 def told(count: int, capsys: pytest.CaptureFixture[str], *, visible: bool = True) -> list[str]:

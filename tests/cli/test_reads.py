@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
-from tests.serving.tables import day, pin, position, project_at, write_table
-from tests.serving.test_dimension_view import brands, products
-from tests.serving.test_ranking import LEADERS, ranked
-from tests.serving.test_window import visits
+from tests.dimension_views.test_reader import brands, products
+from tests.kinds.topk.test_reader import LEADERS, ranked
+from tests.kinds.window_store.test_reader import visits
+from tests.read.tables import day, pin, position, project_at, write_table
 
 from sluice.cli.main import COMMANDS, main
 

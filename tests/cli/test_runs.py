@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from sluice.cli.job import Job
 from sluice.cli.main import main
-from sluice.runtime.advance import Run
+from sluice.engine.advance import Run
 
 PIPELINE = """
 pipeline: shop

@@ -21,10 +21,10 @@ from deltalake import DeltaTable
 from tests.crash.shop import PASSING, Deployed, day
 
 import sluice
-from sluice.runtime.invariants import digests, faults, versions
-from sluice.specs.interval import Interval
-from sluice.storage.invariants import digest
-from sluice.storage.lake import exists
+from sluice.delta.invariants import digest
+from sluice.delta.lake import exists
+from sluice.language.interval import Interval
+from sluice.operate.invariants import digests, faults, versions
 
 PIPELINE = """
 pipeline: shop

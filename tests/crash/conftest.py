@@ -21,9 +21,9 @@ import pytest
 from tests.crash.shop import CORRECTED, FIRST, Deployed, Shop, day
 from tests.crash.worker import HEAP, MARK
 
-from sluice.runtime.session import RUNTIME_CONF, SMALL
-from sluice.specs.interval import Interval
-from sluice.storage.failpoint import VARIABLE
+from sluice.delta.failpoint import VARIABLE
+from sluice.language.interval import Interval
+from sluice.spark.session import RUNTIME_CONF, SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.crash.bazaar import Definition, Step
 
-from sluice.specs.interval import Interval
+from sluice.language.interval import Interval
 
 Row = dict[str, Any]
 Rows = Counter[tuple[Any, ...]]

@@ -12,15 +12,15 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from tests.support.lake import counted, frozen
 
-from sluice.runtime.advance import Run
-from sluice.runtime.ingest import ingest
-from sluice.runtime.invariants import faults
-from sluice.runtime.run import run
-from sluice.runtime.session import Spark
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project, load
-from sluice.storage.lake import layout
-from sluice.storage.position import positions
+from sluice.declare.project import Project, load
+from sluice.delta.lake import layout
+from sluice.delta.position import positions
+from sluice.engine.advance import Run
+from sluice.language.interval import Interval
+from sluice.operate.invariants import faults
+from sluice.operate.run import run
+from sluice.sources.ingest import ingest
+from sluice.spark.session import Spark
 
 PIPELINE = """
 pipeline: shop

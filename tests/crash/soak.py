@@ -30,7 +30,7 @@ from tests.crash.bazaar import Bazaar, History, Step
 from tests.crash.conftest import Pool, Worker
 from tests.crash.model import DAY, Model, counted
 
-from sluice.specs.interval import Interval
+from sluice.language.interval import Interval
 
 STEPS = 12  # of a history
 PASSED = 40  # places that the run of a step passes, or so

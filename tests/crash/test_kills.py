@@ -14,7 +14,7 @@ import pytest
 from tests.crash.conftest import Pool, Worker
 from tests.crash.shop import Shop, day
 
-from sluice.serving.pending import pending
+from sluice.read.pending import pending
 
 KILLS = int(os.environ.get("SLUICE_KILLS", "1"))
 SEED = int(os.environ.get("SLUICE_KILLS_SEED", "1"))

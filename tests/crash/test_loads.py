@@ -9,9 +9,9 @@ from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day
 from tests.support.lake import counted
 
-from sluice.runtime.advance import Run, advance
-from sluice.runtime.invariants import faults
-from sluice.runtime.session import Spark
+from sluice.engine.advance import Run, advance
+from sluice.operate.invariants import faults
+from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

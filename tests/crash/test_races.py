@@ -8,8 +8,8 @@ from deltalake import DeltaTable
 from tests.crash.conftest import Pool
 from tests.crash.shop import Shop, day
 
+from sluice.delta.intervals import deliveries
 from sluice.errors import SluiceError
-from sluice.storage.intervals import deliveries
 
 
 @pytest.mark.parametrize(

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.tasks import context
 
+from sluice.airflow.graph import Task, TaskKind
 from sluice.cli.job import Step, run_job
-from sluice.orchestration.graph import Task, TaskKind
-from sluice.runtime.advance import Run
-from sluice.runtime.ingest import ingest
-from sluice.runtime.maintain import maintain
-from sluice.runtime.rebuild import rebuild
-from sluice.runtime.report import BatchReport
-from sluice.runtime.run import run
-from sluice.runtime.session import Spark
-from sluice.runtime.starting import lasting
-from sluice.runtime.verify import verify
-from sluice.specs.interval import Interval
-from sluice.specs.project import load
-from sluice.specs.settings import SparkSettings
-from sluice.storage import failpoint
-from sluice.storage.failpoint import VARIABLE
+from sluice.declare.project import load
+from sluice.declare.settings import SparkSettings
+from sluice.delta import failpoint
+from sluice.delta.failpoint import VARIABLE
+from sluice.engine.advance import Run
+from sluice.engine.report import BatchReport
+from sluice.language.interval import Interval
+from sluice.operate.maintain import maintain
+from sluice.operate.rebuild import rebuild
+from sluice.operate.run import run
+from sluice.operate.verify import verify
+from sluice.sources.ingest import ingest
+from sluice.spark.session import Spark
+from sluice.spark.starting import lasting
 
 if TYPE_CHECKING:
-    from sluice.orchestration.tasks import ScriptJob
+    from sluice.airflow.tasks import ScriptJob
 
 MARK, HEAP = "@sluice@ ", "SLUICE_WORKER_HEAP"
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
@@ -83,7 +83,7 @@ def step_of(job: str) -> Step:
 
 def task(config: Path) -> "ScriptJob":
     """Airflow's, that brings the views up to their inputs by a job in its own process."""
-    from sluice.orchestration.tasks import ScriptJob
+    from sluice.airflow.tasks import ScriptJob
 
     shutil.copytree(JOBS, config.parent / "jobs", dirs_exist_ok=True)
     work = Task("advance.best", TaskKind.ADVANCE, "shop", VIEWS)

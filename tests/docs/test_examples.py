@@ -13,7 +13,7 @@ from tests.docs.pages import ROOT, Block, commands, of_language
 
 import landing
 from sluice.cli.main import main
-from sluice.specs.project import load
+from sluice.declare.project import load
 
 RETAIL = ROOT / "config/pipelines/retail.yaml"
 SECTIONS = ("sources", "dimensions", "views")

@@ -8,6 +8,10 @@ from pydantic import BaseModel
 from tests.docs.pages import INLINE, PAGES, ROOT, anchors, links, prose, shown
 
 from sluice.cli.main import main
+from sluice.declare.declared import Change
+from sluice.declare.project import Pipeline, Project
+from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
+from sluice.declare.window import Window
 from sluice.dimension_views.spec import DimensionView
 from sluice.dimensions.spec import Dimension
 from sluice.errors import ExitCode
@@ -16,10 +20,6 @@ from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.kinds.topk.spec import TopK
 from sluice.kinds.window_store.spec import WindowStore
 from sluice.sources.spec import Source
-from sluice.specs.declared import Change
-from sluice.specs.project import Pipeline, Project
-from sluice.specs.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.specs.window import Window
 
 DOCS = ROOT / "docs"
 SHARED = frozenset({"help", "config", "debug", "format_", "version"})

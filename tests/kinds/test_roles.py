@@ -7,15 +7,15 @@ from types import ModuleType
 
 import pytest
 
+from sluice.airflow.page.block import Block
 from sluice.cli.kinds import Commands
-from sluice.orchestration.page.block import Block
-from sluice.runtime.lookup_references import Unstored
-from sluice.runtime.nodes import Maker
-from sluice.serving.pending import Landed
-from sluice.serving.reader import Reader
-from sluice.specs.registry import BUILT_IN, ROLES, Kind, kind, kinds
-from sluice.specs.resolution.resolver import Resolver
-from sluice.specs.table_spec import TableSpec
+from sluice.declare.registry import BUILT_IN, ROLES, Kind, kind, kinds
+from sluice.declare.resolution.resolver import Resolver
+from sluice.declare.table_spec import TableSpec
+from sluice.engine.nodes import Maker
+from sluice.kinds.lookup.references import Unstored
+from sluice.read.pending import Landed
+from sluice.read.reader import Reader
 
 PROTOCOLS: dict[str, type] = {
     "resolve": Resolver,

@@ -8,17 +8,17 @@ import pytest
 from click.testing import CliRunner
 from tests.support.lake import Lake
 
+from sluice.airflow.graph import task_graph
+from sluice.airflow.page.facts import table
+from sluice.airflow.page.rendering import render
 from sluice.cli.main import main
+from sluice.declare import registry
+from sluice.declare.registry import register
+from sluice.declare.schema import json_schema
 from sluice.errors import ConfigError
-from sluice.orchestration.graph import task_graph
-from sluice.orchestration.page.facts import table
-from sluice.orchestration.page.rendering import render
-from sluice.runtime.explain import explain
-from sluice.serving.lake import open_lake
-from sluice.serving.status import status
-from sluice.specs import registry
-from sluice.specs.registry import register
-from sluice.specs.schema import json_schema
+from sluice.operate.explain import explain
+from sluice.read.lake import open_lake
+from sluice.read.status import status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

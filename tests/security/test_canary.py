@@ -46,9 +46,9 @@ views:
     key: [item]
     streams: {s: {from: sales, aggregates: {n: count(*)}}}
 """
-IMPORT = "from sluice.orchestration.blueprint import site; import pathlib, sys; "
+IMPORT = "from sluice.airflow.blueprint import site; import pathlib, sys; "
 IMPATIENT = (
-    "from sluice.runtime import retries; retries.PAUSES = (0.1,); "
+    "from sluice.spark import retries; retries.PAUSES = (0.1,); "
     "from sluice.cli.main import main; main()"
 )
 KEEP = IMPORT + "print(site(pathlib.Path(sys.argv[1])))"

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from sluice.declare.project import load
 from sluice.errors import ConfigError
-from sluice.specs.project import load
 
 HERE = Path(__file__).parent
-KNOWN = (HERE.parent / "specs" / "hostile.txt").read_text("utf-8").split("\n")
+KNOWN = (HERE.parent / "language" / "hostile.txt").read_text("utf-8").split("\n")
 EXPRESSIONS = [line.split("\t")[0] for line in KNOWN if "\t" in line]
 EXPRESSIONS += (HERE / "expressions.txt").read_text("utf-8").splitlines()
 AGGREGATES = {"sum(", "count(", "any(", "approx_top_k("}  # which are what an aggregate is
@@ -304,7 +304,7 @@ def test_an_option_that_tells_how_to_read_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["os", "subprocess", "builtins", "os.path", "sluice.runtime.jars", "../x", "a;b", ""]
+    "module", ["os", "subprocess", "builtins", "os.path", "sluice.spark.jars", "../x", "a;b", ""]
 )
 def test_a_module_that_is_not_a_users_own_is_refused(tmp_path: Path, module: str) -> None:
     assert refusals(tmp_path, SHOP, {"modules": [module]})

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import ConfigError
-from sluice.operators.own import Own
-from sluice.specs.expression import Aggregate
+from sluice.kinds.cogroup.own import Own
+from sluice.language.expression import Aggregate
 
 MODULE = """
 from pathlib import Path

@@ -17,20 +17,20 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
-from sluice.changelog.diff import CHANGE
+from sluice.changes.diff import CHANGE
+from sluice.declare.project import Project, load
+from sluice.declare.table import Table
+from sluice.delta.commit import commit_arrow
+from sluice.delta.lake import layout
+from sluice.delta.position import Head, Position, head
+from sluice.delta.table import create
+from sluice.engine.advance import Run, advance
+from sluice.engine.nodes import nodes_of
+from sluice.engine.report import BatchReport
+from sluice.files.marks import ID, INTERVAL, OP, POSITION
 from sluice.limits import Limits
-from sluice.operators.source import ID, INTERVAL, OP, POSITION
-from sluice.runtime.advance import Run, advance
-from sluice.runtime.nodes import nodes_of
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.runtime.verify import Verdict, verify
-from sluice.specs.project import Project, load
-from sluice.specs.table import Table
-from sluice.storage.commit import commit_arrow
-from sluice.storage.lake import layout
-from sluice.storage.position import Head, Position, head
-from sluice.storage.table import create
+from sluice.operate.verify import Verdict, verify
+from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,10 +17,10 @@ from unittest.mock import patch
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from sluice.delta.log import Action, Log
+from sluice.delta.position import Head, Position, head, head_of
+from sluice.delta.table import PROPERTIES
 from sluice.errors import HistoryLost, LostRace
-from sluice.storage.log import Action, Log
-from sluice.storage.position import Head, Position, head, head_of
-from sluice.storage.table import PROPERTIES
 
 Rows = dict[Any, Any]  # key -> row
 COMMIT = "_delta_log/"
@@ -83,10 +83,10 @@ class Tables(dict[str, Stored]):
         with (
             patch.object(Position, "from_json", lru_cache(10_000)(Position.from_json)),
             patch.multiple(Log, __init__=remember, actions=actions, _exists=exists),
-            patch("sluice.storage.position.DeltaTable", self.opened()),
-            patch("sluice.storage.position.head_of", known_head),
-            patch("sluice.storage.feed_size.DeltaTable", self.opened()),
-            patch("sluice.storage.table.DeltaTable", self.opened()),
+            patch("sluice.delta.position.DeltaTable", self.opened()),
+            patch("sluice.delta.position.head_of", known_head),
+            patch("sluice.delta.feed_size.DeltaTable", self.opened()),
+            patch("sluice.delta.table.DeltaTable", self.opened()),
         ):
             yield
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from sluice.specs.interval import Interval
+from sluice.language.interval import Interval
 
 
 class Events(dict[Any, SimpleNamespace]):

@@ -4,7 +4,7 @@ import pytest
 
 import story
 from board import Told
-from sluice.serving.changes import CHANGE_TYPE
+from sluice.read.changes import CHANGE_TYPE
 
 
 def change(kind: str, rank: int | None, name: str) -> dict[str, object]:

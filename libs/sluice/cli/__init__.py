@@ -1,0 +1,1 @@
+"""Commands and jobs: parse, call, print, exit code."""

@@ -2,10 +2,10 @@
 
 import click
 
-from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, write_json, write_rows
-from sluice.serving.changes import Changelog
-from sluice.serving.lake import open_lake
+from sluice.read.changes import Changelog
+from sluice.read.lake import open_lake
+from sluice.terminal.options import config_option, format_option
+from sluice.terminal.output import Format, write_json, write_rows
 
 
 @click.command()

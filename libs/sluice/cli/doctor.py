@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import click
 
-from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, counted, write_rows
+from sluice.declare.project import load as load_project
 from sluice.errors import ExitCode
-from sluice.runtime.doctor import Finding, examine
-from sluice.specs.project import load as load_project
+from sluice.operate.doctor import Finding, examine
+from sluice.terminal.options import config_option, format_option
+from sluice.terminal.output import Format, counted, write_rows
 
 
 @click.command()

@@ -16,21 +16,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sluice.declare.project import Project
+from sluice.declare.sound import load_sound
+from sluice.declare.table import Table
+from sluice.delta.failpoint import passing
+from sluice.engine.advance import Run
+from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, SluiceError, UsageError
-from sluice.runtime.advance import Run
-from sluice.runtime.failures import Failures
-from sluice.runtime.maintain import Upkeep
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark
-from sluice.runtime.starting import lasting
-from sluice.runtime.sweep import Swept
-from sluice.runtime.verify import Verdict
-from sluice.runtime.workers import Workers
-from sluice.specs.interval import Interval, parse_time
-from sluice.specs.project import Project
-from sluice.specs.sound import load_sound
-from sluice.specs.table import Table
-from sluice.storage.failpoint import passing
+from sluice.language.interval import Interval, parse_time
+from sluice.operate.failures import Failures
+from sluice.operate.maintain import Upkeep
+from sluice.operate.sweep import Swept
+from sluice.operate.verify import Verdict
+from sluice.operate.workers import Workers
+from sluice.spark.session import Spark
+from sluice.spark.starting import lasting
 
 Report = BatchReport | Upkeep | Swept | Verdict
 

@@ -12,9 +12,9 @@ from typing import Any, NoReturn, cast
 import click
 
 from sluice.cli.kinds import Commands
-from sluice.cli.options import debug_option, wants_trace
+from sluice.declare.registry import parts
 from sluice.errors import ExitCode, SluiceError
-from sluice.specs.registry import parts
+from sluice.terminal.options import debug_option, wants_trace
 
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from sluice.declare.graph import Graph
 from sluice.errors import UsageError
-from sluice.specs.graph import Graph
 
 
 def read_pins(texts: Iterable[str], graph: Graph) -> dict[str, int]:

@@ -8,11 +8,11 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from sluice.cli.output import Format, print_table, write_json, write_rows
-from sluice.runtime.report import BatchReport
-from sluice.specs.internal import declared
-from sluice.specs.interval import Interval
-from sluice.specs.spans import spans
+from sluice.engine.report import BatchReport
+from sluice.language.internal import declared
+from sluice.language.interval import Interval
+from sluice.language.spans import spans
+from sluice.terminal.output import Format, print_table, write_json, write_rows
 
 COLUMNS = (
     *("table", "batches", "in", "inserted", "updated", "deleted"),

@@ -4,18 +4,18 @@ import json
 
 import click
 
-from sluice.cli.options import config_option
-from sluice.cli.output import counted
-from sluice.runtime.nodes import nodes_of
-from sluice.specs.project import load
-from sluice.specs.schema import json_schema
+from sluice.declare.project import load
+from sluice.declare.schema import json_schema
+from sluice.engine.nodes import nodes_of
+from sluice.terminal.options import config_option
+from sluice.terminal.output import counted
 
 
 @click.command()
 @config_option
 def validate(config: str) -> None:
     """Check the configuration and show every mistake, each with file and line. Exit 2 if any."""
-    from sluice.quality.review import mistakes
+    from sluice.gate.review import mistakes
 
     project = load(config, review=mistakes)
     tables = project.graph.tables.values()

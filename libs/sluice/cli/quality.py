@@ -7,20 +7,20 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, counted, write_rows
 from sluice.cli.runs import do, empty_option
-from sluice.reporting.sweep import whole_table
-from sluice.runtime.advance import Run
-from sluice.runtime.replay import replay as replay_intervals
-from sluice.runtime.replay import to_replay
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark, with_spark
-from sluice.runtime.sweep import Swept
-from sluice.runtime.sweep import sweep as sweep_table
-from sluice.specs.interval import parse_time
-from sluice.specs.project import load
-from sluice.specs.table import Table
+from sluice.declare.project import load
+from sluice.declare.table import Table
+from sluice.engine.advance import Run
+from sluice.engine.report import BatchReport
+from sluice.language.interval import parse_time
+from sluice.operate.replay import replay as replay_intervals
+from sluice.operate.replay import to_replay
+from sluice.operate.sweep import Swept
+from sluice.operate.sweep import sweep as sweep_table
+from sluice.report.sweep import whole_table
+from sluice.spark.session import Spark, with_spark
+from sluice.terminal.options import config_option, format_option
+from sluice.terminal.output import Format, counted, write_rows
 
 
 @click.command()

@@ -4,9 +4,12 @@ from typing import Any
 
 import click
 
-from sluice.cli.options import config_option, format_option, version_option
-from sluice.cli.output import Format, write_record, write_rows
-from sluice.cli.paging import (
+from sluice.errors import ExitCode
+from sluice.read.lake import open_lake
+from sluice.read.rows import Rows
+from sluice.terminal.options import config_option, format_option, version_option
+from sluice.terminal.output import Format, write_record, write_rows
+from sluice.terminal.paging import (
     columns_option,
     key_from_option,
     key_to_option,
@@ -16,9 +19,6 @@ from sluice.cli.paging import (
     where_option,
     write_page,
 )
-from sluice.errors import ExitCode
-from sluice.serving.lake import open_lake
-from sluice.serving.rows import Rows
 
 
 @click.command()

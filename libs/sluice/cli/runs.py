@@ -10,28 +10,28 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, counted
 from sluice.cli.pins import read_pins
 from sluice.cli.progress import Steps, summary
+from sluice.declare.project import Pipeline, Project
+from sluice.declare.project import load as load_project
+from sluice.declare.table import Table
+from sluice.dimensions.load import load as load_dimension
+from sluice.engine.advance import Run
+from sluice.engine.advance import advance as advance_view
+from sluice.engine.report import BatchReport
 from sluice.errors import UsageError
+from sluice.language.interval import Interval, parse_time
+from sluice.language.names import listing, unknown
 from sluice.limits import Limits
-from sluice.reporting.publish import publish
-from sluice.runtime.advance import Run
-from sluice.runtime.advance import advance as advance_view
-from sluice.runtime.failures import Failures
-from sluice.runtime.ingest import ingest as ingest_interval
-from sluice.runtime.load import load as load_dimension
-from sluice.runtime.report import BatchReport
-from sluice.runtime.run import intervals_to_run, rounds_of
-from sluice.runtime.run import run as run_pipeline
-from sluice.runtime.session import Spark, with_spark
-from sluice.runtime.stream import ingest_stream, is_stream
-from sluice.specs.interval import Interval, parse_time
-from sluice.specs.names import listing, unknown
-from sluice.specs.project import Pipeline, Project
-from sluice.specs.project import load as load_project
-from sluice.specs.table import Table
+from sluice.operate.failures import Failures
+from sluice.operate.run import intervals_to_run, rounds_of
+from sluice.operate.run import run as run_pipeline
+from sluice.report.publish import publish
+from sluice.sources.ingest import ingest as ingest_interval
+from sluice.sources.stream import ingest_stream, is_stream
+from sluice.spark.session import Spark, with_spark
+from sluice.terminal.options import config_option, format_option
+from sluice.terminal.output import Format, counted
 
 start_option = click.option(
     "--start",

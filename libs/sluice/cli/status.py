@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, print_table, show_time, write_rows
-from sluice.reporting.health import Health, health
-from sluice.serving.status import Lag, TableStatus
-from sluice.serving.status import status as statuses
-from sluice.specs.project import load
+from sluice.declare.project import load
+from sluice.read.status import Lag, TableStatus
+from sluice.read.status import status as statuses
+from sluice.report.health import Health, health
+from sluice.terminal.options import config_option, format_option
+from sluice.terminal.output import Format, print_table, show_time, write_rows
 
 COLUMNS = (
     *("table", "kind", "version", "rows", "behind"),

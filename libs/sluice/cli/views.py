@@ -6,25 +6,25 @@ from datetime import UTC, datetime
 
 import click
 
-from sluice.cli.options import config_option, format_option
-from sluice.cli.output import Format, print_table, write_rows
 from sluice.cli.runs import do, empty_option
+from sluice.declare.project import Project
+from sluice.declare.project import load as load_project
+from sluice.declare.table import Table
+from sluice.delta.lake import exists, layout
+from sluice.engine.advance import Run
+from sluice.engine.nodes import nodes_of
+from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, UsageError
-from sluice.runtime.advance import Run
-from sluice.runtime.explain import Step, explain
-from sluice.runtime.maintain import Upkeep
-from sluice.runtime.maintain import maintain as maintain_tables
-from sluice.runtime.nodes import nodes_of
-from sluice.runtime.rebuild import check_asked
-from sluice.runtime.rebuild import rebuild as rebuild_table
-from sluice.runtime.report import BatchReport
-from sluice.runtime.session import Spark, with_spark
-from sluice.runtime.verify import Verdict
-from sluice.runtime.verify import verify as verify_table
-from sluice.specs.project import Project
-from sluice.specs.project import load as load_project
-from sluice.specs.table import Table
-from sluice.storage.lake import exists, layout
+from sluice.operate.explain import Step, explain
+from sluice.operate.maintain import Upkeep
+from sluice.operate.maintain import maintain as maintain_tables
+from sluice.operate.rebuild import check_asked
+from sluice.operate.rebuild import rebuild as rebuild_table
+from sluice.operate.verify import Verdict
+from sluice.operate.verify import verify as verify_table
+from sluice.spark.session import Spark, with_spark
+from sluice.terminal.options import config_option, format_option
+from sluice.terminal.output import Format, print_table, write_rows
 
 
 @click.command()

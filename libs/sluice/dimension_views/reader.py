@@ -13,20 +13,20 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+from sluice.declare.table import Table
 from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
-from sluice.serving import where as predicates
-from sluice.serving.cursor import Place, behind
-from sluice.serving.engine_sql import translated, where_sql
-from sluice.serving.key_values import KeyValues
-from sluice.serving.keys import KeyColumns
-from sluice.serving.lake import Lake, build_command
-from sluice.serving.order import Order, Span
-from sluice.serving.rows import Row, Rows, check_limit
-from sluice.serving.scan import Touched
-from sluice.serving.snapshot import open_delta, refuse_unreadable
-from sluice.serving.values import check_columns
-from sluice.specs.table import Table
+from sluice.read import where as predicates
+from sluice.read.cursor import Place, behind
+from sluice.read.engine_sql import translated, where_sql
+from sluice.read.key_values import KeyValues
+from sluice.read.keys import KeyColumns
+from sluice.read.lake import Lake, build_command
+from sluice.read.order import Order, Span
+from sluice.read.rows import Row, Rows, check_limit
+from sluice.read.scan import Touched
+from sluice.read.snapshot import open_delta, refuse_unreadable
+from sluice.read.values import check_columns
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from sluice.declare.document import Where
+from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
+from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.table import Table, views_among
 from sluice.dimension_views.spec import DimensionView
-from sluice.specs.document import Where
-from sluice.specs.expression import Expression
-from sluice.specs.join_syntax import read_pairs
-from sluice.specs.resolution.joins import check_alike, check_covers_key, joined
-from sluice.specs.resolution.scope import Report, Scope
-from sluice.specs.table import Table, views_among
+from sluice.language.expression import Expression
+from sluice.language.join_syntax import read_pairs
 
 
 def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: Report) -> Table:

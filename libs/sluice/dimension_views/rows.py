@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from sluice.declare.table import Table
 from sluice.dimension_views.spec import DimensionView
-from sluice.operators.operator import names
-from sluice.specs.table import Table
+from sluice.engine.operator import names
 
 
 def rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:

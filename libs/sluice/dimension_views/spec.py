@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from sluice.specs.expression import Expression
-from sluice.specs.model import Model
-from sluice.specs.named import Select
-from sluice.specs.table_spec import Reference, Section, TableSpec, to_dimensions
+from sluice.declare.table_spec import Reference, Section, TableSpec, to_dimensions
+from sluice.language.expression import Expression
+from sluice.language.model import Model
+from sluice.language.named import Select
 
 
 class DimensionJoin(Model):

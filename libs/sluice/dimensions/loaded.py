@@ -6,8 +6,8 @@ one, so that the next load can distinguish new files from those already read.
 
 from collections.abc import Sequence
 
+from sluice.delta.landing import LandedFile, fingerprint
 from sluice.dimensions.spec import Dimension
-from sluice.storage.landing import LandedFile, fingerprint
 
 
 def note(spec: Dimension, files: Sequence[LandedFile], made: str) -> str:

@@ -1,16 +1,16 @@
 """News of a dimension: files that differ from those of its last load."""
 
+from sluice.declare.declared import FILES
+from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta import intervals, landing
+from sluice.delta.lake import exists, layout
+from sluice.delta.position import head
 from sluice.dimensions.loaded import note
 from sluice.dimensions.spec import Dimension
-from sluice.specs.declared import FILES
-from sluice.specs.definition import definition_of_deliveries
-from sluice.specs.internal import INTERVALS
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project
-from sluice.specs.table import Table
-from sluice.storage import intervals, landing
-from sluice.storage.lake import exists, layout
-from sluice.storage.position import head
+from sluice.language.internal import INTERVALS
+from sluice.language.interval import Interval
 
 
 def nothing_new(

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sluice.serving.keyed import KeyedTable
-from sluice.serving.lake import Lake
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.read.keyed import KeyedTable
+from sluice.read.lake import Lake
 
 VERBS: Mapping[str, Callable[..., Any]] = {}
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sluice.specs.declared import Declared
-from sluice.specs.table_spec import Section, Step
+from sluice.declare.declared import Declared
+from sluice.declare.table_spec import Section, Step
 
 HISTORY_COLUMNS = {"valid_from": "TIMESTAMP", "valid_to": "TIMESTAMP", "is_current": "BOOLEAN"}
 
@@ -17,6 +17,7 @@ class Dimension(Declared):
     KIND: ClassVar[str] = "dimension"
     SECTION: ClassVar[Section] = "dimensions"
     STEP: ClassVar[Step] = "load"
+    IS_WHOLE: ClassVar[bool] = True
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {"connection"}
 
     format: Literal["json", "csv", "parquet", "delta", "kafka", "jdbc"] = "parquet"

@@ -1,14 +1,14 @@
 """The table that is computed from a source's deliveries: for a key, or for changes."""
 
-from sluice.operators.source import LatestOfKey, Multiset
-from sluice.runtime.batch import Batch
-from sluice.runtime.node import Node
-from sluice.runtime.upkeep import Kept
+from sluice.declare.definition import definition
+from sluice.declare.graph import Graph
+from sluice.declare.table import Table
+from sluice.engine.batch import Batch
+from sluice.engine.node import Node
+from sluice.engine.upkeep import Kept
+from sluice.language.internal import DELIVERIES, internal
+from sluice.sources.operator import LatestOfKey, Multiset
 from sluice.sources.spec import Source
-from sluice.specs.definition import definition
-from sluice.specs.graph import Graph
-from sluice.specs.internal import DELIVERIES, internal
-from sluice.specs.table import Table
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 
-from sluice.specs.interval import Interval, Schedule, zone
-from sluice.specs.path_pattern import path_of
+from sluice.language.interval import Interval, Schedule, zone
+from sluice.language.path_pattern import path_of
 
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 APART = (0, 1, 2, 7, 8, 31, 60, 366, 800)  # days; each changes another part of the calendar

@@ -1,16 +1,16 @@
 """News of a source: an interval whose files differ from those of its last delivery."""
 
-from sluice.serving.pending import pending
+from sluice.declare.declared import FILES
+from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta import intervals, landing
+from sluice.delta.lake import exists, layout
+from sluice.delta.position import head
+from sluice.language.internal import DELIVERIES, INTERVALS
+from sluice.language.interval import Interval
+from sluice.read.pending import pending
 from sluice.sources.spec import Source
-from sluice.specs.declared import FILES
-from sluice.specs.definition import definition_of_deliveries
-from sluice.specs.internal import DELIVERIES, INTERVALS
-from sluice.specs.interval import Interval
-from sluice.specs.project import Project
-from sluice.specs.table import Table
-from sluice.storage import intervals, landing
-from sluice.storage.lake import exists, layout
-from sluice.storage.position import head
 
 
 def nothing_new(project: Project, table: Table, interval: Interval | None) -> str | None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from sluice.declare.document import Where
+from sluice.declare.resolution.declared import check_columns
+from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.table import HIDDEN_TYPES, INTERVAL, ROW_ID, Table
 from sluice.sources.spec import Source
-from sluice.specs.document import Where
-from sluice.specs.resolution.declared import check_columns
-from sluice.specs.resolution.scope import Report, Scope
-from sluice.specs.table import HIDDEN_TYPES, INTERVAL, ROW_ID, Table
 
 TOPICS = ("subscribe", "subscribePattern", "assign")
 BROKERS = "kafka.bootstrap.servers"

@@ -5,12 +5,12 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
+from sluice.declare.declared import Declared
+from sluice.declare.document import Where
+from sluice.declare.table_spec import Section, Step
+from sluice.language.interval import Duration, Schedule
+from sluice.language.path_pattern import check_pattern
 from sluice.sources.own_paths import same_path
-from sluice.specs.declared import Declared
-from sluice.specs.document import Where
-from sluice.specs.interval import Duration, Schedule
-from sluice.specs.path_pattern import check_pattern
-from sluice.specs.table_spec import Section, Step
 
 NO_INTERVALS = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
 SAME_PATH = (

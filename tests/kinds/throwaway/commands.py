@@ -2,8 +2,8 @@
 
 import click
 
-from sluice.cli.options import config_option
-from sluice.cli.output import Format, write_record
+from sluice.terminal.options import config_option
+from sluice.terminal.output import Format, write_record
 
 
 @click.command(short_help="Show the highest row.")
@@ -11,7 +11,7 @@ from sluice.cli.output import Format, write_record
 @config_option
 def highest(view: str, config: str) -> None:
     """Show the highest row of VIEW."""
-    from sluice.serving.lake import open_lake
+    from sluice.read.lake import open_lake
 
     write_record(open_lake(config).highest(view), Format.JSON)
 

@@ -2,12 +2,12 @@
 
 from tests.kinds.throwaway.operator import AboveRows
 
-from sluice.runtime.batch import Batch
-from sluice.runtime.node import Node
-from sluice.runtime.upkeep import Kept
-from sluice.specs.definition import definition
-from sluice.specs.graph import Graph
-from sluice.specs.table import Table
+from sluice.declare.definition import definition
+from sluice.declare.graph import Graph
+from sluice.declare.table import Table
+from sluice.engine.batch import Batch
+from sluice.engine.node import Node
+from sluice.engine.upkeep import Kept
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -3,8 +3,8 @@
 from pyspark.sql import DataFrame
 from tests.kinds.throwaway.spec import Above
 
-from sluice.operators.operator import Operator, Rows
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.engine.operator import Operator, Rows
 
 
 class AboveRows(Operator):

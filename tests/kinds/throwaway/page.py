@@ -2,9 +2,9 @@
 
 from tests.kinds.throwaway.reader import highest
 
-from sluice.serving.lake import Lake
-from sluice.serving.rows import Row
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.read.lake import Lake
+from sluice.read.rows import Row
 
 TEMPLATE = "page.html.j2"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from tests.kinds.throwaway.spec import Above
 
-from sluice.serving.keyed import KeyedTable
-from sluice.serving.lake import Lake
-from sluice.serving.rows import Row
-from sluice.specs.table import Table
+from sluice.declare.table import Table
+from sluice.read.keyed import KeyedTable
+from sluice.read.lake import Lake
+from sluice.read.rows import Row
 
 
 def opened(

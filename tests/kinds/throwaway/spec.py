@@ -5,9 +5,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from sluice.specs.names import Name
-from sluice.specs.table_spec import Reference
-from sluice.specs.view import View
+from sluice.declare.table_spec import Reference
+from sluice.declare.view import View
+from sluice.language.names import Name
 
 
 class Above(View):

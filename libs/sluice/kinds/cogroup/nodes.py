@@ -1,17 +1,17 @@
 """Tables of a cogroup: its state, and the visible view over it."""
 
+from sluice.declare.definition import definition
+from sluice.declare.graph import Graph
+from sluice.declare.table import Table
+from sluice.engine.batch import Batch
+from sluice.engine.node import Node
+from sluice.engine.upkeep import Kept
+from sluice.kinds.cogroup.batch import CogroupBatch
+from sluice.kinds.cogroup.operator import CogroupState
 from sluice.kinds.cogroup.parts import definition_by_part
 from sluice.kinds.cogroup.spec import Cogroup
-from sluice.operators.cogroup import CogroupState
-from sluice.operators.cogroup_view import CogroupView
-from sluice.runtime.batch import Batch
-from sluice.runtime.cogroup_batch import CogroupBatch
-from sluice.runtime.node import Node
-from sluice.runtime.upkeep import Kept
-from sluice.specs.definition import definition
-from sluice.specs.graph import Graph
-from sluice.specs.internal import STATE, internal
-from sluice.specs.table import Table
+from sluice.kinds.cogroup.view import CogroupView
+from sluice.language.internal import STATE, internal
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from sluice.declare.definition import SILENT, canonical, fingerprint, meant
+from sluice.declare.table import Table
 from sluice.kinds.cogroup.spec import Cogroup
-from sluice.specs.definition import SILENT, canonical, fingerprint, meant
-from sluice.specs.table import Table
 
 SHAPE = ""  # everything but its streams
 

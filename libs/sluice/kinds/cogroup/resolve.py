@@ -2,16 +2,16 @@
 
 from collections.abc import Collection, Mapping
 
+from sluice.declare.document import Where
+from sluice.declare.resolution.scope import Report, Scope, Select
+from sluice.declare.table import Table
+from sluice.declare.window import WINDOW
 from sluice.kinds.cogroup.initial import initial_problem
 from sluice.kinds.cogroup.spec import Cogroup, Stream
-from sluice.specs.coercion import common
-from sluice.specs.document import Where
-from sluice.specs.families import widen_exactly
-from sluice.specs.inference import aggregate_type
-from sluice.specs.names import unknown
-from sluice.specs.resolution.scope import Report, Scope, Select
-from sluice.specs.table import Table
-from sluice.specs.window import WINDOW
+from sluice.language.coercion import common
+from sluice.language.families import widen_exactly
+from sluice.language.inference import aggregate_type
+from sluice.language.names import unknown
 
 Scopes = Mapping[str, Scope]
 

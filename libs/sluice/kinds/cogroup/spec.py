@@ -5,14 +5,14 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from sluice.specs.document import Where
-from sluice.specs.expression import Aggregate, Expression, SortKey
-from sluice.specs.model import Model
-from sluice.specs.named import Select
-from sluice.specs.names import Name
-from sluice.specs.table_spec import Reference
-from sluice.specs.view import View
-from sluice.specs.window import Window
+from sluice.declare.document import Where
+from sluice.declare.table_spec import Reference
+from sluice.declare.view import View
+from sluice.declare.window import Window
+from sluice.language.expression import Aggregate, Expression, SortKey
+from sluice.language.model import Model
+from sluice.language.named import Select
+from sluice.language.names import Name
 
 
 def _key_is_the_views(schema: dict[str, Any]) -> None:

@@ -1,13 +1,13 @@
 """The table of a lookup."""
 
+from sluice.declare.definition import definition
+from sluice.declare.graph import Graph
+from sluice.declare.table import Table
+from sluice.engine.node import Node
+from sluice.engine.upkeep import Kept
+from sluice.kinds.lookup.batch import LookupBatch
+from sluice.kinds.lookup.operator import BATCH, BUCKET, LookupJoin
 from sluice.kinds.lookup.spec import Lookup
-from sluice.operators.lookup import BATCH, BUCKET, LookupJoin
-from sluice.runtime.lookup_batch import LookupBatch
-from sluice.runtime.node import Node
-from sluice.runtime.upkeep import Kept
-from sluice.specs.definition import definition
-from sluice.specs.graph import Graph
-from sluice.specs.table import Table
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -5,12 +5,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
-from sluice.specs.expression import Expression
-from sluice.specs.join_syntax import read_pairs
-from sluice.specs.model import Model
-from sluice.specs.named import Select
-from sluice.specs.table_spec import Reference, to_dimensions
-from sluice.specs.view import View
+from sluice.declare.table_spec import Reference, to_dimensions
+from sluice.declare.view import View
+from sluice.language.expression import Expression
+from sluice.language.join_syntax import read_pairs
+from sluice.language.model import Model
+from sluice.language.named import Select
 
 
 class Join(Model):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sluice.specs import syntax
+from sluice.language import syntax
 
 FORM = (
     "write SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY p ORDER BY s DESC) AS rank "

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluice.cli.options import config_option, format_option, version_option
-from sluice.cli.output import Format, write_json, write_rows
 from sluice.errors import UsageError
+from sluice.terminal.options import config_option, format_option, version_option
+from sluice.terminal.output import Format, write_json, write_rows
 
 if TYPE_CHECKING:
     from sluice.kinds.topk.ranking import Ranking
@@ -26,7 +26,7 @@ def top(
 ) -> None:
     """Show the rankings of the top-k VIEW, partition by partition."""
     from sluice.kinds.topk.ranking import Ranking
-    from sluice.serving.lake import open_lake
+    from sluice.read.lake import open_lake
 
     ranking = Ranking.open(open_lake(config), view, version)
     found = ranking.partitions(_partition(ranking, partition))

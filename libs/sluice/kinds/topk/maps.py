@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.kinds.topk.ranking import Ranking, Ranks
-from sluice.serving.changes import COMMIT_VERSION, Changelog
-from sluice.serving.rows import Row
+from sluice.read.changes import COMMIT_VERSION, Changelog
+from sluice.read.rows import Row
 
 
 @dataclass(frozen=True)

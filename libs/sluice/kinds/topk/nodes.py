@@ -1,14 +1,14 @@
 """Tables of a top-k: its state, and the visible view over it."""
 
-from sluice.operators.topk import TopKState, TopKView
-from sluice.runtime.batch import Batch
-from sluice.runtime.node import Node
-from sluice.runtime.topk_batch import TopKBatch
-from sluice.runtime.upkeep import Kept
-from sluice.specs.definition import definition
-from sluice.specs.graph import Graph
-from sluice.specs.internal import STATE, internal
-from sluice.specs.table import Table
+from sluice.declare.definition import definition
+from sluice.declare.graph import Graph
+from sluice.declare.table import Table
+from sluice.engine.batch import Batch
+from sluice.engine.node import Node
+from sluice.engine.upkeep import Kept
+from sluice.kinds.topk.batch import TopKBatch
+from sluice.kinds.topk.operator import TopKState, TopKView
+from sluice.language.internal import STATE, internal
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -10,10 +10,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from sluice.declare.table import Table
 from sluice.kinds.topk.ranking import Ranking
 from sluice.kinds.topk.spec import TopK
-from sluice.serving.lake import Lake
-from sluice.specs.table import Table
+from sluice.read.lake import Lake
 
 TEMPLATE = "page.html.j2"
 SHOWN = 6

@@ -9,8 +9,8 @@ from typing import Self
 
 from sqlglot import exp
 
-from sluice.specs import syntax
-from sluice.specs.expression import Expression, SortKey
+from sluice.language import syntax
+from sluice.language.expression import Expression, SortKey
 
 OWN = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(\(.*)", re.DOTALL)
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
-from sluice.serving.keyed import KeyedTable
-from sluice.serving.keys import KeyColumns
-from sluice.serving.lake import Lake
-from sluice.serving.order import Order, only
-from sluice.serving.rows import Row
-from sluice.serving.values import from_text
-from sluice.specs.expression import SortKey
-from sluice.specs.names import unknown
+from sluice.language.expression import SortKey
+from sluice.language.names import unknown
+from sluice.read.keyed import KeyedTable
+from sluice.read.keys import KeyColumns
+from sluice.read.lake import Lake
+from sluice.read.order import Order, only
+from sluice.read.rows import Row
+from sluice.read.values import from_text
 
 Partition = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sluice.declare.table import Table
 from sluice.kinds.topk.maps import Maps
 from sluice.kinds.topk.ranking import Partition, Ranking, Ranks
-from sluice.serving.changes import Changelog
-from sluice.serving.keyed import KeyedTable
-from sluice.serving.lake import Lake
-from sluice.specs.table import Table
+from sluice.read.changes import Changelog
+from sluice.read.keyed import KeyedTable
+from sluice.read.lake import Lake
 
 
 def opened(

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from sluice.declare.document import Where
+from sluice.declare.resolution.scope import Report, Scope, plain_columns
+from sluice.declare.table import Table, carried, hidden_of
+from sluice.declare.window import WINDOW
 from sluice.kinds.topk.spec import TopK
-from sluice.specs.document import Where
-from sluice.specs.resolution.scope import Report, Scope, plain_columns
-from sluice.specs.table import Table, carried, hidden_of
-from sluice.specs.types import INTEGERS
-from sluice.specs.window import WINDOW
+from sluice.language.types import INTEGERS
 
 
 def resolve(spec: TopK, inputs: Mapping[Where, Table], report: Report) -> Table:

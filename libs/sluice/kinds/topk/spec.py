@@ -12,15 +12,15 @@ from pydantic import (
     model_validator,
 )
 
+from sluice.declare.document import Where
+from sluice.declare.table_spec import Reference
+from sluice.declare.view import View
+from sluice.declare.window import Window
 from sluice.kinds.topk.rank_key import RankKey
 from sluice.kinds.topk.sql import read_topk
-from sluice.specs.document import Where
-from sluice.specs.expression import Expression
-from sluice.specs.named import Named, Select
-from sluice.specs.names import Name, check_name
-from sluice.specs.table_spec import Reference
-from sluice.specs.view import View
-from sluice.specs.window import Window
+from sluice.language.expression import Expression
+from sluice.language.named import Named, Select
+from sluice.language.names import Name, check_name
 
 RankFunction = Literal["row_number", "rank", "dense_rank"]
 Strategy = Literal["append", "update", "retract", "full"]

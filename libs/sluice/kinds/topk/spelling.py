@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sluice.specs.syntax import Tree
+from sluice.language.syntax import Tree
 
 MIRRORED: dict[type[Tree], type[Tree]] = {
     exp.GTE: exp.LTE,

@@ -12,9 +12,9 @@ from sqlglot import exp
 from sluice.kinds.topk.bounds import bounds_of, is_rank, refused
 from sluice.kinds.topk.rank_key import RankKey
 from sluice.kinds.topk.spelling import respelled
-from sluice.specs import syntax
-from sluice.specs.expression import Expression
-from sluice.specs.named import Named
+from sluice.language import syntax
+from sluice.language.expression import Expression
+from sluice.language.named import Named
 
 RANKINGS = ("row_number", "rank", "dense_rank")
 WORDS = {

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from sluice.cli.output import Format
-from sluice.cli.paging import key_from_option, key_to_option, names, page_options, write_page
+from sluice.terminal.output import Format
+from sluice.terminal.paging import key_from_option, key_to_option, names, page_options, write_page
 
 
 @click.command(short_help="Read a window store by key and time.")
@@ -30,7 +30,7 @@ def fetch(
 ) -> None:
     """Show the rows of the window store VIEW by window start, oldest first or in --reverse."""
     from sluice.kinds.window_store.reader import window
-    from sluice.serving.lake import open_lake
+    from sluice.read.lake import open_lake
 
     store = window(open_lake(config), view, version=version)
     one, low, high = (store.key.parse(texts) for texts in (key, key_from, key_to))

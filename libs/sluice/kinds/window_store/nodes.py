@@ -1,12 +1,12 @@
 """The table of a window store, in slices by time."""
 
-from sluice.operators.window_store import PART, WindowStoreRows
-from sluice.runtime.batch import Batch
-from sluice.runtime.node import Node
-from sluice.runtime.window_store_upkeep import StoreKept
-from sluice.specs.definition import definition
-from sluice.specs.graph import Graph
-from sluice.specs.table import Table
+from sluice.declare.definition import definition
+from sluice.declare.graph import Graph
+from sluice.declare.table import Table
+from sluice.engine.batch import Batch
+from sluice.engine.node import Node
+from sluice.kinds.window_store.operator import PART, WindowStoreRows
+from sluice.kinds.window_store.upkeep import StoreKept
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sluice.declare.table import Table
 from sluice.kinds.window_store.reader import window
-from sluice.serving.lake import Lake
-from sluice.specs.table import Table
+from sluice.read.lake import Lake
 
 TEMPLATE = "page.html.j2"
 NEWEST = 12

@@ -13,19 +13,19 @@ from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
+from sluice.declare.table import Table
+from sluice.delta.lineage import position_at
 from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore as Declared
-from sluice.serving.keyed import KeyedTable
-from sluice.serving.keys import Key, KeyColumns
-from sluice.serving.lake import Lake
-from sluice.serving.order import Order, Places, Span, places
-from sluice.serving.rows import Row, Rows, check_limit
-from sluice.serving.snapshot import Snapshot
-from sluice.serving.values import check
-from sluice.specs.interval import Duration
-from sluice.specs.names import unknown
-from sluice.specs.table import Table
-from sluice.storage.lineage import position_at
+from sluice.language.interval import Duration
+from sluice.language.names import unknown
+from sluice.read.keyed import KeyedTable
+from sluice.read.keys import Key, KeyColumns
+from sluice.read.lake import Lake
+from sluice.read.order import Order, Places, Span, places
+from sluice.read.rows import Row, Rows, check_limit
+from sluice.read.snapshot import Snapshot
+from sluice.read.values import check
 
 TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")

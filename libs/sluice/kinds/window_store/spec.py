@@ -5,12 +5,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from sluice.specs.expression import SortKey
-from sluice.specs.interval import Duration
-from sluice.specs.named import Select
-from sluice.specs.names import Name
-from sluice.specs.table_spec import Reference
-from sluice.specs.view import View
+from sluice.declare.table_spec import Reference
+from sluice.declare.view import View
+from sluice.language.expression import SortKey
+from sluice.language.interval import Duration
+from sluice.language.named import Select
+from sluice.language.names import Name
 
 
 class WindowStore(View):

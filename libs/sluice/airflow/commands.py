@@ -1,0 +1,68 @@
+"""Command lines of jobs: the arguments that a task and its run pass to the process.
+
+A job is a script in the project's `jobs/`. It gets arguments, never a shell line. It reports what
+it did, or why it failed, in the file named by `--report`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.airflow.graph import Task, TaskKind
+
+if TYPE_CHECKING:
+    from sluice.language.interval import Interval
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a pipeline: its id, its scope, and the dimension versions that it loaded.
+
+    `interval` is what its sources deliver; `only` lists the tables in scope and is empty for all.
+    """
+
+    id: str
+    interval: "Interval | None" = None
+    pins: Mapping[str, int] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    full_refresh: bool = False
+    allow_empty: bool = False
+
+    def is_about(self, table: str) -> bool:
+        """True if the table was chosen."""
+        return not self.only or table in self.only
+
+
+@dataclass(frozen=True)
+class Command:
+    """A script and its arguments."""
+
+    script: Path
+    arguments: tuple[str, ...]
+
+
+def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path) -> Command:
+    """Return the job that does a task's work on these of its tables in that run."""
+    script = config.parent / "jobs" / f"{task.kind.value}.py"
+    arguments = (*tables, "--config", str(config), "--run-id", run.id)
+    asked = (*_bounds(task, run), *_pins(run), *_flags(run))
+    return Command(script, (*arguments, *asked, "--report", str(report)))
+
+
+def _bounds(task: Task, run: Run) -> Iterator[str]:
+    if run.interval and task.kind is TaskKind.INGEST:
+        yield from ("--start", run.interval.start.isoformat())
+        yield from ("--end", run.interval.end.isoformat())
+
+
+def _flags(run: Run) -> Iterator[str]:
+    if run.full_refresh:
+        yield "--full-refresh"
+    if run.allow_empty:
+        yield "--allow-empty"
+
+
+def _pins(run: Run) -> Iterator[str]:
+    for dimension, version in run.pins.items():
+        yield from ("--pin", f"{dimension}={version}")

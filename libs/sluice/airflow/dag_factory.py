@@ -1,0 +1,161 @@
+"""Airflow's DAGs, one per pipeline, made from the configuration.
+
+A task that writes a table runs once at a time over all runs (`max_active_tis_per_dag`). This keeps
+the runs of a backfill apart; the commit's fence has the last word. A skipped task does not stop
+those that follow.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, TriggerRule
+from airflow.timetables.trigger import CronTriggerTimetable
+
+from sluice.airflow.address import address
+from sluice.airflow.alerts import failed
+from sluice.airflow.assets import asset, whenever
+from sluice.airflow.blueprint import Blueprint, Policy, Site, site
+from sluice.airflow.deadlines import deadline
+from sluice.airflow.graph import Task, TaskGraph, TaskKind
+from sluice.airflow.quality_task import QualityTask
+from sluice.airflow.request import form
+from sluice.airflow.tasks import ConnectedJob, ScriptJob, SubmittedJob
+from sluice.airflow.timetable import Grid
+
+LONGEST_DELAY = timedelta(hours=1)
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def dags(config: Path) -> Iterator[DAG]:
+    """Yield a DAG for each pipeline declared in that folder."""
+    whole = site(config)
+    for pipeline in whole.pipelines:
+        yield dag(whole, pipeline, config)
+
+
+def maintenance(config: Path) -> DAG:
+    """Return one daily DAG for the upkeep of all tables; it meets batches only at the fence."""
+    whole = site(config)
+    told = "Puts many small files together, looks at whole tables. Changes no row."
+    made = _of_all(whole, "sluice_maintenance", "30 3 * * *", told)
+    with made:
+        for pipeline in whole.pipelines:
+            ScriptJob(
+                task_id=pipeline.upkeep.id,
+                work=pipeline.upkeep,
+                config=config,
+                max_active_tis_per_dag=1,
+                on_failure_callback=failed,
+            )
+            if pipeline.sweep:
+                _operator(pipeline.sweep, whole, config)
+    return made
+
+
+def verification(config: Path) -> DAG:
+    """Return one weekly DAG that compares every view with a recompute."""
+    whole = site(config)
+    told = "Compares every view with a recompute. Changes nothing."
+    made = _of_all(whole, "sluice_verify", "30 4 * * 0", told)
+    with made:
+        for pipeline in whole.pipelines:
+            if pipeline.proof.tables:
+                _operator(pipeline.proof, whole, config)
+    return made
+
+
+def _of_all(whole: Site, name: str, schedule: str, description: str) -> DAG:
+    return DAG(
+        name,
+        description=description,
+        schedule=CronTriggerTimetable(schedule, timezone="UTC"),
+        start_date=EPOCH,
+        catchup=False,
+        default_args=_defaults(whole.policy),
+        tags=["sluice"],
+    )
+
+
+def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
+    """Return the pipeline's DAG."""
+    graph = pipeline.graph
+    made = DAG(
+        pipeline.name,
+        description=pipeline.description or None,
+        doc_md=_page(graph),
+        schedule=_schedule(pipeline),
+        start_date=pipeline.start_date,
+        end_date=_last_start(pipeline),
+        catchup=pipeline.catchup,
+        default_args=_defaults(pipeline.policy),
+        deadline=deadline(pipeline.policy),
+        tags=["sluice", *pipeline.policy.tags],
+    )
+    with made:  # an operator takes the DAG's default arguments only if made inside it
+        for task in graph.tasks:
+            operator = _operator(task, whole, config)
+            operator.set_upstream([made.get_task(above) for above in task.upstream])
+    # Parameters set before the operators would be copied into every task. Set as an attribute, they
+    # would be checked against JSON Schema's own schema each time, half of the cost of parsing.
+    params = form(graph.tables, has_intervals=pipeline.schedule is not None)
+    object.__setattr__(made, "params", params)
+    return made
+
+
+def _operator(task: Task, whole: Site, config: Path) -> Any:
+    common: dict[str, Any] = {"task_id": task.id, "work": task, "config": config}
+    if task.kind is TaskKind.QUALITY:
+        return QualityTask(trigger_rule=TriggerRule.ALL_DONE, **common)
+    only_looks = task.kind in (TaskKind.SWEEP, TaskKind.VERIFY)
+    settings = {
+        **common,
+        "inlets": [asset(table) for table in (task.tables if only_looks else task.reads)],
+        "outlets": [] if only_looks else [asset(table) for table in task.tables],
+        "trigger_rule": TriggerRule.NONE_FAILED,
+        "max_active_tis_per_dag": 1,
+        "on_failure_callback": failed,
+    }
+    if whole.engine == "connect":
+        return ConnectedJob(remote=whole.address, **settings)
+    return SubmittedJob(master=whole.address, **settings)
+
+
+def _schedule(pipeline: Blueprint) -> Any:
+    if pipeline.schedule is None:
+        return whenever(pipeline.graph.triggers)
+    return _timetable(pipeline.schedule, pipeline.timezone)
+
+
+@cache
+def _timetable(expression: str, timezone: str) -> Grid:
+    return Grid(expression, timezone=timezone)
+
+
+def _last_start(pipeline: Blueprint) -> datetime | None:
+    """Return Airflow's end date, the last start of an interval; ours is where all have ended."""
+    return pipeline.end_date and pipeline.end_date - timedelta(microseconds=1)
+
+
+def _defaults(policy: Policy) -> dict[str, Any]:
+    return {
+        "owner": policy.owner,
+        "retries": policy.retries,
+        "retry_delay": policy.retry_delay,
+        "retry_exponential_backoff": 2,
+        "max_retry_delay": LONGEST_DELAY,
+    }
+
+
+def _page(graph: TaskGraph) -> str:
+    tables = [f"- `{table}` by `{task.id}`" for task in graph.tasks for table in task.tables]
+    advice = ADVICE.format(report=address("/report/index.html"))
+    return "\n".join((advice, "", "**Tables**", "", *tables))
+
+
+ADVICE = """A backfill replaces what its intervals delivered, and the views follow.
+To correct days that ran already, choose **All Runs** in the backfill dialog:
+*Missing Runs*, its default, skips them. The tab **Sluice** shows the tables as they stand,
+the [quality report]({report}) what was expected of them and what came."""

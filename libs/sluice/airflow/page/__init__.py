@@ -1,0 +1,1 @@
+"""The page in Airflow that shows the tables of a project."""

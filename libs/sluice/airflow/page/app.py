@@ -1,0 +1,97 @@
+"""Routes of the page, all behind Airflow's login.
+
+A pipeline is shown to those who may see its DAG. Tables are read without Spark, at their current
+versions; nothing is changed here.
+"""
+
+import re
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+from airflow.api_fastapi.core_api.security import get_user
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response
+from starlette.status import HTTP_404_NOT_FOUND
+
+from sluice.airflow.page.facts import Pipeline, pipeline, table
+from sluice.airflow.page.rendering import render
+from sluice.airflow.projects import airflows_config, mistakes, project
+from sluice.declare.project import Project
+from sluice.report.publish import report_folder
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'nonce-{nonce}'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+)
+REPORT_FILE = re.compile(r"[\w.-]+\.html")
+User = Annotated[Any, Depends(get_user)]
+app = FastAPI(
+    title="Sluice",
+    dependencies=[Depends(get_user)],
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+)
+
+
+@app.get("/")
+def overview(request: Request, user: User) -> Response:
+    """Show every pipeline that the user may see, with the state of its tables."""
+    declared, wrong = _project(), mistakes(airflows_config())
+    shown = [_pipeline(declared, name) for name in declared.pipelines if _may_see(user, name)]
+    return _page(request, "overview", pipelines=shown, mistakes=str(wrong or ""))
+
+
+@app.get("/pipelines/{name}")
+def one_pipeline(request: Request, user: User, name: str) -> Response:
+    """Show one pipeline: the tab of its DAG."""
+    declared = _project()
+    if name not in declared.pipelines or not _may_see(user, name):
+        return _page(request, "stranger", name=name)
+    return _page(request, "overview", pipelines=[_pipeline(declared, name)], mistakes="")
+
+
+@app.get("/tables/{name}")
+def one_table(request: Request, user: User, name: str) -> Response:
+    """Show one table: its newest batches, leaders or windows, and its expectations."""
+    declared = _project()
+    found = declared.graph.tables.get(name)
+    if not found or not found.is_stored or not _may_see(user, found.pipeline):
+        raise HTTPException(HTTP_404_NOT_FOUND, f"there is no table {name}")
+    return _page(request, "table", table=table(declared, found))
+
+
+@app.get("/report/{file}")
+def report(user: User, file: str) -> Response:
+    """Return a file of the quality report, which is about all pipelines."""
+    declared = _project()
+    folder = report_folder(declared)
+    is_whole = all(_may_see(user, name) for name in declared.pipelines)
+    if not is_whole or not REPORT_FILE.fullmatch(file) or not (folder / file).is_file():
+        raise HTTPException(HTTP_404_NOT_FOUND, "there is no such report yet")
+    return FileResponse(folder / file, media_type="text/html")
+
+
+def _project() -> Project:
+    return project(airflows_config())
+
+
+def _pipeline(declared: Project, name: str) -> Pipeline:
+    return pipeline(declared, declared.pipelines[name])
+
+
+def _may_see(user: Any, dag_id: str) -> bool:
+    details = DagDetails(id=dag_id)
+    return bool(get_auth_manager().is_authorized_dag(method="GET", details=details, user=user))
+
+
+def _page(request: Request, template: str, **shown: Any) -> Response:
+    nonce, root = secrets.token_urlsafe(16), request.scope["root_path"]
+    has_report = (report_folder(_project()) / "index.html").is_file()
+    airflow = str(Path(root).parent).rstrip("/")
+    html = render(template, root=root, airflow=airflow, nonce=nonce, has_report=has_report, **shown)
+    headers = {"Content-Security-Policy": POLICY.format(nonce=nonce), "Cache-Control": "no-store"}
+    return HTMLResponse(html, headers=headers)

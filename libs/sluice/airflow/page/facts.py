@@ -1,0 +1,131 @@
+"""Facts that the page shows of pipelines and tables, gathered without Spark, as plain data."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, cast
+
+from sluice.airflow.page.block import Block
+from sluice.declare.project import Pipeline as Declared
+from sluice.declare.project import Project
+from sluice.declare.registry import kind
+from sluice.declare.table import Table
+from sluice.delta import intervals
+from sluice.delta.lake import layout
+from sluice.errors import SluiceError
+from sluice.language.internal import INTERVALS
+from sluice.read.commits import Commit, back_from
+from sluice.read.lake import Lake
+from sluice.read.status import TableStatus, status
+from sluice.report.health import Health, health
+
+COMMITS = 12
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """State of one table; `until` is the end of what was delivered to a source."""
+
+    table: Table
+    status: TableStatus
+    health: Health
+    until: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """One word for its urgency."""
+        if self.status.problem or self.status.failure:
+            return "stopped"
+        if self.status.version is None:
+            return "empty"
+        return "behind" if self.status.is_behind else "fresh"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline with its tables, in the order in which they are brought up to date."""
+
+    name: str
+    description: str
+    schedule: str
+    tables: tuple[TableFacts, ...]
+
+    def count(self, state: str) -> int:
+        """Return the number of tables in that state."""
+        return sum(one.state == state for one in self.tables)
+
+    @property
+    def unmet(self) -> int:
+        """Expectations that the newest batches did not meet."""
+        return sum(len(one.health.unmet) for one in self.tables)
+
+    @property
+    def quarantined(self) -> int:
+        """Rows in quarantine."""
+        return sum(one.status.quarantined for one in self.tables)
+
+    @property
+    def newest(self) -> datetime | None:
+        """Time of the newest write to a table."""
+        return max((one.status.last.at for one in self.tables if one.status.last), default=None)
+
+
+@dataclass(frozen=True)
+class TablePage:
+    """Content of a table's own page.
+
+    `template` shows its newest `rows`, in the way of its kind.
+    """
+
+    facts: TableFacts
+    made_from: tuple[Table, ...]
+    commits: tuple[Commit, ...] = ()
+    template: str = ""
+    rows: Sequence[Any] = ()
+    trouble: str = ""
+
+
+def pipeline(project: Project, declared: Declared) -> Pipeline:
+    """Return the current state of a pipeline's tables."""
+    tables = [t for t in project.graph.pipeline(declared.name) if t.is_stored]
+    return Pipeline(
+        declared.name,
+        declared.description,
+        declared.schedule.expression,
+        tuple(_facts(project, tables)),
+    )
+
+
+def table(project: Project, found: Table) -> TablePage:
+    """Return a table's current state and its newest rows."""
+    (facts,) = _facts(project, [found])
+    inputs = tuple(project.graph.tables[name] for name in found.inputs)
+    if facts.status.version is None:
+        return TablePage(facts, inputs)
+    commits = tuple(islice(back_from(layout(project).uri(found.id), facts.status.version), COMMITS))
+    try:
+        return TablePage(facts, inputs, commits, *_rows(Lake(project), found))
+    except SluiceError as error:
+        return TablePage(facts, inputs, commits, trouble=str(error))
+
+
+def _rows(lake: Lake, found: Table) -> tuple[str, Sequence[Any]]:
+    block = cast(Block | None, kind(found.kind).part("page"))
+    if block is None:
+        return "", ()
+    return f"{found.kind}/{block.TEMPLATE}", block.shown(lake, found)
+
+
+def _facts(project: Project, tables: Sequence[Table]) -> Iterator[TableFacts]:
+    checked = health(project, tables)
+    for found, stands in zip(tables, status(project, tables), strict=True):
+        yield TableFacts(found, stands, checked[found.id], _until(project, found))
+
+
+def _until(project: Project, found: Table) -> datetime | None:
+    """Return the end of the last delivered interval."""
+    if not found.is_source:
+        return None
+    known = intervals.deliveries(layout(project).uri(found.id, INTERVALS))
+    return max((one.interval.end for one in known), default=None)

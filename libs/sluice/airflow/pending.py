@@ -1,0 +1,53 @@
+"""Pending work of a task, found without Spark: a task with nothing new starts no JVM.
+
+Each table gives the reason why it may be skipped, in words for the task's log. A doubt is no
+reason: the job looks again, and commits nothing if there was nothing.
+"""
+
+from dataclasses import dataclass
+
+from sluice.airflow.commands import Run
+from sluice.airflow.graph import Task, TaskKind
+from sluice.declare.project import Project
+from sluice.delta.lake import exists, layout
+from sluice.errors import SluiceError
+from sluice.read.pending import nothing_new
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Tables of a task that have something to do, or the `reason` why none has."""
+
+    tables: tuple[str, ...]
+    reason: str
+
+
+def pending_of(project: Project, task: Task, run: Run) -> Pending:
+    """Return what the task has to do in that run.
+
+    Of several views that follow each other, the later have something to do if an earlier one has.
+    """
+    if task.kind in (TaskKind.MAINTAIN, TaskKind.SWEEP):
+        return Pending(task.tables, "")
+    if task.kind is TaskKind.VERIFY:
+        built = tuple(name for name in task.tables if exists(layout(project).uri(name)))
+        return Pending(built, "none of its views has been built yet")
+    chosen = tuple(filter(run.is_about, task.tables))
+    if not chosen:
+        return Pending((), f"this run is about {', '.join(run.only)} alone")
+    reasons = {name: _reason(project, name, run) for name in chosen}
+    tables = tuple(name for name, reason in reasons.items() if reason is None)
+    if tables and task.kind is TaskKind.ADVANCE:
+        tables = chosen
+    told = [reason for reason in reasons.values() if reason]
+    return Pending(tables, told[0] if len(told) == 1 else "nothing is new in any of its tables")
+
+
+def _reason(project: Project, name: str, run: Run) -> str | None:
+    table = project.graph.tables[name]
+    if run.full_refresh and (run.interval or not table.spec.is_by_interval):
+        return None
+    try:
+        return nothing_new(project, table, run.interval)
+    except SluiceError:
+        return None  # the job meets it, too, and reports it in full

@@ -1,0 +1,60 @@
+"""The configuration, read once per state of its files.
+
+The scheduler reads it before it forks its workers, so tasks find it already read. A changed file
+shows by its size and time, and everything is read again. A pipeline with mistakes is left out, so
+that the others run. The loader is imported only when used, because DAG files do without it.
+"""
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sluice.declare.project import Project
+
+Stamp = tuple[str, int, int]
+
+
+def config_folder(dag_file: str) -> Path:
+    """Return the folder that `SLUICE_CONFIG` names, else `config` beside the DAG files' folder."""
+    chosen = os.environ.get("SLUICE_CONFIG")
+    return Path(chosen).absolute() if chosen else Path(dag_file).absolute().parents[1] / "config"
+
+
+def airflows_config() -> Path:
+    """Return that folder by Airflow's settings, for callers without a DAG file."""
+    from airflow.configuration import conf
+
+    return config_folder(str(Path(conf.get("core", "dags_folder")) / "any.py"))
+
+
+def project(config: Path) -> "Project":
+    """Return the project that the folder's current files declare."""
+    return _loaded(config, stamps(config))[0]
+
+
+def mistakes(config: Path) -> ConfigError | None:
+    """Return every mistake in the folder's current files."""
+    return _loaded(config, stamps(config))[1]
+
+
+def stamps(folder: Path, pattern: str = "*.y*ml") -> tuple[Stamp, ...]:
+    """Return the state of the files below a folder, without reading them."""
+    files = ((file, file.stat()) for file in sorted(folder.rglob(pattern)))
+    return tuple((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in files)
+
+
+def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:
+    """Return the project under that environment, and the mistakes of what is left out."""
+    from sluice.declare.sound import load_sound
+
+    return load_sound(config, environ=environ)
+
+
+@lru_cache(maxsize=4)
+def _loaded(config: Path, state: tuple[Stamp, ...]) -> tuple["Project", ConfigError | None]:  # noqa: ARG001
+    return loaded(config, os.environ)

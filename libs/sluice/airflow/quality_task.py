@@ -1,0 +1,50 @@
+"""Last task of a run: publishes the quality report, and ends as the run did.
+
+It runs whatever happened to the other tasks, so that a stopped run has its report, too. It then
+fails if one of them failed, because Airflow judges a run by its last tasks.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from sluice.airflow.graph import Task
+from sluice.airflow.projects import project
+
+FAILED = frozenset({"failed", "upstream_failed"})
+
+
+class QualityTask(BaseOperator):  # type: ignore[misc]
+    """Publish the report of a pipeline."""
+
+    ui_color = "#e8f6e3"
+
+    def __init__(self, *, work: Task, config: Path, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.work = work
+        self.config = config
+
+    def execute(self, context: Mapping[str, Any]) -> str:
+        """Publish the report and return its path."""
+        states = self._states(context)
+        if set(states.values()) <= {"skipped"}:
+            raise AirflowSkipException("nothing new came in, so nothing was checked")
+        report = self._publish()
+        self.log.info("the report is %s", report)
+        failed = sorted(task for task, state in states.items() if state in FAILED)
+        if failed:
+            raise AirflowFailException(f"{', '.join(failed)} failed; the report is {report}")
+        return report
+
+    def _states(self, context: Mapping[str, Any]) -> dict[str, str]:
+        run = context["run_id"]
+        found = context["ti"].get_task_states(self.dag_id, run_ids=[run])
+        return {task: str(state) for task, state in found[run].items() if task != self.task_id}
+
+    def _publish(self) -> str:
+        from sluice.report.publish import publish  # needs Arrow; DAG files do not
+
+        return str(publish(project(self.config)))

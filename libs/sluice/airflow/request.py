@@ -1,0 +1,92 @@
+"""A person's request for a run: the form in Airflow's trigger dialog, and what its answers mean.
+
+The form is a JSON Schema that Airflow draws and checks. Answers reach a job as separate arguments
+of a process. They are never a template or part of a shell line.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
+
+from sluice.airflow.commands import Run
+from sluice.errors import UsageError
+
+if TYPE_CHECKING:
+    from sluice.language.interval import Interval
+
+Context = Mapping[str, Any]
+MOMENT = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?)?$"
+BOUNDS = ("start", "end")
+TIME = {"type": ["null", "string"], "format": "date-time", "pattern": MOMENT}
+
+
+def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
+    """Return the parameters of a pipeline with these tables."""
+    names = sorted(table.partition(".")[2] for table in tables)
+    bounds = dict(zip(BOUNDS, (START, END), strict=True)) if has_intervals else {}
+    only = {
+        "type": ["null", "array"],
+        "items": {"type": "string", "enum": names},
+        "examples": names,
+        "title": "Only these tables",
+        "description": "Tables to bring up to date. Empty: all of them.",
+    }
+    return ParamsDict(
+        {
+            **{name: Param(None, **TIME, **words) for name, words in bounds.items()},
+            "only": Param(None, **only),
+            "full_refresh": Param(False, type="boolean", **FULL_REFRESH),
+            **({"allow_empty": Param(False, type="boolean", **ALLOW_EMPTY)} if bounds else {}),
+        }
+    )
+
+
+START = {
+    "title": "From",
+    "description": "First instant to deliver, in place of the run's own data interval. A bound of "
+    "the schedule, given together with the end; without an offset, in the pipeline's timezone. "
+    "Several intervals are delivered one by one.",
+}
+END = {"title": "Until", "description": "The instant after the last one to deliver."}
+FULL_REFRESH = {
+    "title": "Full refresh",
+    "description": "Read files again although they are unchanged, and recompute views from their "
+    "inputs as they are now (lookups take today's dimensions). Only differences are committed.",
+}
+
+
+ALLOW_EMPTY = {
+    "title": "Allow empty",
+    "description": "Let an interval that had rows become empty: where it has no files any more, or "
+    "none of their rows can be used. Such a delivery stops otherwise.",
+}
+
+
+def asked(context: Context, timezone: str) -> Run:
+    """Return the run of that context, as requested. Raises UsageError for half a time span.
+
+    `timezone` is the pipeline's, for bounds without a zone.
+    """
+    run, answers = context["dag_run"], context.get("params") or {}
+    start, end = map(answers.get, BOUNDS)
+    names = answers.get("only") or ()
+    return Run(
+        context["run_id"],
+        _interval(run, start, end, timezone),
+        only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),
+        full_refresh=bool(answers.get("full_refresh")),
+        allow_empty=bool(answers.get("allow_empty")),
+    )
+
+
+def _interval(run: Any, start: str | None, end: str | None, timezone: str) -> "Interval | None":
+    from sluice.language.interval import Interval  # DAG files do without it
+
+    if start and end:
+        return Interval.parse(start, end, timezone)
+    if start or end:
+        raise UsageError("a run takes both start and end, or neither", hint="give the other one")
+    first, last = run.data_interval_start, run.data_interval_end
+    return Interval(first, last) if first and last and first < last else None

@@ -1,0 +1,187 @@
+"""Tasks: each checks for work, launches a job, and reports what changed.
+
+Two engines run the same jobs. `submit` runs a separate application by spark-submit, on YARN,
+Kubernetes or a standalone cluster. `connect` runs in the task's own plain process, which talks to a
+warm Spark Connect server.
+"""
+
+import json
+import logging
+import os
+import runpy
+import shlex
+import sys
+import tempfile
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from sluice.airflow.assets import asset, facts, has_changed
+from sluice.airflow.commands import Command, Run, job
+from sluice.airflow.connections import export
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.launch import launch_settings
+from sluice.airflow.outcome import JobRefused, Outcome, Report, check, sentence
+from sluice.airflow.projects import project
+from sluice.airflow.request import asked
+from sluice.delta.failpoint import passing
+from sluice.errors import SluiceError
+
+Context = Mapping[str, Any]
+CONNECTION = "sluice_spark"
+LOADING = (f"{TaskKind.LOAD}.", f"{TaskKind.INGEST}")
+
+
+class JobTask(BaseOperator):  # type: ignore[misc]
+    """A task whose work is a job; its tables are its outlets."""
+
+    ui_color = "#dceefb"
+
+    def __init__(self, *, work: Task, config: Path, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.work = work
+        self.config = config
+
+    def execute(self, context: Context) -> list[Report]:
+        """Skip if nothing is new; else do the work, and return the reports."""
+        from sluice.airflow.pending import pending_of  # needs Arrow; DAG files do not
+
+        run = _asked(context, self.work.timezone)
+        pending = pending_of(project(self.config), self.work, run)
+        if not pending.tables:
+            self.log.info(pending.reason)
+            self._hand_on_versions(context)
+            raise AirflowSkipException(pending.reason)
+        run = replace(run, pins=self._pins(context))
+        outcome = self._do(pending.tables, run, context)
+        self._record(outcome, context)
+        self._hand_on_versions(context, outcome.reports)
+        passing("succeeding", self.work.id)
+        return list(outcome.reports)
+
+    @abstractmethod
+    def launch(self, command: Command, context: Context) -> None:
+        """Run the job to its end. Raises AirflowException if it failed."""
+
+    def _do(self, tables: Iterable[str], run: Run, context: Context) -> Outcome:
+        failure = None
+        export(project(self.config), tables)
+        with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
+            file = Path(folder) / "report.json"
+            try:
+                self.launch(job(self.work, tables, run, self.config, file), context)
+            except AirflowException as error:
+                failure = error
+            outcome = Outcome.read(file)
+        self._tell(outcome.reports if outcome else ())
+        return check(outcome, failure)
+
+    def _tell(self, reports: Iterable[Report]) -> None:
+        """Log a line for each table, including those that failed or were skipped."""
+        for report in reports:
+            is_undone = report.get("outcome") in ("failed", "skipped")
+            self.log.log(logging.WARNING if is_undone else logging.INFO, sentence(report))
+            for warning in report.get("warnings", ()):
+                self.log.warning(warning)
+
+    def _hand_on_versions(self, context: Context, reports: Iterable[Report] = ()) -> None:
+        from sluice.airflow.pins import VERSIONS, left_by
+
+        if versions := left_by(project(self.config), self.work, reports):
+            context["ti"].xcom_push(VERSIONS, versions)
+
+    def _pins(self, context: Context) -> dict[str, int]:
+        """Return the versions that the whole run looks up."""
+        from sluice.airflow.pins import VERSIONS, at_start
+
+        started = context["dag_run"].start_date
+        pins = at_start(project(self.config), self.work, started)
+        loads = [task for task in self.work.upstream if task.startswith(LOADING)]
+        found = context["ti"].xcom_pull(task_ids=loads, key=VERSIONS) if loads else []
+        for versions in found:
+            pins |= versions or {}
+        return pins
+
+    def _record(self, outcome: Outcome, context: Context) -> None:
+        """Keep only the outlets that changed, because Airflow makes an event of each."""
+        mine = (report for report in outcome.reports if report["table"] in self.work.tables)
+        changed = [report for report in mine if has_changed(report)]
+        self.outlets = [asset(report["table"]) for report in changed]
+        for outlet, report in zip(self.outlets, changed, strict=True):
+            context["outlet_events"][outlet].extra = facts(report, outcome.reports)
+
+
+class ScriptJob(JobTask):
+    """A job in the task's own process, which is a fork of a worker that has its imports done."""
+
+    def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
+        """Run the script as if it had been started with these arguments."""
+        sys.argv = [str(command.script), *command.arguments]
+        self.log.info("python %s", shlex.join(sys.argv))
+        try:
+            runpy.run_path(str(command.script), run_name="__main__")
+        except SystemExit as ended:
+            if ended.code:
+                message = f"{command.script.name} exited with {ended.code}"
+                raise AirflowException(message) from None
+
+
+class ConnectedJob(ScriptJob):
+    """A script that is a client of the Spark Connect server at `remote`."""
+
+    def __init__(self, *, remote: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.remote = remote
+
+    def launch(self, command: Command, context: Context) -> None:
+        """Run it with the server's address in the environment."""
+        os.environ["SPARK_REMOTE"] = self.remote
+        super().launch(command, context)
+
+
+class SubmittedJob(JobTask):
+    """A job as a separate application, by spark-submit to `master`."""
+
+    def __init__(self, *, master: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.master = master
+        self.binary = str(Path(sys.executable).with_name("spark-submit"))
+        self._submitted: Any = None
+
+    def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
+        """Submit it under the task's name, and wait."""
+        # It imports a Kubernetes client if there is one; DAG files do without it.
+        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+        start = launch_settings(self.config)
+        # The hook takes a master only from a connection.
+        os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(
+            {"conn_type": "spark", "host": self.master}
+        )
+        self._submitted = SparkSubmitHook(
+            conf=start.conf,
+            conn_id=CONNECTION,
+            name=f"{self.work.pipeline}.{self.work.id}",
+            application_args=list(command.arguments),
+            env_vars=start.environ,
+            spark_binary=self.binary,
+        )
+        self._submitted.submit(str(command.script))
+
+    def on_kill(self) -> None:
+        """End the application with the task."""
+        if self._submitted:
+            self._submitted.on_kill()
+
+
+def _asked(context: Context, timezone: str) -> Run:
+    try:
+        return asked(context, timezone)
+    except SluiceError as error:
+        refused = Outcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
+        raise JobRefused(refused) from None

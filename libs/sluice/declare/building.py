@@ -1,0 +1,169 @@
+"""Builder of the graph: finds names, reports cycles, and resolves inputs first."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, cast
+
+from sluice.declare.document import Document, Where
+from sluice.declare.graph import Graph
+from sluice.declare.mistakes import Mistakes
+from sluice.declare.quality import Expectation
+from sluice.declare.registry import kind
+from sluice.declare.resolution.resolver import Resolver
+from sluice.declare.resolution.scope import Report, Review, check_expectations
+from sluice.declare.table import Table
+from sluice.declare.table_spec import Reference, TableSpec
+from sluice.language.names import unknown
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A table as declared; `spec` is None if it has mistakes of its own."""
+
+    id: str
+    spec: TableSpec | None
+    document: Document
+    where: Where
+
+    @property
+    def pipeline(self) -> str:
+        """Pipeline in which it is declared."""
+        return self.id.partition(".")[0]
+
+
+def build(
+    declared: Mapping[str, Declaration],
+    mistakes: Mistakes,
+    *,
+    is_complete: bool = True,
+    review: Review | None = None,
+) -> Graph:
+    """Build the graph of what is declared; note and leave out what can't be resolved.
+
+    If a file could not be read, names in other pipelines are assumed to exist. `review` gives a
+    further opinion on each expectation.
+    """
+    edges = {
+        name: _inputs(declaration, declared, mistakes, is_complete)
+        for name, declaration in declared.items()
+    }
+    tables: dict[str, Table] = {}
+    for name in _in_order(edges, declared, mistakes):
+        table = _resolve(declared[name], edges[name], tables, mistakes, review)
+        if table:
+            tables[name] = table
+    return Graph(tables)
+
+
+def written_references(declaration: Declaration) -> Iterator[Reference]:
+    """Yield the dimensions joined by a declaration that has mistakes, as far as legible."""
+    written: Any = declaration.document.at(declaration.where)
+    joins = written.get("join") if isinstance(written, dict) else None
+    for i, join in enumerate(joins if isinstance(joins, list) else ()):
+        if isinstance(join, dict) and isinstance(join.get("dimension"), str):
+            yield Reference(("join", i, "dimension"), join["dimension"], is_dimension=True)
+
+
+def _inputs(
+    declaration: Declaration,
+    declared: Mapping[str, Declaration],
+    mistakes: Mistakes,
+    is_complete: bool,
+) -> dict[Where, str]:
+    """Return the ids that a declaration's references mean; note unknown ones."""
+    spec = declaration.spec
+    found = {}
+    for reference in spec.references() if spec else written_references(declaration):
+        is_own = "." not in reference.name
+        target = f"{declaration.pipeline}.{reference.name}" if is_own else reference.name
+        if target not in declared and not is_own and not is_complete:
+            continue
+        problem = _problem(reference, target, declaration, declared)
+        if problem:
+            where = (*declaration.where, *reference.where)
+            mistakes.withdraw(declaration.document, (*where[:-1], "on"))
+            mistakes.add(declaration.document, where, problem)
+        else:
+            found[reference.where] = target
+    return found if spec else {}
+
+
+def _problem(
+    reference: Reference,
+    target: str,
+    declaration: Declaration,
+    declared: Mapping[str, Declaration],
+) -> str:
+    if target not in declared:
+        own = f"{declaration.pipeline}."
+        kind = "dimension" if reference.is_dimension else "table"
+        known = [
+            name.removeprefix(own)
+            for name, other in declared.items()
+            if name != declaration.id and (kind == "table" or other.where[0] == "dimensions")
+        ]
+        return unknown(kind, reference.name, known)
+    spec = declared[target].spec
+    if spec is None:
+        return ""
+    if reference.is_dimension and spec.SECTION != "dimensions":
+        return (
+            f"{reference.name} is no dimension: a lookup joins only what stands under "
+            "`dimensions:` (declare the table there as well, with format: delta)"
+        )
+    if not (reference.is_dimension or spec.IS_STORED):
+        return f"{reference.name} is resolved at a lookup: it has no rows of its own to read"
+    return ""
+
+
+def _in_order(
+    edges: Mapping[str, Mapping[Where, str]],
+    declared: Mapping[str, Declaration],
+    mistakes: Mistakes,
+) -> list[str]:
+    remaining = {name: list(dict.fromkeys(of.values())) for name, of in edges.items()}
+    while True:
+        try:
+            return list(TopologicalSorter(remaining).static_order())
+        except CycleError as error:
+            cycle = _from_first(error.args[1], list(declared))
+            at = declared[cycle[0]]
+            mistakes.add(at.document, at.where, f"a cycle: {_arrows(cycle)}")
+            remaining = {name: [] if name in cycle else of for name, of in remaining.items()}
+
+
+def _from_first(cycle: list[str], declared: list[str]) -> list[str]:
+    """Return the cycle in the direction of the data, from the table declared first."""
+    ring = cycle[:-1]
+    start = ring.index(min(ring, key=declared.index))
+    turned = [*ring[start:], *ring[:start]]
+    return [*turned, turned[0]]
+
+
+def _arrows(cycle: list[str]) -> str:
+    pipelines = {name.partition(".")[0] for name in cycle}
+    return " -> ".join(n if len(pipelines) > 1 else n.partition(".")[2] for n in cycle)
+
+
+def _resolve(
+    declaration: Declaration,
+    edges: Mapping[Where, str],
+    tables: Mapping[str, Table],
+    mistakes: Mistakes,
+    review: Review | None,
+) -> Table | None:
+    spec = declaration.spec
+    if spec is None:
+        return None
+    inputs = {where: tables[name] for where, name in edges.items() if name in tables}
+    report = Report(mistakes, declaration.document, declaration.where)
+    is_whole = len(inputs) == len(list(spec.references()))
+    table = _resolver(spec).resolve(spec, inputs, report) if is_whole else None
+    expect: tuple[Expectation, ...] = getattr(spec, "expect", ())
+    check_expectations(table.columns if table else {}, expect, report, review)
+    return table
+
+
+def _resolver(spec: TableSpec) -> Resolver:
+    return cast(Resolver, kind(spec.KIND).part("resolve"))

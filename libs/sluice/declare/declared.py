@@ -1,0 +1,104 @@
+"""Declaration of tables whose rows are delivered, in files or elsewhere: sources and dimensions."""
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
+
+from sluice.declare.quality import Expectation
+from sluice.declare.settings import Options, as_option
+from sluice.declare.table_spec import TableSpec
+from sluice.language.model import Model
+from sluice.language.names import Name
+from sluice.language.path_pattern import check_path
+from sluice.language.types import read_columns
+
+FILES = ("csv", "json", "parquet")  # formats that are read from files
+
+
+class Column(Model):
+    """A declared column and its Spark SQL type, in upper case."""
+
+    name: Name
+    type: str
+
+
+class Change(Model):
+    """The column that says what a row does to its table, and the words that it says it with."""
+
+    column: str
+    insert: tuple[str, ...] = ()
+    update: tuple[str, ...] = ()
+    delete: tuple[str, ...] = ()
+    update_before: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _words_are_disjoint(self) -> Self:
+        groups = (self.insert, self.update, self.delete, self.update_before, self.ignore)
+        words = [word for group in groups for word in group]
+        twice = sorted({word for word in words if words.count(word) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(map(repr, twice))}: a word may mean one thing only")
+        if not self.insert and not self.update:
+            raise ValueError("`insert` or `update` must name the words that bring rows")
+        return self
+
+
+class Declared(TableSpec):
+    """A table whose rows are delivered. `IS_WHOLE`: all of its files are read, or none."""
+
+    IS_DELIVERED: ClassVar[bool] = True
+    IS_WHOLE: ClassVar[bool] = False
+    SILENT: ClassVar[frozenset[str]] = frozenset({"path", "format", "options"})
+
+    description: str = ""
+    path: str = ""
+    options: Options = Field(default_factory=dict)
+    columns: Annotated[tuple[Column, ...], WithJsonSchema({"type": "string"})] = Field(
+        alias="schema", min_length=1
+    )
+    key: tuple[str, ...] = ()
+    sequence: tuple[str, ...] = ()
+    change: Change | None = None
+    expect: tuple[Expectation, ...] = ()
+    if TYPE_CHECKING:
+        format: str
+        delivery: str
+
+    @field_validator("path")
+    @classmethod
+    def _path_is_one(cls, path: str) -> str:
+        check_path(path)
+        return path
+
+    @field_validator("key")
+    @classmethod
+    def _has_columns(cls, key: tuple[str, ...]) -> tuple[str, ...]:
+        if not key:
+            raise ValueError("at least one column is wanted; leave `key` out where there is none")
+        return key
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _read_ddl(cls, ddl: Any) -> Any:
+        if not isinstance(ddl, str):
+            return ddl
+        return tuple(Column(name=name, type=type_) for name, type_ in read_columns(ddl))
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _as_spark_options(cls, options: Any) -> Any:
+        if not isinstance(options, dict):
+            return options
+        return {key: as_option(value) for key, value in options.items()}
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Types of the declared columns, by name."""
+        return {column.name: column.type for column in self.columns}
+
+    @property
+    def row_types(self) -> dict[str, str]:
+        """Types of the table's columns, without the column of a change."""
+        change = self.change.column if self.change else None
+        return {name: type_ for name, type_ in self.types.items() if name != change}

@@ -1,0 +1,198 @@
+"""The whole configuration: `sluice.yaml`, and a file per pipeline in `pipelines/`."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from os import environ as process_environ
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from sluice.declare.building import build
+from sluice.declare.code import check_module
+from sluice.declare.graph import Graph
+from sluice.declare.mistakes import Mistakes
+from sluice.declare.names_elsewhere import check_compared, check_modules
+from sluice.declare.reading import Reading, find_files, read_file, read_tables
+from sluice.declare.resolution.scope import Review
+from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
+from sluice.declare.table_spec import TableSpec
+from sluice.language.interval import IntervalError, Schedule, parse_time, zone
+from sluice.language.model import Model
+from sluice.language.names import Name
+from sluice.limits import Limits
+
+__all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
+
+
+def _is_zone(name: Any) -> bool:
+    try:
+        return isinstance(name, str) and bool(zone(name))
+    except ValueError:
+        return False
+
+
+class Pipeline(Model):
+    """One pipeline: its schedule and its tables."""
+
+    name: Name = Field(alias="pipeline")
+    description: str = ""
+    schedule: Schedule
+    start_date: datetime | None = None
+    end_date: datetime | None = None
+    catchup: bool = False
+    timezone: str = "UTC"
+    sources: dict[str, TableSpec] = Field(default_factory=dict)
+    dimensions: dict[str, TableSpec] = Field(default_factory=dict)
+    views: dict[str, TableSpec] = Field(default_factory=dict)
+    airflow: AirflowSettings = AirflowSettings()
+
+    @field_validator("schedule", mode="before")
+    @classmethod
+    def _schedule_is_text(cls, data: Any) -> Any:
+        if isinstance(data, dict | Schedule):
+            return data
+        raise ValueError(Schedule.refusal(data))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _schedule_in_its_zone(cls, data: Any) -> Any:
+        schedule = data.get("schedule") if isinstance(data, dict) else None
+        if not isinstance(schedule, str):
+            return data
+        zoned = {"timezone": data["timezone"]} if _is_zone(data.get("timezone")) else {}
+        return {**data, "schedule": {"expression": schedule, **zoned}}
+
+    @field_validator("start_date", "end_date", mode="before")
+    @classmethod
+    def _local_without_a_zone(cls, text: Any, info: ValidationInfo) -> datetime | None:
+        schedule = info.data.get("schedule")
+        try:
+            zone_name = schedule.timezone if schedule else "UTC"
+            return None if text is None else parse_time(text, zone_name)
+        except IntervalError as error:
+            raise ValueError(f"{error.message}; {error.hint}") from None
+
+    @field_validator("timezone")
+    @classmethod
+    def _zone_exists(cls, name: str) -> str:
+        return zone(name).key
+
+
+class Project(Model):
+    """Everything that is declared, checked; `root` is where relative paths start."""
+
+    LOADED: ClassVar[frozenset[str]] = frozenset({"pipelines", "root", "graph", "limits"})
+
+    lake: str = "lake"
+    spark: SparkSettings = SparkSettings()
+    quality: QualitySettings = QualitySettings()
+    airflow: AirflowSettings = AirflowSettings()
+    modules: tuple[str, ...] = ()
+    pipelines: dict[str, Pipeline] = Field(default_factory=dict)
+    root: Path = Path()
+    graph: Graph = Graph()
+    limits: Limits = Limits()
+
+    @field_validator("modules")
+    @classmethod
+    def _modules_are_users_own(cls, modules: tuple[str, ...]) -> tuple[str, ...]:
+        for name in modules:
+            check_module(name)
+        return modules
+
+    def resolve(self, path: str) -> str:
+        """Resolve a path against the project's root, unless it is absolute or has a scheme."""
+        return path if "://" in path else str(self.root / path)
+
+
+def load(
+    config_dir: Path | str = "config",
+    *,
+    environ: Mapping[str, str] = process_environ,
+    review: Review | None = None,
+    without: Collection[str] = (),
+) -> Project:
+    """Load the project declared in that folder; ConfigError lists every mistake.
+
+    `review` gives a further opinion on each expectation, as mistakes in words. Files named in
+    `without` are ignored.
+    """
+    folder = Path(config_dir)
+    mistakes = Mistakes()
+    found = [path for path in find_files(folder) if path.as_posix() not in without]
+    settings, *files = [read_file(path, environ, mistakes) for path in found]
+    readings = [read_tables(reading, mistakes) for reading in files if reading]
+    pipelines = list(_pipelines(readings, settings, mistakes))
+    project = _project(settings, mistakes)
+    declared = {d.id: d for reading in readings for d in reading.declared}
+    graph = build(declared, mistakes, is_complete=None not in files, review=review)
+    if None not in files:
+        check_compared(declared, mistakes)
+    if project:
+        check_modules(declared.values(), project.modules, mistakes)
+    mistakes.raise_any()
+    return _assembled(project or Project(), pipelines, graph, folder.resolve().parent)
+
+
+def _assembled(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
+    named = {pipeline.name: pipeline for pipeline in pipelines}
+    found = project.model_copy(update={"pipelines": named, "root": root, "graph": graph})
+    return found.model_copy(update={"lake": found.resolve(project.lake)})
+
+
+def _project(settings: Reading | None, mistakes: Mistakes) -> Project | None:
+    if settings is None:
+        return None
+    data = {key: value for key, value in settings.document.data.items() if value is not None}
+    for key in sorted(Project.LOADED & data.keys()):
+        mistakes.add(settings.document, (key,), f"unknown key {key!r}")
+    return mistakes.validated(Project, data, settings.document, ())
+
+
+def _pipelines(
+    readings: list[Reading], settings: Reading | None, mistakes: Mistakes
+) -> Iterator[Pipeline]:
+    seen: dict[str, str] = {}
+    for reading in readings:
+        pipeline = _pipeline(reading, settings, mistakes)
+        if pipeline is None:
+            continue
+        path = seen.setdefault(pipeline.name, reading.document.path)
+        if path != reading.document.path:
+            mistakes.add(
+                reading.document, ("pipeline",), f"{pipeline.name!r} is declared in {path}"
+            )
+        yield pipeline
+
+
+def _pipeline(reading: Reading, settings: Reading | None, mistakes: Mistakes) -> Pipeline | None:
+    shared = settings.document.data.get("airflow") if settings else None
+    own = reading.header.get("airflow") or {}
+    merged = {**shared, **own} if isinstance(shared, dict) and isinstance(own, dict) else own
+    data = {**reading.header, "airflow": merged, **reading.sections}
+    pipeline = mistakes.validated(Pipeline, data, reading.document, ())
+    if pipeline:
+        _check_schedule(pipeline, reading, mistakes)
+    return pipeline
+
+
+def _check_schedule(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+    start, end = pipeline.start_date, pipeline.end_date
+    if start and end and end <= start:
+        mistakes.add(reading.document, ("end_date",), "`end_date` is not after `start_date`")
+    if pipeline.schedule.has_intervals and start is None:
+        at = ("start_date",) if "start_date" in reading.header else ()
+        mistakes.add(reading.document, at, "`start_date` is missing: the first interval's start")
+    if pipeline.schedule.has_intervals:
+        _check_bounds(pipeline, reading, mistakes)
+    for section, tables in reading.sections.items():
+        for name, spec in tables.items():
+            for where, message in spec.check_schedule(pipeline.schedule):
+                mistakes.add(reading.document, (section, name, *where), message)
+
+
+def _check_bounds(pipeline: Pipeline, reading: Reading, mistakes: Mistakes) -> None:
+    for field, bound in (("start_date", pipeline.start_date), ("end_date", pipeline.end_date)):
+        if bound and (off := pipeline.schedule.off_grid(bound)):
+            mistakes.add(reading.document, (field,), f"{off.message}; {off.hint}")

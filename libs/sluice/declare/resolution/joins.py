@@ -1,0 +1,35 @@
+"""Joins to dimensions."""
+
+from collections.abc import Iterable, Mapping
+
+from sluice.declare.document import Where
+from sluice.declare.resolution.scope import Report
+from sluice.declare.table import Table
+from sluice.language.families import widen_exactly
+
+
+def joined(names: Iterable[str], inputs: Mapping[Where, Table]) -> dict[str, Table]:
+    """Return the dimensions that a list of joins names."""
+    return {name: inputs["join", i, "dimension"] for i, name in enumerate(names)}
+
+
+def check_covers_key(dimension: Table, columns: Iterable[str], report: Report, at: Where) -> None:
+    """Note a join that omits a part of the dimension's key, because rows would multiply."""
+    unique = dimension.current_key
+    lacking = [column for column in unique if column not in set(columns)]
+    if lacking:
+        report.add(
+            at,
+            f"{dimension.name} is unique by {', '.join(unique)}: "
+            f"join on {', '.join(lacking)} as well, or rows multiply",
+        )
+
+
+def check_alike(text: str, left: str, column: str, right: str, report: Report, at: Where) -> None:
+    """Note an equality that would round, shift or convert what it compares."""
+    if not widen_exactly(left, right):
+        report.add(
+            at,
+            f"{text!r} is {left} and {column} is {right}, which are not the same values; "
+            f"write cast({text} as {right})",
+        )

@@ -1,0 +1,19 @@
+"""Interface of a kind's module that makes a table from a declaration."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sluice.declare.document import Where
+from sluice.declare.resolution.scope import Report
+from sluice.declare.table import Table
+
+
+class Resolver(Protocol):
+    """The module `resolve` of a kind."""
+
+    def resolve(self, spec: Any, inputs: Mapping[Where, Table], report: Report) -> Table:
+        """Return the table of a declaration; `inputs` holds its references, by their places.
+
+        Mistakes are noted in the report; what can be derived is derived in spite of them.
+        """
+        ...

@@ -1,0 +1,179 @@
+"""Columns that an expression may read, and the place where its mistakes are noted."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sluice.declare.document import Document, Where
+from sluice.declare.mistakes import Mistakes
+from sluice.declare.quality import Expectation
+from sluice.language.expression import Aggregate, Expression, SortKey
+from sluice.language.families import is_orderable
+from sluice.language.inference import infer, is_interval
+from sluice.language.names import unknown
+from sluice.language.type_rules import aggregate_problem, problems
+from sluice.language.types import EVENT_TIMES, UNORDERED, head
+
+Columns = Mapping[str, str]
+Select = Mapping[str, Expression]
+Review = Callable[[Expectation, Columns], Iterable[str]]  # a further opinion on expectations
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report of one table's mistakes, by their place in its declaration."""
+
+    mistakes: Mistakes
+    document: Document
+    where: Where
+
+    def add(self, where: Where, message: str) -> None:
+        """Note a mistake."""
+        self.mistakes.add(self.document, (*self.where, *where), message)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Columns of an input, and those of joined dimensions by `dimension.column`."""
+
+    columns: Columns
+    joined: Mapping[str, Columns] = field(default_factory=dict)
+
+    def problem(self, column: str) -> str:
+        """Return what is wrong with that column; '' if nothing is."""
+        first, *rest = column.split(".")
+        if rest and first in self.joined:
+            known = self.joined[first]
+            return "" if rest[0] in known else unknown_of(first, rest[0], known)
+        if first in self.columns:
+            return self._field_problem(first, rest)
+        owner = next((name for name, columns in self.joined.items() if first in columns), None)
+        if owner:
+            return f"column {first!r} belongs to {owner}; write {owner}.{first}"
+        if rest:
+            return unknown("table or struct", first, [*self.joined, *self.columns], "known ones")
+        return unknown("column", first, self.columns)
+
+    def _field_problem(self, column: str, fields: Sequence[str]) -> str:
+        type_ = self.columns[column]
+        if fields and head(type_) not in ("", "STRUCT", "MAP", "ARRAY", "VARIANT"):
+            return f"'{'.'.join([column, *fields])}': {column} is {type_}, it has no fields"
+        return ""
+
+    def check(self, expression: Expression | None, report: Report, *where: str | int) -> None:
+        """Note missing columns of the expression, and types that don't fit."""
+        if expression:
+            self.check_columns(expression.columns, report, *where)
+            for problem in problems(expression, self.columns, self.joined):
+                report.add(where, problem)
+
+    def check_aggregate(self, aggregate: Aggregate, report: Report, *where: str | int) -> None:
+        """Note what is wrong with an aggregate's argument, order and filter."""
+        self.check(aggregate.argument, report, *where)
+        problem = aggregate_problem(aggregate, self.columns)
+        if problem:
+            report.add(where, problem)
+        self.check_order(aggregate.order_by, report, *where)
+        self.check_condition(aggregate.filter, report, *where)
+
+    def check_columns(self, columns: Iterable[str], report: Report, *where: str | int) -> None:
+        """Note each of these columns (`a`, `products.a`) that is missing."""
+        for column in sorted(columns):
+            problem = self.problem(column)
+            if problem:
+                report.add(where, problem)
+
+    def check_names(self, names: Iterable[str], report: Report, *where: str | int) -> None:
+        """Note every name that is no column."""
+        for name in names:
+            if name not in self.columns:
+                report.add(where, unknown("column", name, self.columns))
+
+    def check_key(self, names: Sequence[str], report: Report, *where: str | int) -> None:
+        """Note names that can't be key columns."""
+        self.check_names(names, report, *where)
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            report.add(where, f"{name!r} is named twice")
+        for name in names:
+            self._check_comparable(name, self.columns.get(name, ""), report, where)
+
+    def check_order(self, keys: Iterable[SortKey], report: Report, *where: str | int) -> None:
+        """Note keys that can't be sorted by."""
+        for i, key in enumerate(keys):
+            self.check(key.expression, report, *where, i)
+            text = key.expression.text
+            self._check_comparable(text, self.type_of(key.expression), report, (*where, i))
+
+    def check_groups(self, groups: Iterable[Expression], report: Report, *where: str | int) -> None:
+        """Note expressions that can't be grouped by."""
+        for i, expression in enumerate(groups):
+            self.check(expression, report, *where, i)
+            self.check_storable(expression, report, *where, i)
+            type_ = self.type_of(expression)
+            self._check_comparable(expression.text, type_, report, (*where, i))
+
+    def check_condition(
+        self, condition: Expression | None, report: Report, *where: str | int
+    ) -> None:
+        """Note a condition that is neither true nor false."""
+        self.check(condition, report, *where)
+        type_ = self.type_of(condition)
+        if condition and type_ not in ("", "BOOLEAN"):
+            report.add(where, f"{condition.text!r} is {type_}; a condition is true or false")
+
+    def check_time(self, column: str, report: Report, *where: str | int) -> None:
+        """Note a time column that is missing or isn't a time."""
+        self.check_names([column], report, *where)
+        type_ = self.columns.get(column, "")
+        if type_ and head(type_) not in EVENT_TIMES:
+            report.add(where, f"{column} is {type_}; an event time is a TIMESTAMP or a DATE")
+
+    def check_select(self, select: Select | None, report: Report) -> None:
+        """Note what is wrong with the selected expressions."""
+        for name, expression in (select or {}).items():
+            self.check(expression, report, "select", name)
+            self.check_storable(expression, report, "select", name)
+
+    def check_storable(self, expression: Expression, report: Report, *where: str | int) -> None:
+        """Note an expression that no table can hold."""
+        if is_interval(expression, self.columns, self.joined):
+            report.add(
+                where,
+                f"{expression.text!r} is an interval, which no table can hold; "
+                "write it as a number, e.g. by timestampdiff(second, a, b)",
+            )
+
+    def type_of(self, expression: Expression | None) -> str:
+        """Return the expression's type; '' if it isn't known."""
+        return infer(expression, self.columns, self.joined) if expression else ""
+
+    def types_of(self, select: Select) -> dict[str, str]:
+        """Return the selected columns' types."""
+        return {name: self.type_of(expression) for name, expression in select.items()}
+
+    def _check_comparable(self, text: str, type_: str, report: Report, where: Where) -> None:
+        if not is_orderable(type_):
+            what = f"a {head(type_)}" if head(type_) in UNORDERED else type_
+            report.add(where, f"{text} is {what}, which has no order and can't be a key")
+
+
+def unknown_of(table: str, column: str, known: Iterable[str]) -> str:
+    """Return `unknown column 'salse' of sales; ...`."""
+    return unknown("column", column, known).replace(";", f" of {table};", 1)
+
+
+def plain_columns(select: Select) -> set[str]:
+    """Return the selected columns that are the input's, under the same name."""
+    return {name for name, expression in select.items() if expression.plain_column == name}
+
+
+def check_expectations(
+    columns: Columns, expect: Iterable[Expectation], report: Report, review: Review | None
+) -> None:
+    """Note what is wrong with expectations; `columns` is empty if they aren't known."""
+    for i, expectation in enumerate(expect):
+        for column in expectation.columns if columns else ():
+            if column not in columns:
+                report.add(("expect", i), unknown("column", column, columns))
+        told = list(review(expectation, columns)) if review else []
+        for problem in told or filter(None, [expectation.quarantine_problem]):
+            report.add(("expect", i), problem)

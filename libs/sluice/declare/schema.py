@@ -1,0 +1,90 @@
+"""JSON Schemas of the two kinds of files, for editors that complete and check while typing."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from sluice.declare.project import Project
+from sluice.declare.registry import kinds
+from sluice.declare.settings import AirflowSettings
+from sluice.declare.table_spec import SECTIONS, TableSpec
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+VARIABLE = {"type": "string", "pattern": r"\$\{"}
+
+JsonSchema = dict[str, Any]
+
+
+def json_schema(of: Literal["pipeline", "project"] = "pipeline") -> JsonSchema:
+    """Return the schema of a pipeline's file, or of `sluice.yaml`."""
+    schema = _pipeline() if of == "pipeline" else _project()
+    return {"$schema": DIALECT, "title": f"Sluice {of}", **_with_variables(schema)}
+
+
+def _with_variables(schema: Any) -> Any:
+    """Let `${VAR}` stand for a word, a number or a boolean in the schema."""
+    if isinstance(schema, list):
+        return [_with_variables(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "enum" in schema or schema.get("type") in ("integer", "boolean"):
+        return {"anyOf": [schema, VARIABLE]}
+    return {key: _with_variables(part) for key, part in schema.items()}
+
+
+def _project() -> JsonSchema:
+    whole = Project.model_json_schema(by_alias=True)
+    kept = {name: part for name, part in whole["properties"].items() if name not in Project.LOADED}
+    definitions = {name: part for name, part in whole["$defs"].items() if name.endswith("Settings")}
+    return _closed(kept, []) | {"$defs": definitions}
+
+
+def _pipeline() -> JsonSchema:
+    tables = [kind.model for kind in kinds()]
+    models: list[type[BaseModel]] = [*tables, AirflowSettings]
+    _, generated = models_json_schema([(model, "validation") for model in models], by_alias=True)
+    definitions = generated["$defs"]
+    for model in tables:
+        _as_written(definitions[model.__name__], is_view=model.SECTION == "views")
+    return _closed(_header() | _sections(), ["pipeline", "schedule"]) | {"$defs": definitions}
+
+
+def _header() -> JsonSchema:
+    return {
+        "pipeline": {"type": "string"},
+        "description": {"type": "string"},
+        "schedule": {"type": "string", "examples": ["@daily", "0 6 * * *", "assets"]},
+        "start_date": {"type": "string", "examples": ["2017-01-01"]},
+        "end_date": {"type": "string", "examples": ["2018-01-01"]},
+        "catchup": {"type": "boolean"},
+        "timezone": {"type": "string", "examples": ["UTC", "Europe/Berlin"]},
+        "airflow": {"$ref": "#/$defs/AirflowSettings"},
+    }
+
+
+def _sections() -> JsonSchema:
+    return {section: _named(*(kind.model for kind in kinds(section))) for section in SECTIONS}
+
+
+def _named(*models: type[TableSpec]) -> JsonSchema:
+    choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in models]
+    one = choices[0] if len(choices) == 1 else {"anyOf": choices}
+    return {"type": "object", "additionalProperties": one}
+
+
+def _as_written(schema: JsonSchema, *, is_view: bool) -> None:
+    """Remove fields that are not written in the file: a table's name is its key."""
+    for name in ("name", "pipeline"):
+        schema["properties"].pop(name)
+    required = [name for name in schema.get("required", []) if name not in ("name", "pipeline")]
+    schema["required"] = [*required, "kind"] if is_view else required
+
+
+def _closed(properties: JsonSchema, required: list[str]) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }

@@ -1,0 +1,117 @@
+"""A table as its readers see it: visible columns, the key of its rows, its inputs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sluice.declare.quality import Expectation
+from sluice.declare.table_spec import Section, TableSpec
+
+INTERVAL = "_sluice_interval"
+ROW_ID = "_sluice_id"
+BATCH = "_sluice_batch"
+CARRIED = "_sluice_key_"
+HIDDEN_TYPES = {INTERVAL: "TIMESTAMP", ROW_ID: "STRING", BATCH: "BIGINT"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the graph.
+
+    `taken`: columns that its files brought beyond the declared ones. `through`: the dimension views
+    among its inputs. They have no state of their own, so their meaning is part of the table's.
+    """
+
+    name: str
+    pipeline: str
+    kind: str
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+    spec: TableSpec
+    inputs: tuple[str, ...] = ()
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()
+    through: tuple["Table", ...] = ()
+
+    @property
+    def id(self) -> str:
+        """`retail.top_products`."""
+        return f"{self.pipeline}.{self.name}"
+
+    @property
+    def is_view(self) -> bool:
+        """True if `advance` maintains it."""
+        return self.section == "views"
+
+    @property
+    def is_stored(self) -> bool:
+        """True if it is a table on disk; a dimension view is not."""
+        return self.spec.IS_STORED
+
+    @property
+    def is_delivered(self) -> bool:
+        """True if its rows are delivered from outside; unusable ones are quarantined."""
+        return self.spec.IS_DELIVERED
+
+    @property
+    def is_source(self) -> bool:
+        """True if it is one of the `sources:`."""
+        return self.section == "sources"
+
+    @property
+    def is_dimension(self) -> bool:
+        """True if it is a stored one of the `dimensions:`."""
+        return self.section == "dimensions" and self.is_stored
+
+    @property
+    def section(self) -> Section:
+        """Section of its pipeline's file that declares it."""
+        return self.spec.SECTION
+
+    @property
+    def description(self) -> str:
+        """Description in its declaration."""
+        return getattr(self.spec, "description", "")
+
+    @property
+    def expect(self) -> tuple[Expectation, ...]:
+        """Expectations of its rows."""
+        return getattr(self.spec, "expect", ())
+
+    @property
+    def current_key(self) -> tuple[str, ...]:
+        """Columns that identify current rows: a history has one of each key."""
+        return self.key[:-1] if self.spec.has_history else self.key
+
+    def reference(self, name: str) -> str:
+        """Return the id that a name in this table's declaration means."""
+        return name if "." in name else f"{self.pipeline}.{name}"
+
+    def type_of(self, column: str) -> str:
+        """Return the type of a visible or hidden column; '' if it isn't known."""
+        return self.columns.get(column) or self.hidden.get(column) or HIDDEN_TYPES.get(column, "")
+
+
+def views_among(tables: Iterable[Table]) -> tuple[Table, ...]:
+    """Return the tables that are not stored: the dimension views."""
+    return tuple(table for table in tables if not table.is_stored)
+
+
+def carried_name(column: str, unchanged: Iterable[str]) -> str:
+    """Return the name under which a view carries its input's key column.
+
+    `unchanged` are the view's visible columns that are the input's, under the same name.
+    """
+    if column.startswith("_sluice_") or column in unchanged:
+        return column
+    return CARRIED + column
+
+
+def carried(source: Table, unchanged: Iterable[str]) -> dict[str, str]:
+    """Return the input's key columns as a view carries them, with their types."""
+    unchanged = set(unchanged)
+    return {carried_name(column, unchanged): source.type_of(column) for column in source.key}
+
+
+def hidden_of(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that readers do not see."""
+    return {name: type_ for name, type_ in columns.items() if name.startswith("_sluice_")}

@@ -1,0 +1,96 @@
+"""Declaration of a table, and the facts that its kind states for all tables of that kind.
+
+Code that iterates over tables asks for these facts, never for the kind itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from sluice.declare.document import Where
+from sluice.declare.window import Window
+from sluice.language.interval import Schedule
+from sluice.language.model import Model
+from sluice.language.names import Name
+
+Section = Literal["sources", "dimensions", "views"]
+Step = Literal["ingest", "load", "advance"]
+SECTIONS: tuple[Section, ...] = ("sources", "dimensions", "views")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Reference from one table to another, by name."""
+
+    where: Where
+    name: str
+    is_dimension: bool = False
+
+
+def to_dimensions(names: Iterable[str]) -> Iterator[Reference]:
+    """Yield the dimensions that a list of joins names."""
+    for i, name in enumerate(names):
+        yield Reference(("join", i, "dimension"), name, is_dimension=True)
+
+
+class TableSpec(Model):
+    """A declared table.
+
+    `KIND`: the name of its kind, `SECTION`: where in a pipeline's file it stands, `STEP`: the
+    command that brings it up to date. `SILENT`: fields that don't count for what the table means,
+    `CHOOSING`: those that don't count for its rows as they are delivered.
+    """
+
+    LOADED: ClassVar[frozenset[str]] = frozenset({"name", "pipeline"})
+    KIND: ClassVar[str]
+    SECTION: ClassVar[Section]
+    STEP: ClassVar[Step] = "advance"
+    IS_STORED: ClassVar[bool] = True
+    IS_DELIVERED: ClassVar[bool] = False
+    SILENT: ClassVar[frozenset[str]] = frozenset()
+    CHOOSING: ClassVar[frozenset[str]] = frozenset()
+
+    name: Name
+    pipeline: str
+
+    @classmethod
+    def is_meant_by(cls, data: Mapping[str, Any]) -> bool:
+        """Return whether a mapping in its section declares a table of this kind."""
+        return str(data.get("kind")) == cls.KIND
+
+    @property
+    def windows(self) -> Window | None:
+        """Windows of its rows, by which a view over it can expire its own."""
+        return None
+
+    @property
+    def has_history(self) -> bool:
+        """True if a key's past versions are stored beside the current one."""
+        return False
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """Connections that its rows are read by."""
+        return ()
+
+    @property
+    def is_by_interval(self) -> bool:
+        """True if it is delivered interval by interval."""
+        return False
+
+    @property
+    def joins_dimensions(self) -> bool:
+        """True if dimensions are looked up for it."""
+        return any(reference.is_dimension for reference in self.references())
+
+    def references(self) -> Iterator[Reference]:
+        """Yield every table that the declaration names."""
+        return iter(())
+
+    def own_code(self) -> Iterator[tuple[Where, str]]:
+        """Yield the users' functions and classes that the declaration names, and where."""
+        return iter(())
+
+    def check_schedule(self, schedule: Schedule) -> Iterator[tuple[Where, str]]:  # noqa: ARG002
+        """Yield what conflicts with the pipeline's schedule."""
+        return iter(())

@@ -1,0 +1,173 @@
+"""Small tables that hold Sluice's notes: rows are replaced or appended without Spark.
+
+They have no position. Two writers at once take turns; one that is always late raises LostRace.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from sluice.delta.conflicts import lost_race_of
+from sluice.delta.statistics import writer_properties
+from sluice.errors import LostRace
+
+ATTEMPTS = 10
+RETENTION_HOURS = 7 * 24
+PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
+
+
+Filter = tuple[str, str, Any]
+
+
+def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[str, Any]]:
+    """Return the rows of the table at `uri` that meet all filters; none if there is no table."""
+    if not DeltaTable.is_deltatable(uri):
+        return []
+    found = read_table(uri, filters)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
+
+
+def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
+    """Return the rows of the table at `uri` that meet all filters, as Arrow."""
+    table = DeltaTable(uri)
+    chosen = list(filters) if filters else None
+    return table.to_pyarrow_table(filesystem=files_of(table, uri), filters=chosen)
+
+
+def files_of(table: DeltaTable, uri: str) -> SubTreeFileSystem | None:
+    """Return a file system that reads local files without Python; None if Python is needed.
+
+    A thread of Arrow's aborts the process if it releases a Python file after the interpreter has
+    ended. Only Python decodes names of partitions.
+    """
+    if "://" in uri or table.metadata().partition_columns:
+        return None
+    return SubTreeFileSystem(uri, LocalFileSystem())
+
+
+def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> None:
+    """Add rows to the table at `uri`; create it if there is none."""
+    if rows.num_rows:
+        _in_turn(uri, lambda: _write(uri, rows, mode="append", partition_by=list(partition_by)))
+
+
+def create_empty(uri: str, schema: pa.Schema) -> None:
+    """Create the table at `uri` if there is none."""
+    if not DeltaTable.is_deltatable(uri):
+        _write(uri, schema.empty_table(), mode="ignore")
+
+
+def count_rows(uri: str, predicate: str) -> int:
+    """Count the rows of the table at `uri` that the predicate selects."""
+    return _count(uri, predicate) if DeltaTable.is_deltatable(uri) else 0
+
+
+def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "false") -> None:
+    """Put `rows` in place of those that `predicate` selects; write nothing if there are neither.
+
+    Write nothing either if a row meets `unless`.
+    """
+    _in_turn(uri, lambda: _replace(uri, rows, predicate, unless))
+
+
+def take_rows(uri: str, other: str) -> None:
+    """Make the table at `uri` hold the rows of the one at `other`; none if there is no other."""
+    if DeltaTable.is_deltatable(other):
+        replace_rows(uri, read_table(other), "true")
+    else:
+        delete_rows(uri, "true")
+
+
+def delete_rows(uri: str, predicate: str) -> None:
+    """Delete the rows that `predicate` selects; write nothing if there are none."""
+    _in_turn(uri, lambda: _delete(uri, predicate))
+
+
+def tidy_rows(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
+    """Merge a table of `many` files or more into one file, of the rows that `keep` chooses."""
+    if DeltaTable.is_deltatable(uri):
+        _in_turn(uri, lambda: _tidy(uri, many, keep))
+
+
+def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
+    """Merge many files, and delete those not needed for the last `hours`; return how many.
+
+    Log entries older than the log's retention are deleted, too. If somebody writes meanwhile,
+    nothing is done.
+    """
+    if not DeltaTable.is_deltatable(uri):
+        return 0
+    with suppress(DeltaError):
+        table = DeltaTable(uri)
+        if len(table.file_uris()) >= many:
+            table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
+        if gone := table.vacuum(hours, enforce_retention_duration=False, full=True):
+            table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+            table.create_checkpoint()
+            table.cleanup_metadata()
+        return len(gone)
+    return 0
+
+
+def _tidy(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
+    table = DeltaTable(uri)
+    if len(table.file_uris()) < many:
+        return
+    rows = keep(table.to_pyarrow_table())
+    only_on_what_was_read = CommitProperties(max_commit_retries=0)
+    properties = writer_properties(rows.schema)
+    write_deltalake(
+        table,
+        rows,
+        mode="overwrite",
+        commit_properties=only_on_what_was_read,
+        writer_properties=properties,
+    )
+    DeltaTable(uri).vacuum(RETENTION_HOURS, dry_run=False)
+
+
+def _delete(uri: str, predicate: str) -> None:
+    if DeltaTable.is_deltatable(uri) and _any(uri, predicate):
+        DeltaTable(uri).delete(predicate)
+
+
+def _replace(uri: str, rows: pa.Table, predicate: str, unless: str) -> None:
+    if not DeltaTable.is_deltatable(uri):
+        if rows.num_rows:
+            _write(uri, rows, mode="error")
+    elif not _any(uri, unless) and (rows.num_rows or _any(uri, predicate)):
+        _write(uri, rows, mode="overwrite", predicate=predicate)
+
+
+def _write(uri: str, rows: pa.Table, **how: Any) -> None:
+    properties = writer_properties(rows.schema)
+    write_deltalake(uri, rows, configuration=PROPERTIES, writer_properties=properties, **how)
+
+
+def _in_turn(uri: str, write: Callable[[], None]) -> None:
+    for attempt in range(1, ATTEMPTS + 1):
+        before = DeltaTable(uri).version() if DeltaTable.is_deltatable(uri) else -1
+        try:
+            with lost_race_of(uri, before):
+                write()
+        except LostRace:
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            return
+
+
+def _any(uri: str, predicate: str) -> bool:
+    return _count(uri, predicate) > 0
+
+
+def _count(uri: str, predicate: str) -> int:
+    found = QueryBuilder().register("t", DeltaTable(uri))
+    count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
+    return int(pa.table(count)["n"][0].as_py())

@@ -1,0 +1,77 @@
+"""The amount of data to read between two versions, from the log alone."""
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from sluice.delta.log import Action, Log, feed_files
+
+MANY_COMMITS = 200
+
+
+@dataclass(frozen=True)
+class FeedSize:
+    """Bytes and files of data to read; `rows` is None if the log does not report them."""
+
+    bytes: int = 0
+    files: int = 0
+    rows: int | None = 0
+
+    def __add__(self, other: "FeedSize") -> "FeedSize":
+        rows = None if self.rows is None or other.rows is None else self.rows + other.rows
+        return FeedSize(self.bytes + other.bytes, self.files + other.files, rows)
+
+
+def feed_size(uri: str, after: int, upto: int) -> FeedSize:
+    """Return the size of the change feed of versions (after, upto].
+
+    The log must hold them: see `check_feed`.
+    """
+    if upto - after > MANY_COMMITS:
+        return table_size(uri, upto)
+    log = Log(uri)
+    sizes = (_commit_size(log.actions(version)) for version in range(after + 1, upto + 1))
+    return sum(sizes, FeedSize())
+
+
+def only_inserts(uri: str, after: int, upto: int) -> bool:
+    """True if the change feed of versions (after, upto] surely holds nothing but new rows."""
+    if upto - after > MANY_COMMITS:
+        return False
+    log = Log(uri)
+    commits = (log.actions(version) for version in range(after + 1, upto + 1))
+    return not any(_takes_away(action) for actions in commits for action in actions)
+
+
+def _takes_away(action: Action) -> bool:
+    """True if the action may remove rows; compaction and sealing only put them into other files."""
+    return "cdc" in action or bool(action.get("remove", {}).get("dataChange"))
+
+
+def table_size(uri: str, version: int) -> FeedSize:
+    """Return the size of the table as of a version."""
+    return size_of(DeltaTable(uri, version=version))
+
+
+def size_of(table: DeltaTable) -> FeedSize:
+    """Return the size of a table that is already open."""
+    files = pa.table(table.get_add_actions()).select(["size_bytes", "num_records"]).to_pydict()
+    sizes, rows = files["size_bytes"], files["num_records"]
+    return FeedSize(sum(sizes), len(sizes), None if None in rows else sum(rows))
+
+
+def _commit_size(actions: list[Action]) -> FeedSize:
+    files = feed_files(actions)
+    rows = [_rows(f) for f in files]
+    known = [n for n in rows if n is not None]
+    total = sum(known) if len(known) == len(rows) else None
+    return FeedSize(sum(f.get("size") or 0 for f in files), len(files), total)
+
+
+def _rows(file: Action) -> int | None:
+    """Return the rows of an added file; None for other files, which report none."""
+    statistics = json.loads(file.get("stats") or "{}")
+    count = statistics.get("numRecords")
+    return None if count is None else int(count)

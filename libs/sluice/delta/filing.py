@@ -1,0 +1,131 @@
+"""The layout of rows in a table's files: by key, in small row groups, so that small reads open few.
+
+A table is filed in slices: its partitions, or the whole table. A slice is in order if its row
+groups are small and their keys don't overlap. Rows that batches add later lie beside it until
+upkeep files it again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluice.changes.order import Direction
+from sluice.delta.local import plain
+from sluice.delta.statistics import GROUP_ROWS
+from sluice.limits import Limits
+
+Span = tuple[Any, Any]
+HIDDEN = "_sluice"
+CARRIED = "_sluice_key_"  # a column of an input's key, with an order of its own
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One partition, by its number, or a whole table that has none."""
+
+    number: int | None
+    paths: tuple[str, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Rows in all of its files."""
+        return sum(self.rows)
+
+    def is_small(self, limits: Limits) -> bool:
+        """True if it has so few rows that no order makes a difference."""
+        return self.row_count <= limits.unordered_rows
+
+    def is_lumped(self, limits: Limits) -> bool:
+        """True if a file has the rows of two: a MERGE joins what it rewrites, unordered."""
+        is_whole = self.number is None and not self.is_small(limits)
+        return is_whole and max(self.rows) > 2 * limits.file_rows
+
+    def sealed_files(self, limits: Limits) -> int:
+        """Return how many files it has when it has just been filed."""
+        return max(1, -(-self.row_count // limits.slice_file_rows))
+
+
+def slices_of(table: DeltaTable) -> list[Slice]:
+    """Return the slices of a table, in the order of their numbers."""
+    partitions = table.metadata().partition_columns
+    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
+    number = f"partition.{partitions[0]}" if partitions else None
+    found: dict[int | None, list[tuple[str, int]]] = {}
+    for file in actions.to_pylist():
+        known = found.setdefault(file[number] if number else None, [])
+        known.append((file["path"], file.get("num_records") or 0))
+    return [
+        Slice(n, tuple(path for path, _ in files), tuple(rows for _, rows in files))
+        for n, files in sorted(found.items(), key=lambda item: item[0] or 0)
+    ]
+
+
+def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
+    """True if the row groups of these files are small and don't overlap in a column.
+
+    Opens the files' footers. A column without statistics counts as not overlapping.
+    """
+    filesystem = PyFileSystem(DeltaStorageHandler(uri))
+    spans: list[Span] = []
+    for path in files:
+        with filesystem.open_input_file(path) as source:
+            footer = pq.read_metadata(source)
+        groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        if any(group.num_rows > GROUP_ROWS for group in groups):
+            return False
+        spans += [span for group in groups for span in _spans(group, column)]
+    return all(one[1] <= other[0] for one, other in pairwise(sorted(spans)))
+
+
+def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[Span]:
+    """Yield the least and greatest value of the column, where they are known."""
+    for i in range(group.num_columns):
+        chunk = group.column(i)
+        if chunk.path_in_schema == column and chunk.statistics and chunk.statistics.has_min_max:
+            yield chunk.statistics.min, chunk.statistics.max
+
+
+def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Sort the rows of a small commit by those columns of their key with a meaning and an order."""
+    shown = [name for name in _shown(key) if not pa.types.is_nested(rows.schema.field(name).type)]
+    return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
+
+
+def in_order(
+    rows: DataFrame, uri: str, key: Sequence[str], count: int, limits: Limits
+) -> DataFrame:
+    """Lay out `count` new rows of a table by the columns of their key that have a meaning."""
+    shown = [Direction(name) for name in _shown(key)]
+    partitions = DeltaTable(uri).metadata().partition_columns
+    return filed(rows, shown, partitions, files_for(count, limits)) if shown or partitions else rows
+
+
+def files_for(count: int, limits: Limits) -> int:
+    """Return how many files `count` rows of a table without partitions should fill."""
+    return -(-count // limits.file_rows)
+
+
+def filed(
+    rows: DataFrame, order: Sequence[Direction], partition_by: Sequence[str], files: int
+) -> DataFrame:
+    """Lay out rows for writing, in order: one file for each slice, or `files` in all."""
+    by = [F.col(f"`{d.column}`").desc() if d.descending else F.col(f"`{d.column}`") for d in order]
+    parts = [F.col(f"`{name}`") for name in partition_by]
+    if parts:
+        return rows.repartition(*parts).sortWithinPartitions(*parts, *by)
+    spread = rows.repartitionByRange(files, *by) if files > 1 else rows.coalesce(1)
+    return spread.sortWithinPartitions(*by)
+
+
+def _shown(key: Sequence[str]) -> list[str]:
+    return [name for name in key if name.startswith(CARRIED) or not name.startswith(HIDDEN)]

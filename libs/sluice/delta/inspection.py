@@ -1,0 +1,134 @@
+"""Check a table before somebody needs it: its log, its checkpoints, its files, its settings.
+
+Each check yields its findings as (name, description, repair). Nothing is changed, and no Spark is
+started. Cost: a listing of the table's folder, and the log.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow import parquet
+from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
+
+from sluice.delta import fitness
+from sluice.delta.lake import moved_away
+from sluice.delta.log import Log
+
+Found = tuple[str, str, str]
+LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
+GRACE = timedelta(days=1)  # an unfinished commit has written files that no log names yet
+CLEANUP = "delta.enableExpiredLogCleanup"
+
+
+def log_faults(uri: str) -> Iterator[Found]:
+    """Yield commits and checkpoints that are missing or can't be read."""
+    files = {info.base_name: info for info in _listing(uri, LOG)}
+    commits = (name.removesuffix(".json") for name in files if name.endswith(".json"))
+    versions = sorted(int(number) for number in commits if number.isdigit())
+    every = set(range(versions[0], versions[-1] + 1)) if versions else set()
+    if missing := sorted(every - set(versions)):
+        yield "hole-in-log", f"the log lacks version(s) {_listed(missing)}", moved_away(uri)
+    for version in versions:
+        try:
+            Log(uri).actions(version)
+        except ValueError:
+            yield "broken-commit", f"version {version} of the log can't be read", moved_away(uri)
+    yield from _checkpoint_faults(uri, list(files))
+
+
+def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
+    storage = _storage(uri)
+    mend = "delete it and `_last_checkpoint`: the log is whole, and the next one is made from it"
+    for name in names:
+        if name.endswith(".checkpoint.parquet"):
+            try:
+                with storage.open_input_file(f"{LOG}/{name}") as file:
+                    parquet.ParquetFile(file).read(["txn"])
+            except (pa.ArrowException, OSError):
+                yield "broken-checkpoint", f"{LOG}/{name} can't be read", mend
+    if "_last_checkpoint" not in names:
+        return
+    try:
+        with storage.open_input_stream(LAST) as stream:
+            version = int(json.loads(stream.read())["version"])
+    except (ValueError, KeyError, TypeError):
+        yield "broken-checkpoint", f"{LAST} can't be read", "delete it: it is found without it"
+        return
+    if not any(name.startswith(f"{version:020d}.checkpoint") for name in names):
+        yield "broken-checkpoint", f"{LAST} names version {version}, which is not there", mend
+
+
+def file_faults(uri: str) -> Iterator[Found]:
+    """Yield data files of the newest version that are missing, or are not as they were written."""
+    try:
+        actions = pa.table(DeltaTable(uri).get_add_actions(flatten=True)).to_pylist()
+    except (DeltaError, OSError) as error:
+        why = str(error).splitlines()[0]
+        yield "unreadable", f"the table can't be opened: {why}", moved_away(uri)
+        return
+    sizes = {info.path: info.size for info in _listing(uri, "")}
+    wanted = {unquote(action["path"]): action["size_bytes"] for action in actions}
+    for name, found in (
+        ("missing-files", [path for path in wanted if path not in sizes]),
+        ("changed-files", [p for p, size in wanted.items() if sizes.get(p, size) != size]),
+    ):
+        if found:
+            yield name, f"{len(found)} of its data files, e.g. {found[0]}", moved_away(uri)
+
+
+def orphans(uri: str, now: datetime) -> Iterator[Found]:
+    """Yield files that no commit names, older than a day: remains of killed attempts."""
+    active = pa.table(DeltaTable(uri).get_add_actions()).column("path").to_pylist()
+    named = {*Log(uri).named_files(), *map(unquote, active)}
+    old = [i for i in _listing(uri, "") if i.path not in named and _age(i, now) > GRACE]
+    if old:
+        size = sum(info.size for info in old)
+        what = f"{len(old)} file(s) of {size:,} bytes that no commit names, e.g. {old[0].path}"
+        yield "orphan-files", what, "`sluice maintain` deletes them when they are a week old"
+
+
+def setting_faults(uri: str) -> Iterator[Found]:
+    """Yield settings under which Sluice can't follow or read the table."""
+    table = DeltaTable(uri)
+    for what, repair in fitness.faults(table, uri):
+        yield "unfit-setting", what, repair
+    if table.metadata().configuration.get(CLEANUP, "").lower() == "true":
+        what = f"{CLEANUP} is true: commits that views have yet to read may be cleaned"
+        yield "unfit-setting", what, fitness.set_to(uri, CLEANUP, "false")
+
+
+def file_retention(uri: str) -> timedelta:
+    """Return how long a VACUUM that isn't Sluice's keeps the files that a commit removed."""
+    text = DeltaTable(uri).metadata().configuration.get("delta.deletedFileRetentionDuration", "")
+    words = text.lower().removeprefix("interval").split()
+    if len(words) == 2 and words[0].isdigit():
+        unit = words[1].removesuffix("s") + "s"
+        if unit in ("weeks", "days", "hours", "minutes", "seconds"):
+            return timedelta(**{unit: int(words[0])})
+    return timedelta(days=7)
+
+
+def _listing(uri: str, folder: str) -> list[FileInfo]:
+    """Return the files below a folder of the table; if that is the table's own, without the log."""
+    every = _storage(uri).get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
+    files = [info for info in every if info.is_file]
+    return files if folder else [i for i in files if not i.path.startswith(LOG)]
+
+
+def _storage(uri: str) -> PyFileSystem:
+    return PyFileSystem(DeltaStorageHandler(uri))
+
+
+def _age(info: FileInfo, now: datetime) -> timedelta:
+    return now - info.mtime.astimezone(UTC) if info.mtime else timedelta()
+
+
+def _listed(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:5]))
+    return f"{shown}, ..." if len(numbers) > 5 else shown

@@ -1,0 +1,146 @@
+"""The files of a delivery to a source or dimension: their location, and whether they changed.
+
+A path may be a folder (all files below it), a file, or a pattern with `*`. Names that begin with
+`_` or `.` are not data. This module reads only listings; `delta.walk` lists this machine's
+folders.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from sluice.delta import walk
+from sluice.delta.walk import LandedFile, local_path
+from sluice.errors import Retryable, UsageError
+from sluice.language.interval import Interval
+
+__all__ = ["LandedFile", "LandedTable", "local_path"]
+
+
+@dataclass(frozen=True)
+class LandedTable:
+    """One version of somebody else's Delta table."""
+
+    identity: str
+    version: int
+    files: tuple[LandedFile, ...]
+
+
+def interval_path(path: str, interval: Interval, timezone: str) -> str:
+    """Fill the placeholders of `path` from the interval, in the schedule's zone."""
+    zone = ZoneInfo(timezone)
+    return path.format(
+        interval_start=interval.start.astimezone(zone), interval_end=interval.end.astimezone(zone)
+    )
+
+
+def has_placeholder(path: str) -> bool:
+    """True if the path differs by interval."""
+    return "{interval_" in path
+
+
+def list_files(path: str) -> list[LandedFile]:
+    """Return the data files at `path`, by name; none if it does not exist.
+
+    Each file is listed once, by its real path. A file that can't be read has a `fault`.
+    """
+    files = {file.uri: file for file in _listed(path)}
+    return [files[uri] for uri in sorted(files)]
+
+
+def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
+    """List files like `list_files`, with errors that name the table.
+
+    Raises UsageError for a folder without read permission, because its content is unknown. Raises
+    Retryable for a folder that can't be listed now.
+    """
+    try:
+        return tuple(list_files(path))
+    except PermissionError as error:
+        raise UsageError(
+            f"{reader}: the folder {error.filename or path} may not be read, so nobody knows what "
+            "was delivered there",
+            hint="let the user of the job list it, and run again; nothing was committed",
+        ) from error
+    except OSError as error:
+        raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
+
+
+def marks(files: Sequence[LandedFile]) -> Mapping[str, object]:
+    """Return a mark for each file of this machine; it changes when the file is written or replaced.
+
+    Files in object stores have none, because stores replace files whole.
+    """
+    return {f.uri: walk.mark(place) for f in files if (place := local_path(f.uri))}
+
+
+def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], reader: str) -> None:
+    """Raise Retryable if a file was written, replaced or removed since its mark was taken."""
+    now = marks(files)
+    if changed := [f.shown for f in files if now.get(f.uri) != before.get(f.uri)]:
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        raise Retryable(
+            f"{reader}: {changed[0]}{more} changed while it was read",
+            hint="nothing was committed; deliver a file under a name that begins with `_` or `.`, "
+            "and rename it when it is whole",
+        )
+
+
+def delta_table(path: str) -> LandedTable | None:
+    """Return the Delta table at `path` as it is now; None if there is none."""
+    if not DeltaTable.is_deltatable(path):
+        return None
+    table = DeltaTable(path)
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    files = [LandedFile(f"{path}/{a['path']}", a["size_bytes"], 0) for a in actions]
+    return LandedTable(str(table.metadata().id), table.version(), tuple(files))
+
+
+def fingerprint(files: Sequence[LandedFile], definition: str) -> str:
+    """Return a short text that changes when a file, or what is made of it, changes."""
+    listing = "\n".join(" ".join(filter(None, _told(file))) for file in files)
+    return hashlib.sha256(f"{definition}\n{listing}".encode()).hexdigest()[:16]
+
+
+def _told(file: LandedFile) -> tuple[str, ...]:
+    return file.uri, str(file.size), str(file.modified), file.fault
+
+
+def _listed(path: str) -> Iterator[LandedFile]:
+    if (place := local_path(path)) is not None:
+        root, is_wanted = _wanted(place)
+        return (file for at, file in walk.files(root) if is_wanted(at))
+    filesystem, base = FileSystem.from_uri(path)
+    root, is_wanted = _wanted(base)
+    scheme = path.split("://", maxsplit=1)[0] + "://"
+    found = (f for f in _objects(filesystem, root) if _is_data(f.path, root) and is_wanted(f.path))
+    return (LandedFile(scheme + f.path, f.size, f.mtime_ns or 0) for f in found)
+
+
+def _wanted(base: str) -> tuple[str, Callable[[str], object]]:
+    """Return the folder to list, and a test for paths in it; only `*` is special."""
+    before, *others = base.split("*")
+    if not others:
+        return base.rstrip("/") or "/", lambda _: True
+    pattern = ".*".join(map(re.escape, (before, *others)))
+    return before.rpartition("/")[0] or "/", re.compile(pattern, re.DOTALL).fullmatch
+
+
+def _objects(filesystem: FileSystem, root: str) -> list[FileInfo]:
+    info = filesystem.get_file_info(root)
+    if info.type == FileType.File:
+        return [info]
+    below = filesystem.get_file_info(FileSelector(root, recursive=True, allow_not_found=True))
+    return [f for f in below if f.type == FileType.File]
+
+
+def _is_data(path: str, root: str) -> bool:
+    parts = PurePosixPath(path.removeprefix(root)).parts
+    return not any(part.startswith(walk.HIDDEN) for part in parts)

@@ -1,0 +1,93 @@
+"""Check whether a table is still the one that was read: a number alone does not make a version.
+
+A table restored from a backup and written again gives the numbers after the backup to other
+commits. A reader of the earlier ones would skip these. So a pin also names the attempt that made
+its version. If the log no longer shows the attempt, nothing is proven. Pins older than this record
+are compared by number alone. Cost: for an input that moved on, one commit of the log.
+"""
+
+from dataclasses import replace
+
+from sluice.delta.log import Log
+from sluice.delta.position import Head, Pin, Position
+from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned, TableAltered
+
+
+def position_at(uri: str, version: int) -> Position | None:
+    """Return the position that holds at a version: its own, or else the last one before it.
+
+    None if the log was cleaned.
+    """
+    log = Log(uri)
+    for number in range(version, -1, -1):
+        try:
+            position = Position.from_json(log.metadata(number))
+        except FileNotFoundError:
+            return None
+        if position and not position.is_overtaken(number):
+            return position
+    return None
+
+
+def as_of(at: Head, version: int) -> Head:
+    """Return the head as it was at an earlier version."""
+    if version == at.version:
+        return at
+    changed = min(at.data_version, version)
+    return replace(at, version=version, data_version=changed, position=position_at(at.uri, version))
+
+
+def is_still(at: Head, pin: Pin) -> bool:
+    """True if the commit that was read is surely the one that has its number now."""
+    return not pin.attempt or as_of(at, pin.version).pin.attempt == pin.attempt
+
+
+def is_past(at: Head, pin: Pin) -> bool:
+    """True if the version that was read is surely in the past of the table as it is now."""
+    return at.table == pin.table and at.version >= pin.version and is_still(at, pin)
+
+
+def check_fit(name: str, at: Head | None) -> None:
+    """Raise TableAltered if somebody has set up the table `name` differently from Sluice."""
+    for what, repair in at.altered if at else ():
+        raise TableAltered(f"{name}: {what}", hint=repair)
+
+
+def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> None:
+    """Raise HistoryLost unless the version of `name` that `reader` has read is still its past.
+
+    `reader` is the table to rebuild otherwise.
+    """
+    check_fit(name, at)
+    if pin is None:
+        return
+    hint = f"run `sluice rebuild {reader}`: it recomputes and commits what differs"
+    if at is None:
+        raise InputReplaced(
+            f"{reader} was built from {name}, which is not there any more",
+            hint=f"bring it back; or make it anew, and then {hint}",
+        )
+    if pin.table != at.table:
+        raise InputReplaced(
+            f"{reader} was built from {name} as table {pin.table}, "
+            f"but that has been replaced by another table ({at.table})",
+            hint=hint,
+        )
+    if pin.version > at.version:
+        raise InputBehind(
+            f"{reader} reflects version {pin.version} of {name}, which is now only at {at.version}",
+            hint=hint,
+        )
+    if is_still(at, pin):
+        return
+    if as_of(at, pin.version).position is None:
+        raise LogCleaned(
+            f"{reader} reflects version {pin.version} of {name}, whose log does not tell any more "
+            "whether that is the commit that was read",
+            hint=f"{hint}; keep logs longer than the slowest consumer's lag",
+        )
+    raise InputRewritten(
+        f"{reader} reflects version {pin.version} of {name}, which is another commit now: "
+        "an older state was put back, as from a backup, and written again",
+        hint=hint,
+    )

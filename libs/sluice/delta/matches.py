@@ -1,0 +1,166 @@
+"""The rows of large tables that a few others match, found here before Spark joins them.
+
+A batch of some thousand facts matches a small part of a large dimension. A changed dimension row
+matches few of many facts. Finding them in this process takes tens of milliseconds; sending or
+scanning the whole table by Spark takes seconds. The result may hold too many rows, never too few:
+the join itself is Spark's. Values are compared by plain equality, so only exact types are searched.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from pyspark.sql.types import StructType
+
+from sluice.delta.feed_size import size_of
+from sluice.delta.local import plain, spark_schema
+from sluice.limits import Limits
+
+EXACT = (
+    *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
+    *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
+)
+Values = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
+
+
+@dataclass(frozen=True)
+class Place:
+    """One version of a table, and the columns wanted from it; none means all."""
+
+    uri: str
+    version: int
+    limits: Limits
+    columns: Sequence[str] = ()
+
+    @property
+    def is_large(self) -> bool:
+        """True if Spark would scan it; smaller tables are read here in any case."""
+        return self._bytes > self.limits.read_here_bytes
+
+    @property
+    def types(self) -> StructType:
+        """Columns of the table in Spark's types."""
+        return spark_schema(self._table)
+
+    @cached_property
+    def _table(self) -> DeltaTable:
+        return DeltaTable(self.uri, version=self.version)
+
+    @cached_property
+    def _bytes(self) -> int:
+        return size_of(self._table).bytes
+
+    def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
+        """Return the rows whose values are all among those of one of `wanted`.
+
+        None if they can't be determined, or are too many.
+        """
+        if self._bytes > self.limits.searched_bytes:
+            return None
+        wanted = list(wanted)
+        dataset = _dataset(self._table, self.uri, wanted)
+        where = _any_of([_test(dataset.schema, values) for values in wanted])
+        if where is None:
+            return None
+        near = _any_of([_test(dataset.schema, _compared(values)) for values in wanted])
+        is_near = all(len(_compared(values)) == len(values) for values in wanted)
+        columns = list(self.columns or dataset.schema.names)
+        schema = pa.schema([dataset.schema.field(name) for name in columns])
+        pages, count = [schema.empty_table()], 0
+        for batch in dataset.to_batches(columns=columns, filter=near):
+            if batch.num_rows:
+                page = plain(pa.Table.from_batches([batch]))
+                pages.append(page if is_near else page.filter(where))
+                count += pages[-1].num_rows
+            if count > self.limits.matched_rows:
+                return None
+        return plain(pa.concat_tables(pages))
+
+
+def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> ds.FileSystemDataset:
+    """Return the files that may hold wanted rows, judged by their partitions and whole numbers.
+
+    The log's other statistics can't be compared here. Local files are read without a detour through
+    Python.
+    """
+    local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
+    found, parts = table.to_pyarrow_dataset(filesystem=local), table.metadata().partition_columns
+    far = _files_far(table, wanted)
+    fragments = [
+        file.format.make_fragment(file.path, file.filesystem, _partition(file, parts))
+        for file in found.get_fragments()
+        if file.path.lstrip("/") not in far
+    ]
+    schema = plain(found.schema.empty_table()).schema
+    return ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
+
+
+def _files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
+    """Return the files whose least and greatest whole numbers exclude all wanted rows."""
+    spans = [_spans(values) for values in wanted]
+    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
+
+
+def _spans(values: Values) -> Mapping[str, tuple[int, int]]:
+    """Return the least and the greatest wanted value of each column of whole numbers."""
+    whole = {name: v for name, v in values.items() if pa.types.is_integer(v.type)}
+    found = {n: pc.min_max(v).as_py() for n, v in whole.items() if not v.null_count and len(v)}
+    return {name: (span["min"], span["max"]) for name, span in found.items()}
+
+
+def _meets(file: Mapping[str, Any], spans: Mapping[str, tuple[int, int]]) -> bool:
+    """True unless a column is known to have no value within its span."""
+    for name, (least, most) in spans.items():
+        first, last = file.get(f"min.{name}"), file.get(f"max.{name}")
+        if first is not None and last is not None and (first > most or last < least):
+            return False
+    return True
+
+
+def _partition(file: ds.ParquetFileFragment, parts: Sequence[str]) -> pc.Expression:
+    known = ds.get_partition_keys(file.partition_expression)
+    values = {name: value for name, value in known.items() if name in parts}
+    tests = [pc.field(n).is_null() if v is None else pc.field(n) == v for n, v in values.items()]
+    return reduce(pc.Expression.__and__, tests, pc.scalar(True))
+
+
+def _compared(values: Values) -> Values:
+    """Drop texts: files of delta-rs have them in a type that a scan does not compare."""
+    return {name: some for name, some in values.items() if not pa.types.is_string(some.type)}
+
+
+def _any_of(tests: Sequence[pc.Expression | None]) -> pc.Expression | None:
+    """Join tests by OR; None if one of them is None."""
+    told = [test for test in tests if test is not None]
+    return reduce(pc.Expression.__or__, told, pc.scalar(False)) if len(told) == len(tests) else None
+
+
+def _test(schema: pa.Schema, values: Values) -> pc.Expression | None:
+    tests = [_is_in(schema.field(name), some) for name, some in values.items()]
+    told = [test for test in tests if test is not None]
+    return reduce(pc.Expression.__and__, told) if told and len(told) == len(tests) else None
+
+
+def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
+    """Return a test for these values; None if Spark may treat different values as equal."""
+    if pa.types.is_integer(field.type) and pa.types.is_integer(values.type):
+        values = values.cast(field.type, safe=False)  # at most this finds too much
+    if not is_exact(values.type) or field.type != values.type:
+        return None
+    some, column = pc.unique(values), pc.field(field.name)
+    if some.null_count or not len(some):
+        return column.isin(some)
+    bounds = pc.min_max(some)  # these skip files and row groups
+    return (column >= bounds["min"]) & (column <= bounds["max"]) & column.isin(some)
+
+
+def is_exact(type_: pa.DataType) -> bool:
+    """True if equal values of the type are the same value, in Arrow and in Spark."""
+    return any(is_a(type_) for is_a in EXACT)

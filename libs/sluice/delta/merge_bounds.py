@@ -1,0 +1,62 @@
+"""Literal bounds of a changelog's keys, which let a MERGE skip files before it reads anything.
+
+Only whole numbers have bounds, because their statistics are exact whoever wrote the file.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType
+
+from sluice.delta.position import Head
+
+
+def arrow_bounds(
+    table: DeltaTable, rows: pa.Table, key: Sequence[str], quote: str = '"'
+) -> list[str]:
+    """Return bounds like `spark_bounds`, for rows in this process; `quote` encloses names."""
+    filed = set(table.metadata().partition_columns)
+    found = []
+    for name in key:
+        column = rows.column(name)
+        if not pa.types.is_integer(column.type) or column.null_count or not len(column):
+            continue
+        least, most = pc.min_max(column).as_py().values()
+        values = column.unique().to_pylist() if name in filed else None
+        found.append(_bound(f"t.{quote}{name}{quote}", least, most, values))
+    return found
+
+
+def spark_bounds(before: Head, rows: DataFrame, key: Sequence[str]) -> list[str]:
+    """Return literal conditions that every row of the table with a key of the changelog meets.
+
+    With them a MERGE skips files and partitions before it reads anything. One Spark job.
+    """
+    table = DeltaTable(before.uri, version=before.version)
+    filed = set(table.metadata().partition_columns)
+    whole = [c for c in key if isinstance(rows.schema[c].dataType, IntegralType)]
+    wanted = [
+        F.struct(
+            F.min(f"`{c}`").alias("least"),
+            F.max(f"`{c}`").alias("most"),
+            F.bool_or(F.col(f"`{c}`").isNull()).alias("has_null"),
+            *([F.collect_set(f"`{c}`").alias("values")] if c in filed else []),
+        ).alias(c)
+        for c in whole
+    ]
+    found = rows.agg(*wanted).collect()[0].asDict(recursive=True) if wanted else {}
+    return [
+        _bound(f"t.`{name}`", b["least"], b["most"], b.get("values"))
+        for name, b in found.items()
+        if not b["has_null"]
+    ]
+
+
+def _bound(column: str, least: int, most: int, values: Sequence[int] | None) -> str:
+    if values is not None:
+        return f"{column} IN ({', '.join(map(str, sorted(values)))})"
+    return f"({column} >= {least} AND {column} <= {most})"

@@ -1,0 +1,281 @@
+"""A table's position: the version of each input that its rows reflect.
+
+Every commit that Sluice makes carries the whole position in `userMetadata`. So the head commit
+alone shows where the next batch begins, even after the log before it was cleaned. Reading it starts
+no Spark.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from sluice.delta.fitness import Fault, faults
+from sluice.delta.lake import table_at
+from sluice.delta.log import Log
+from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
+
+FIELD = "sluice"
+CREATE, REBUILD = "create", "rebuild"
+UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # kinds of commits that no batch makes
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One version of one Delta table; `table` is Delta's own table id, not its path.
+
+    `attempt`: the one named by the position at that version, if it is known.
+    """
+
+    table: str
+    version: int
+    attempt: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Position:
+    """Position of a table: what a commit reflects.
+
+    `inputs` drive the table; `references` were only looked up. `after` is the version of the table
+    from which the commit was computed. `unchanged_since` is set on commits that change no data.
+    `stored_from`: windows that begin before it have expired and were dropped. `refills`: number of
+    groups filled again from the input since the table was built. `parts`: fingerprints of the
+    definition's parts, if they can be distinguished.
+    """
+
+    batch: int
+    attempt: str
+    kind: str
+    definition: str = ""
+    inputs: Mapping[str, Pin] = field(default_factory=dict)
+    references: Mapping[str, Pin] = field(default_factory=dict)
+    frontier: Mapping[str, int] = field(default_factory=dict)
+    run: str = ""
+    horizon: datetime | None = None
+    stored_from: datetime | None = None
+    after: int | None = None
+    unchanged_since: int | None = None
+    refills: int = 0
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the text for `userMetadata`."""
+        body: dict[str, Any] = {
+            "batch": self.batch,
+            "attempt": self.attempt,
+            "kind": self.kind,
+            "definition": self.definition,
+            "inputs": _plain(self.inputs),
+            "references": _plain(self.references),
+            "frontier": dict(self.frontier),
+            "run": self.run,
+            "horizon": self.horizon.isoformat() if self.horizon else None,
+        }
+        later = {"after": self.after, "unchanged_since": self.unchanged_since}
+        if self.stored_from:
+            body["stored_from"] = self.stored_from.isoformat()
+        if self.refills:
+            body["refills"] = self.refills
+        if self.parts:
+            body["parts"] = dict(self.parts)
+        body |= {name: version for name, version in later.items() if version is not None}
+        return json.dumps({FIELD: body}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "Position | None":
+        """Read the position from a commit's `userMetadata`; None if Sluice did not write it."""
+        try:
+            body = json.loads(text or "")[FIELD]
+        except (ValueError, KeyError, TypeError):
+            return None
+        moments = {name: _moment(body.get(name)) for name in ("horizon", "stored_from")}
+        pins = {name: _pins(body.get(name, {})) for name in ("inputs", "references")}
+        known = {f.name: body[f.name] for f in fields(cls) if f.name in body}
+        return cls(**{**known, **pins, **moments})
+
+    def is_overtaken(self, version: int) -> bool:
+        """True if upkeep landed on commits that it was not made from: theirs is the position."""
+        return self.kind in UPKEEP and self.after is not None and self.after != version - 1
+
+    def without_change(self, data_version: int) -> "Position":
+        """Return the same position for a commit that changes no row."""
+        return replace(self, unchanged_since=data_version)
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _plain(pins: Mapping[str, Pin]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"table": pin.table, "version": pin.version}
+        | ({"attempt": pin.attempt} if pin.attempt else {})
+        for name, pin in pins.items()
+    }
+
+
+def _pins(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, Pin]:
+    return {
+        name: Pin(pin["table"], pin["version"], pin.get("attempt", ""))
+        for name, pin in plain.items()
+    }
+
+
+@dataclass(frozen=True)
+class Head:
+    """Newest commit of a table; `data_version` is the last version that changed its rows.
+
+    `altered`: settings that differ from Sluice's, each with its repair.
+    """
+
+    uri: str
+    table: str
+    version: int
+    position: Position | None
+    data_version: int
+    last_txn: int = 0
+    altered: tuple[Fault, ...] = ()
+
+    @property
+    def pin(self) -> Pin:
+        """The head as an input of another table."""
+        return Pin(self.table, self.version, self.position.attempt if self.position else "")
+
+    @property
+    def is_filled(self) -> bool:
+        """True if rows were ever committed; false if a crash followed the table's creation."""
+        return self.position is None or self.position.kind != CREATE
+
+    @property
+    def next_batch(self) -> int:
+        """Number of the next batch; Delta skips a number that it has seen."""
+        return max(self.last_txn, self.position.batch if self.position else 0) + 1
+
+
+def head(uri: str) -> Head | None:
+    """Return the head of the table at `uri`; None if there is no table.
+
+    A newest commit without a position is somebody else's. Commits that changed no data are stepped
+    over; one that did raises HistoryLost.
+    """
+    return head_of(DeltaTable(uri), uri) if DeltaTable.is_deltatable(uri) else None
+
+
+def head_of(table: DeltaTable, uri: str) -> Head:
+    """Return the head of a table that is already open, like `head`."""
+    version = table.version()
+    found = _newest(table)
+    _check_foreign(uri, found, version)
+    return _head(table, uri, version, found)
+
+
+def head_as_found(uri: str) -> Head | None:
+    """Return the head, whoever wrote it; without a position if foreign commits changed rows.
+
+    The repair uses it, and compares all rows with what they should be.
+    """
+    try:
+        return head(uri)
+    except HistoryLost:
+        table = DeltaTable(uri)
+        return _head(table, uri, table.version(), None)
+
+
+def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
+    """Return (version, position) of the commits still in the log, newest first."""
+    return list(_positions(DeltaTable(uri), limit))
+
+
+def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
+    for version, entry in _commits(table, limit):
+        position = Position.from_json(entry.get("userMetadata"))
+        if position and not position.is_overtaken(version):
+            yield version, position
+
+
+def _commits(table: DeltaTable, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
+    """Return the commits up to the version at which the table was opened, newest first.
+
+    delta-rs also lists later ones, and numbers them as if they were these.
+    """
+    if limit == 1:
+        return [(table.version(), entry) for entry in table.history(1)[-1:]]
+    while True:
+        newest, found = _newest_version(table), table.history(limit)
+        if _newest_version(table) == newest:
+            break
+    numbered = zip(range(newest, -1, -1), found, strict=False)  # the log may have been cleaned
+    return [(version, entry) for version, entry in numbered if version <= table.version()]
+
+
+def _newest_version(table: DeltaTable) -> int:
+    return table.version() + len(table.history(1)) - 1
+
+
+def _newest(table: DeltaTable) -> tuple[int, Position] | None:
+    """Return the newest commit that carries a position, as (version, position)."""
+    return next(_positions(table, 1), None) or next(_positions(table, None), None)
+
+
+def _head(table: DeltaTable, uri: str, version: int, found: tuple[int, Position] | None) -> Head:
+    table_id, (commit, position) = str(table.metadata().id), found or (version, None)
+    last_txn = table.transaction_version(table_id) or 0
+    if position and commit < version and position.unchanged_since is None:
+        position = position.without_change(commit)
+    unchanged = position.unchanged_since if position else None
+    changed = version if unchanged is None else unchanged
+    altered = tuple(faults(table, uri))
+    return Head(uri, table_id, version, position, changed, last_txn, altered)
+
+
+def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -> None:
+    """Raise HistoryLost if a foreign commit changed rows or columns since Sluice's last one.
+
+    It checks just below the last one, too: Delta may have let that land on rows from which it was
+    not computed.
+    """
+    commit, position = found or (-1, None)
+    later = list(range(version, commit, -1))
+    if position and position.after is not None:
+        later += range(commit - 1, position.after, -1)
+    log = Log(uri)
+    gone = log.missing_commits(later)
+    if gone or (found is None and not later):
+        raise LogCleaned(
+            f"the log of {uri} names no position any more: {max(gone)} is gone",
+            hint=_anew(uri),
+        )
+    for foreign in later:
+        if log.changes_data(foreign):
+            raise ForeignCommit(
+                f"version {foreign} of {uri} ({log.operation(foreign)}) was not written by Sluice "
+                "and changed its rows",
+                hint=_anew(uri),
+            )
+    settings = [v for v in later if commit < v and log.changes_schema(v)]
+    if settings and found and not _has_same_columns(uri, commit, version):
+        raise ForeignCommit(
+            f"version {settings[0]} of {uri} ({log.operation(settings[0])}) was not written by "
+            "Sluice and changed its columns",
+            hint=_anew(uri),
+        )
+
+
+def _has_same_columns(uri: str, *versions: int) -> bool:
+    """True if these versions have the same columns, or the log was cleaned and nobody can know."""
+    try:
+        every = [DeltaTable(uri, version=version).schema().fields for version in versions]
+    except DeltaError:
+        return True
+    return len({tuple((f.name, str(f.type)) for f in fields) for fields in every}) == 1
+
+
+def _anew(uri: str) -> str:
+    return (
+        f"run `sluice rebuild {table_at(uri)}`: it makes the table anew from its inputs or files, "
+        "and commits only what differs"
+    )

@@ -1,0 +1,193 @@
+"""Load of a dimension: its current source is compared with the table, the difference committed.
+
+The load is one commit, so nothing is ever joined to half of it. If nothing differs, nothing is
+committed and the delivery is only noted.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.changes.diff import diff, inserted
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta import intervals, landing
+from sluice.delta.commit import Committed
+from sluice.delta.feed_size import FeedSize, table_size
+from sluice.delta.position import Head, Position, head
+from sluice.delta.table import snapshot
+from sluice.dimensions.connections import jdbc_options
+from sluice.dimensions.log import Loaded, merged, position_of, rows_of_keys
+from sluice.dimensions.source import WHOLE, Due, Found, due, find
+from sluice.dimensions.spec import Dimension
+from sluice.dimensions.wanted import current, judged, table_rows
+from sluice.engine.advance import Run
+from sluice.engine.aside import Delivered
+from sluice.engine.context import Context
+from sluice.engine.gating import Passed, gated
+from sluice.engine.redefinition import check_definition, replaceable
+from sluice.engine.report import BatchReport, Clock
+from sluice.engine.retries import naming_faults, tried
+from sluice.engine.writing import Target, write
+from sluice.errors import QualityStop
+from sluice.files.reading import Reading, read
+from sluice.gate.gate import Gate
+from sluice.spark.session import Spark
+
+Put = Callable[[SparkSession, Loaded, Target, Position, Clock], Committed]
+
+
+def load(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+    """Bring a dimension to its source's state. Unchanged files are not read again.
+
+    Raises UsageError if there are no files.
+    """
+    put = partial(_put, project, table)
+
+    def work() -> BatchReport:
+        with naming_faults(table.id):
+            found = find(project, table)
+            before = head(found.uri)
+            check_definition(table, before)
+            if before and found.is_loaded(before) and not run.full_refresh:
+                return _unchanged(table, before)
+            return load_as(spark, project, found, run, before, put)
+
+    return (tried(work),)
+
+
+def load_as(
+    spark: Spark, project: Project, found: Found, run: Run, before: Head | None, put: Put
+) -> BatchReport:
+    """Read the due part of the source, judge its rows, and `put` the good ones into the table."""
+    clock, spec = Clock(), found.spec
+    wanted = due(found, before, again=run.full_refresh)
+    with clock.phase("session"):
+        session = spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
+    position = position_of(found.table, before, run.id)
+    marks = landing.marks(wanted.files)
+    with clock.phase("read"):
+        reading = _read(session, project, found, wanted)
+    is_added = wanted.state is not None
+    delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
+    with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
+        landing.check_unchanged(wanted.files, marks, found.table.id)
+        _check_usable(found, passed, before if wanted.state is None else None)
+        intervals.withdraw(found.loads_uri, WHOLE)
+        if spec.is_log:
+            args = (session, project, found, wanted, passed.rows)
+            loaded = merged(*args, run.id, clock)
+        else:
+            loaded = Loaded(current(passed.rows, found.table))
+        size = _size(wanted, before, passed.verdict.rows_read)
+        keeps = spec.is_log  # a log records files that alter no row, too
+        target = Target(found.uri, found.table.key, before, size, keeps_position=keeps)
+        if replaces := replaceable(before, position.definition):
+            target = replace(target, before=None, replaces=replaces)
+        position = replace(position, references=loaded.made_from)
+        done = put(session, loaded, target, position, clock)
+    is_as_before = before is not None and done.version == before.version
+    batch = before.next_batch - 1 if before and is_as_before else position.batch
+    _record(found, wanted, passed, batch)
+    told = (*reading.warnings, *passed.verdict.warnings)
+    report = replace(_report(found, passed, done, clock), warnings=told, batch=position.batch)
+    return replace(report, outcome="unchanged") if is_as_before else report
+
+
+def _read(session: SparkSession, project: Project, found: Found, wanted: Due) -> Reading:
+    rows = read(session, _resolved(project, found), wanted.files)
+    told, fits = (*wanted.warnings, *rows.warnings), Gate(found.table.id, found.spec.expect).fits
+    return judged(Reading(rows.rows, told), found.spec, fits)
+
+
+def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
+    """Raise QualityStop if a snapshot has rows but none can be used, like a page of HTML.
+
+    The same holds for a log that is read whole, if the table that it replaces has rows.
+    """
+    verdict = passed.verdict
+    is_whole = found.spec.delivery == "snapshot" or (replaced and _has_rows(replaced))
+    if is_whole and verdict.rows_read and not verdict.rows_accepted:
+        raise QualityStop(
+            f"{found.table.id}: not one of its {verdict.rows_read:,} rows can be used",
+            hint=f"the dimension stays as it was; `sluice read {found.table.name}__quarantine` "
+            "says why, an empty dimension is a file without rows",
+        )
+
+
+def _has_rows(at: Head) -> bool:
+    return bool(table_size(at.uri, at.version).rows)
+
+
+def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:
+    """Return the size of what is compared.
+
+    The table counts, too: a small source may delete many of its rows.
+    """
+    size = FeedSize(wanted.bytes, len(wanted.files), rows_read)
+    return size + table_size(before.uri, before.version) if before and not wanted.state else size
+
+
+def _put(
+    project: Project,
+    table: Table,
+    session: SparkSession,
+    loaded: Loaded,
+    target: Target,
+    position: Position,
+    clock: Clock,
+) -> Committed:
+    """Commit the rows that differ."""
+    assert isinstance(table.spec, Dimension)
+    before, key = target.before, table.spec.key
+    old = _old(session, project, loaded, before, key) if before else None
+    rows = table_rows(session, table, loaded.rows, old)
+    changelog = inserted(rows) if old is None else diff(old, rows, table.key)
+    return write(session, Context.of(project), target, changelog, position, clock)
+
+
+def _old(
+    session: SparkSession, project: Project, loaded: Loaded, before: Head, key: tuple[str, ...]
+) -> DataFrame:
+    if loaded.touched is None:
+        return snapshot(session, before.uri, before.version, project.limits)
+    return rows_of_keys(session, project, before, loaded.touched, key)
+
+
+def _resolved(project: Project, found: Found) -> Dimension:
+    """Return the declaration with its path and connection resolved for this environment."""
+    spec = found.spec
+    path = project.resolve(spec.path) if spec.path else ""
+    secret = jdbc_options(spec.connection, found.table.id) if spec.connection else {}
+    return spec.model_copy(update={"path": path, "options": {**found.options, **secret}})
+
+
+def _record(found: Found, wanted: Due, passed: Passed, batch: int) -> None:
+    """Note what was loaded; of a log, all of its files, including those read before."""
+    verdict, earlier = passed.verdict, wanted.noted
+    counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
+    if earlier:
+        known = (earlier.rows_read, earlier.rows_accepted, earlier.rows_quarantined)
+        counts = (counts[0] + known[0], counts[1] + known[1], counts[2] + known[2])
+    intervals.record(found.loads_uri, intervals.Delivery(WHOLE, found.note, *counts, batch))
+
+
+def _report(found: Found, passed: Passed, done: Committed, clock: Clock) -> BatchReport:
+    return replace(
+        BatchReport.of(found.table.id, "dimension", done, clock),
+        strategy=found.spec.delivery,
+        rows_in=passed.verdict.rows_read,
+        quarantined=passed.verdict.rows_quarantined,
+    )
+
+
+def _unchanged(table: Table, before: Head) -> BatchReport:
+    return BatchReport(
+        table=table.id,
+        kind="dimension",
+        outcome="unchanged",
+        version=before.version,
+        batch=before.position.batch if before.position else None,
+    )

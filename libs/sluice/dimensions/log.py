@@ -1,0 +1,91 @@
+"""State of a log of changes, kept so that each of its files is read once.
+
+`<dimension>__state` has the last row of each key, deletes among them, and the file that it is from.
+Rows of new files are merged with the state's rows of their keys, in the order that reading all
+files at once would give. Only these keys can change in the dimension's own table.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changes.diff import diff
+from sluice.declare.definition import definition
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.feed_size import FeedSize, table_size
+from sluice.delta.position import Head, Pin, Position, head_as_found
+from sluice.delta.table import snapshot
+from sluice.dimensions.source import Due, Found
+from sluice.dimensions.wanted import ORIGIN, columns_of, last, standing
+from sluice.engine.context import Context
+from sluice.engine.operator import names, within
+from sluice.engine.pruning import bounds_of
+from sluice.engine.report import Clock
+from sluice.engine.swap import swap
+from sluice.engine.writing import Target, write
+from sluice.files.changes import operations
+from sluice.files.marks import OP, POSITION
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Rows that a dimension should have by its source; only of the keys `touched`, if given.
+
+    `made_from`: the pins that the table's position should name.
+    """
+
+    rows: DataFrame
+    touched: DataFrame | None = None
+    made_from: Mapping[str, Pin] = field(default_factory=dict)
+
+
+def position_of(table: Table, before: Head | None, run: str) -> Position:
+    """Return the position of a load's commit to a table whose head is `before`."""
+    batch = before.next_batch if before else 1
+    return Position(batch, uuid.uuid4().hex, "load", definition(table), run=run)
+
+
+def merged(
+    session: SparkSession,
+    project: Project,
+    found: Found,
+    due: Due,
+    accepted: DataFrame,
+    run: str,
+    clock: Clock,
+) -> Loaded:
+    """Commit the state that new rows lead to, and return its standing rows. Raises LostRace."""
+    spec = found.spec
+    columns = (*columns_of(found.table, spec), OP, ORIGIN)
+    fresh = operations(accepted, spec.change).select(*names((*columns, POSITION)))
+    before = due.state or head_as_found(found.state_uri)
+    position = position_of(found.table, before, run)
+    target = Target(found.state_uri, spec.identity, before, FeedSize(due.bytes, rows=None))
+    if due.state is None:
+        touched, rows = None, last(fresh, spec).select(*names(columns))
+        done = swap(session, Context.of(project), target, rows, position, clock).done
+    else:
+        touched = fresh.select(*names(spec.key)).distinct()
+        old = rows_of_keys(session, project, due.state, touched, spec.key)
+        known = old.withColumn(POSITION, F.lit(0).cast("bigint")).unionByName(fresh)
+        rows = last(known, spec).select(*names(columns))
+        changelog = diff(old, rows, spec.identity)
+        done = write(session, Context.of(project), target, changelog, position, clock)
+    at = head_as_found(found.state_uri)
+    made_from = {found.state_id: Pin(at.table, done.version)} if at else {}
+    return Loaded(standing(rows, found.table), touched, made_from)
+
+
+def rows_of_keys(
+    session: SparkSession, project: Project, at: Head, keys: DataFrame, key: tuple[str, ...]
+) -> DataFrame:
+    """Return the rows of a table that have one of these keys."""
+    limits = project.limits
+    rows = snapshot(session, at.uri, at.version, limits)
+    is_large = table_size(at.uri, at.version).bytes > limits.read_here_bytes
+    bounds = bounds_of(keys, key, limits) if is_large else None
+    return within(rows if bounds is None else rows.where(bounds), keys, key)

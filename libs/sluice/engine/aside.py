@@ -1,0 +1,78 @@
+"""Quarantine of a delivery: this process writes few rows, Spark many; then they are counted there.
+
+The quarantine of an interval is replaced whole, so a delivery without bad rows empties it.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.arrow import count_rows, create_empty, delete_rows, replace_rows
+from sluice.delta.failpoint import passing
+from sluice.delta.lake import layout
+from sluice.delta.table import replace_where
+from sluice.gate import quarantine
+from sluice.gate.verdict import Verdict
+from sluice.language.internal import QUARANTINE
+
+NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Identity of a batch in results and quarantine.
+
+    `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
+    """
+
+    run: str
+    batch: int
+    start: datetime | None
+    end: datetime | None
+    is_added: bool = False
+
+    @property
+    def within(self) -> str:
+        """SQL condition for its rows in quarantine."""
+        start, end = (time or NO_INTERVAL for time in (self.start, self.end))
+        last = f"< '{end.isoformat()}'" if self.end else f"<= '{end.isoformat()}'"
+        own = f" AND batch = {self.batch}" if self.is_added else ""
+        return f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval {last}{own}"
+
+
+def set_aside(
+    project: Project, table: Table, split: DataFrame, verdict: Verdict, delivered: Delivered
+) -> None:
+    """Replace the quarantine of a delivery, and check that no row of the delivery is missing."""
+    uri = layout(project).uri(table.id, QUARANTINE)
+    if not verdict.rows_quarantined:
+        delete_rows(uri, delivered.within)
+        passing("aside", table.id)
+        return
+    bad = quarantine.rows(
+        split,
+        interval_start=delivered.start or NO_INTERVAL,
+        batch=delivered.batch,
+        run=delivered.run,
+        quarantined_at=datetime.now(UTC),
+    )
+    limits, size = project.limits, verdict.bytes_aside
+    if verdict.rows_quarantined <= limits.quarantined_rows and size <= limits.quarantined_bytes:
+        replace_rows(uri, bad.toArrow(), delivered.within)
+    else:
+        create_empty(uri, bad.limit(0).toArrow().schema)
+        replace_where(uri, bad, delivered.within)
+    passing("aside", table.id)
+    _check_balance(verdict, count_rows(uri, delivered.within))
+
+
+def _check_balance(verdict: Verdict, aside: int) -> None:
+    """Raise AssertionError unless rows read = rows accepted + rows in quarantine."""
+    if verdict.rows_read != verdict.rows_accepted + aside:
+        raise AssertionError(
+            f"{verdict.table}: {verdict.rows_read} rows read are not {verdict.rows_accepted}"
+            f" accepted and {aside} quarantined"
+        )

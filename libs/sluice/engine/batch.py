@@ -1,0 +1,272 @@
+"""One batch of one table: it turns changes of the inputs into changes of the table's rows.
+
+The base class does what all kinds share: the whole query, each changed row by itself, or the
+touched groups from every input. Each way ends in the same diff, so they can't disagree in what they
+commit. A kind's own batch overrides what is special to it. Rows are lazy, except the literal bounds
+by which a large scan skips files.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changes.diff import diff, inserted
+from sluice.changes.net import WEIGHT, arrivals, as_inserts, net, weighted
+from sluice.delta import table as delta
+from sluice.delta.feed_size import table_size
+from sluice.delta.lake import LakeLayout
+from sluice.engine.computed import Computed, Whole
+from sluice.engine.context import Context
+from sluice.engine.lateness import late_of_change
+from sluice.engine.node import Node
+from sluice.engine.operator import Operator, Rows, union, within
+from sluice.engine.plan import BatchPlan, Strategy, Way
+from sluice.engine.pruning import bounds_of
+from sluice.engine.retention import Horizon
+from sluice.engine.rows import snapshots_at
+from sluice.limits import Limits
+
+FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+class Extension(Protocol):
+    """A definition with parts added or removed, for a table that keeps the rest of its rows."""
+
+    @property
+    def plan(self) -> BatchPlan:
+        """A plan whose pins are the versions that the kept columns reflect."""
+
+    def rows(self, batch: "Batch") -> DataFrame:
+        """Return the whole table by today's definition."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One plan in one session.
+
+    `number` is the batch number in its commit; `horizon` is for views with retention. Rows cached
+    for the changelog are released when `held` is closed.
+    """
+
+    context: Context
+    session: SparkSession
+    plan: BatchPlan
+    number: int
+    horizon: Horizon | None = None
+    held: ExitStack = field(default_factory=ExitStack)
+
+    @classmethod
+    def few_tasks_bytes(cls, limits: Limits) -> int:
+        """Return the most bytes to read for which many tasks are not worth starting."""
+        return limits.few_tasks_bytes
+
+    @classmethod
+    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+        """Return the strategy by which a planned batch follows the feeds, and its reason."""
+        operator = plan.node.operator
+        if operator.row_wise and plan.ranges.keys() <= set(operator.inputs):
+            return Strategy.ROW_WISE, "each output row comes from one changed row"
+        return Strategy.RECOMPUTE, "touched groups are computed from the inputs"
+
+    @classmethod
+    def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
+        """Return the way each reference is joined, in words."""
+        return {}
+
+    @classmethod
+    def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
+        """Return notes on the joins for a reader of the plan."""
+        return ()
+
+    @classmethod
+    def extension(cls, node: Node, lake: LakeLayout) -> Extension | None:
+        """Return the extension from the table's definition to the node's; None: rebuild it."""
+        return None
+
+    def computed(self) -> Computed:
+        """Return the minimal changelog, and how it was found."""
+        return self.built() if self.is_whole else self.changed()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all rows are computed."""
+        brings_back = self.horizon is not None and self.horizon.brings_back
+        return self.plan.strategy == Strategy.BUILD or brings_back
+
+    def built(self) -> Computed:
+        """Compute the changelog by the whole query."""
+        whole = self.whole()
+        rows = self.stored(whole.rows)
+        if self.plan.before is not None:
+            changelog = diff(self.current(), rows, self.operator.key)
+            return Computed(changelog, expired=whole.expired)
+        return Computed(
+            inserted(rows),
+            expired=whole.expired,
+            is_projection=self.operator.mirror,
+            is_filed=whole.is_filed,
+        )
+
+    def changed(self) -> Computed:
+        """Compute the changelog from the inputs' feeds."""
+        changes = self.changes()
+        if self.plan.strategy == Strategy.ROW_WISE:
+            return self._row_wise(changes)
+        return self._recomputed(changes)
+
+    def expected(self, rows: DataFrame) -> DataFrame:
+        """Return the rows that a table holding `rows` should hold."""
+        return self.query()
+
+    def query(self) -> DataFrame:
+        """Return the defining query at the plan's versions."""
+        return self.living(self.operator.query(self.snapshots(), self.references()))
+
+    def whole(self) -> Whole:
+        """Compute all rows by the query, and count the rows that arrived too late."""
+        if self.alive is None:
+            return Whole(self.query())
+        inputs = self.snapshots().items()
+        every = {n: as_inserts(r, self.operator.columns(n) or r.columns) for n, r in inputs}
+        came = [self.operator.prepare(n, rows) for n, rows in every.items()]
+        return Whole(self.query(), count_of(late_of_change(came, self.alive)))
+
+    def stored(self, rows: DataFrame) -> DataFrame:
+        """Add to output rows what the table keeps beside them."""
+        return rows
+
+    def late(self, changes: Rows, snapshots: Rows, touched: DataFrame, alive: Column) -> DataFrame:
+        """Count the rows that arrived for expired windows."""
+        return late_of_change([self.operator.prepare(n, c) for n, c in changes.items()], alive)
+
+    @property
+    def operator(self) -> Operator:
+        """The node's operator."""
+        return self.plan.node.operator
+
+    @property
+    def has_fallen(self) -> bool:
+        """True if windows may come back; no feed reports that."""
+        return self.horizon is not None and self.horizon.has_fallen
+
+    @property
+    def alive(self) -> Column | None:
+        """Condition for living windows; None unless retention deletes expired ones."""
+        retention = self.operator.retention
+        if self.horizon is None or retention is None or not retention.by_delete:
+            return None
+        return self.horizon.is_alive()
+
+    def living(self, rows: DataFrame) -> DataFrame:
+        """Leave out rows that retention has removed, or that upkeep has dropped because of it."""
+        if self.horizon is None or self.operator.retention is None:
+            return rows
+        return rows.where(self.horizon.is_stored() if self.alive is None else self.alive)
+
+    def changes(self) -> dict[str, DataFrame]:
+        """Return the net change of every input that moved; for a new input, its whole table."""
+        lake, plan, changes = self.context.lake, self.plan, {}
+        limits = self.context.limits
+        for input_id, pin in plan.pins.items():
+            columns = self.operator.columns(input_id)
+            if input_id in plan.ranges:
+                rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
+                own = [c for c in rows.columns if c not in FEED_COLUMNS]
+                is_net = plan.strategy == Strategy.ROW_WISE and input_id in plan.growing
+                changes[input_id] = (weighted if is_net else net)(rows, columns or own)
+            elif input_id not in plan.recorded:
+                rows = delta.snapshot(self.session, lake.uri(input_id), pin.version, limits)
+                changes[input_id] = as_inserts(rows, columns or rows.columns)
+        return changes
+
+    def current(self) -> DataFrame:
+        """Return the table's rows at its head."""
+        assert self.plan.before is not None
+        at, limits = self.plan.before, self.context.limits
+        return delta.snapshot(self.session, self.plan.uri, at.version, limits)
+
+    def snapshots(self, part: Operator | None = None) -> dict[str, DataFrame]:
+        """Return the inputs at the pinned versions; with `part`, only the inputs that it reads."""
+        operator = part or self.operator
+        return snapshots_at(self.session, self.context, operator, self.plan.pins)
+
+    def references(self) -> Rows:
+        """Return the references at the pinned versions."""
+        return {}
+
+    def bounds(self, touched: DataFrame, part: Operator | None = None) -> Column | None:
+        """Return a condition that the touched groups meet, if inputs are large.
+
+        `part`: an operator that reads only some of the inputs.
+        """
+        lake, limits = self.context.lake, self.context.limits
+        operator = part or self.operator
+        pins = {i: self.plan.pins[i] for i in operator.inputs}
+        sizes = (table_size(lake.uri(i), pin.version).bytes for i, pin in pins.items())
+        is_large = max(sizes) > limits.read_here_bytes
+        return bounds_of(touched, operator.group, limits) if is_large else None
+
+    def hold(self, rows: DataFrame) -> DataFrame:
+        """Cache `rows` in Spark, so that they are computed once."""
+        kept = rows.persist()
+        self.held.callback(kept.unpersist)
+        return kept
+
+    def _row_wise(self, changes: Rows) -> Computed:
+        """Compute each output row from the one changed row that it comes from.
+
+        Old rows are not computed if the new ones certainly replace none.
+        """
+        operator = self.operator
+        come = {n: operator.prepare(n, arrivals(c)) for n, c in changes.items()}
+        new = self.stored(self.living(operator.combine(come, {})))
+        if self.plan.growing == changes.keys():
+            return Computed(inserted(new), is_projection=True)
+        gone = {n: operator.prepare(n, _departures(c)) for n, c in changes.items()}
+        old = self.living(operator.combine(gone, {}))
+        return Computed(diff(old, new, operator.key))
+
+    def _recomputed(self, changes: Rows) -> Computed:
+        """Compute the touched groups from every input."""
+        operator, snapshots = self.operator, self.snapshots()
+        touched = self._touched(changes, snapshots)
+        bounds = self.bounds(touched)
+        found = operator.recompute(snapshots, self.references(), touched, bounds)
+        current = self.current() if bounds is None else self.current().where(bounds)
+        old = within(current, touched, operator.group)
+        expired = 0
+        if self.alive is not None:
+            expired = count_of(self.late(changes, snapshots, touched, self.alive))
+        new = self.stored(self.living(operator.remembered(old, found)))
+        return Computed(diff(old, new, operator.key), expired=expired)
+
+    def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
+        operator = self.operator
+        own = {n: c for n, c in changes.items() if n in operator.inputs}
+        groups = [operator.touched(own)] if own else []
+        if self.horizon and self.alive is not None:
+            groups += self._crossed(snapshots, self.horizon)
+        return union(groups).distinct() if operator.group else groups[0]
+
+    def _crossed(self, snapshots: Rows, horizon: Horizon) -> list[DataFrame]:
+        """Return the groups that the horizon passed, in either direction."""
+        operator = self.operator
+        crossed = [horizon.expired_groups(operator, self.current())]
+        if horizon.has_fallen:
+            prepared = {n: operator.prepare(n, rows) for n, rows in snapshots.items()}
+            crossed.append(horizon.returning_groups(operator, prepared))
+        return crossed
+
+
+def count_of(late: DataFrame) -> int:
+    """Return the number that `engine.lateness` finds. One Spark job."""
+    return int(late.collect()[0][0] or 0)
+
+
+def _departures(changes: DataFrame) -> DataFrame:
+    """Return the old images, without weights."""
+    return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)

@@ -1,0 +1,68 @@
+"""Expectations of a view, checked against a batch's new rows before they are committed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changes.diff import CHANGE
+from sluice.delta.arrow import append_rows
+from sluice.delta.lake import LakeLayout
+from sluice.engine.aside import Delivered
+from sluice.engine.computed import Changelog
+from sluice.engine.node import Node
+from sluice.gate import history
+from sluice.gate.gate import Gate
+from sluice.gate.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Changelog of a view, and the warnings of its expectations."""
+
+    changelog: Changelog
+    warnings: tuple[str, ...]
+
+
+@contextmanager
+def checked(
+    session: SparkSession,
+    lake: LakeLayout,
+    node: Node,
+    changelog: Changelog,
+    delivered: Delivered,
+) -> Iterator[Checked]:
+    """Yield a view's changelog whose new rows met the expectations, while the context is open.
+
+    Raises QualityStop if an expectation marked `stop` fails; nothing is committed then.
+    """
+    if not node.expectations:
+        yield Checked(changelog, ())
+        return
+    gate = Gate(node.id, node.expectations)
+    rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
+    cached = rows.persist()
+    try:
+        new = cached.where(F.col(CHANGE) != "delete").drop(CHANGE)
+        verdict = gate.check(gate.split(new))
+        keep_results(lake, verdict, delivered)
+        verdict.enforce()
+        yield Checked(changelog if rows is not changelog else cached, verdict.warnings)
+    finally:
+        cached.unpersist()
+
+
+def keep_results(lake: LakeLayout, verdict: Verdict, delivered: Delivered) -> None:
+    """Add the outcomes of one check to the history of the lake."""
+    rows = history.rows(
+        verdict,
+        run=delivered.run,
+        batch=delivered.batch,
+        checked_at=datetime.now(UTC),
+        interval_start=delivered.start,
+    )
+    append_rows(f"{lake.root}/{history.TABLE}", rows)

@@ -1,0 +1,75 @@
+"""Results that a batch has computed and will commit: in this process as Arrow, or in Spark."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sluice.delta.commit import Committed
+from sluice.engine.plan import BatchPlan
+
+Changelog: TypeAlias = DataFrame | pa.Table
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All rows of a table by its query.
+
+    `expired`: rows that arrived too late for their windows. `is_filed`: the rows are laid out as
+    the table's files should be.
+    """
+
+    rows: DataFrame
+    expired: int = 0
+    is_filed: bool = False
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Changelog of a node, and notes on how it was found.
+
+    `strategy`: the way that was taken, if the plan left it open. `shown`: the changelog of the view
+    over a state, if the same pass produced it. `rows`: how many the changelog may have, if what was
+    read does not show it. `is_projection`: each row comes from one row of the feed or of what is
+    kept already. Computing such rows twice costs less than keeping them. `is_filed`: the rows are
+    laid out as the table's files should be.
+    """
+
+    changelog: Changelog
+    strategy: str = ""
+    refills: int = 0
+    recomputed: int | None = None
+    expired: int = 0
+    warnings: tuple[str, ...] = ()
+    shown: Changelog | None = None
+    rows: int | None = None
+    is_projection: bool = False
+    is_filed: bool = False
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Changelog of a view, computed by its state's batch along with its own.
+
+    It covers one step of the state: from `since`, the last version that changed its rows, to
+    `version`. A view that takes another step computes its own.
+    """
+
+    changelog: Changelog
+    state: str
+    since: int
+    version: int
+
+    @classmethod
+    def after(cls, plan: BatchPlan, computed: Computed, done: Committed) -> "Carried | None":
+        """Return the view's changelog that a state's batch hands on, if any."""
+        if computed.shown is None or plan.before is None:
+            return None
+        return cls(computed.shown, plan.node.id, plan.before.data_version, done.version)
+
+    def is_of(self, ranges: Mapping[str, tuple[int, int]]) -> bool:
+        """True if it covers exactly these versions to consume."""
+        after, upto = ranges.get(self.state, (-1, -1))
+        return len(ranges) == 1 and self.since <= after and upto == self.version

@@ -1,0 +1,110 @@
+"""Versions of several inputs that belong together.
+
+A view over two views of one source must not mix two states of that source. Each table's position
+names its frontier: the version of every ancestor source that it reflects. A batch takes the
+greatest versions of its inputs whose frontiers agree, found in the inputs' history.
+"""
+
+from collections.abc import Mapping
+
+from sluice.delta.lake import LakeLayout
+from sluice.delta.lineage import as_of, is_past
+from sluice.delta.position import REBUILD, Head, Pin, Position, head, positions
+
+Frontier = Mapping[str, int]
+
+
+def frontier_of(lake: LakeLayout, table_id: str, at: Head) -> Frontier:
+    """Return the version of each ancestor source that the table's head reflects.
+
+    It also reflects newer versions of inputs that changed no data.
+    """
+    position = at.position
+    if position is None or not position.inputs:
+        return {table_id: at.data_version}
+    reflected: dict[str, int] = {}
+    for input_id, pin in position.inputs.items():
+        now = head(lake.uri(input_id))
+        if now is None or now.table != pin.table or now.data_version > pin.version:
+            return position.frontier
+        merge(reflected, frontier_of(lake, input_id, now))
+    return {source: reflected[source] for source in position.frontier if source in reflected}
+
+
+def merge(into: dict[str, int], frontier: Frontier) -> None:
+    """Merge a frontier into another, with the older version of each source that both name."""
+    for source, version in frontier.items():
+        into[source] = min(version, into.get(source, version))
+
+
+def consistent(
+    lake: LakeLayout, heads: Mapping[str, Head], recorded: Mapping[str, Pin]
+) -> dict[str, tuple[Pin, Frontier]] | None:
+    """Return the greatest input versions that agree on shared ancestors, and their frontiers.
+
+    None if there are none at or after the recorded ones: the batch must wait. It also waits if an
+    input must first be rebuilt, because version numbers of a restored backup prove nothing.
+    """
+    if len(heads) > 1 and any(_has_lost_its_past(lake, h) for h in heads.values()):
+        return None
+    chosen = {i: (h.pin, frontier_of(lake, i, h)) for i, h in heads.items()}
+    while (late := _disagreement(chosen)) is not None:
+        input_id, source, version = late
+        earlier = _reflecting(lake, input_id, heads[input_id], source, version)
+        floor = recorded[input_id].version if input_id in recorded else 0
+        if earlier is None or earlier[0].version < floor:
+            return None
+        chosen[input_id] = earlier
+    return chosen
+
+
+def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
+    """True if the table, or one that it was made from, was made from what is missing now.
+
+    An input that has been rebuilt since is checked as it was when it was read.
+    """
+    for input_id, pin in (at.position.inputs if at.position else {}).items():
+        now = head(lake.uri(input_id))
+        if now is None or not is_past(now, pin):
+            return True
+        read = now if now.data_version <= pin.version else as_of(now, pin.version)
+        if _has_lost_its_past(lake, read):
+            return True
+    return False
+
+
+def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
+    """Return an input that is ahead of another on some source, and the version to go back to."""
+    least: dict[str, int] = {}
+    for _, frontier in chosen.values():
+        merge(least, frontier)
+    for input_id, (_, frontier) in chosen.items():
+        for source, version in frontier.items():
+            if version > least[source]:
+                return input_id, source, least[source]
+    return None
+
+
+def _reflecting(
+    lake: LakeLayout, table_id: str, at: Head, source: str, version: int
+) -> tuple[Pin, Frontier] | None:
+    """Return the newest version of a table that reflects at most `version` of a source.
+
+    None if a rebuild comes first: version numbers from before it may belong to another past.
+    """
+    if table_id == source:
+        return as_of(at, version).pin, {source: version}
+    for commit, position in positions(lake.uri(table_id)):
+        if _is_within(position, source, version):
+            return Pin(at.table, commit, position.attempt), position.frontier
+        if position.kind == REBUILD:
+            return None
+    return None
+
+
+def _is_within(position: Position, source: str, version: int) -> bool:
+    """True if the position names the source, at `version` or before.
+
+    If it does not name the source, the table was empty there or had another definition.
+    """
+    return source in position.frontier and position.frontier[source] <= version

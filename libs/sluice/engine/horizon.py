@@ -1,0 +1,57 @@
+"""The horizon of a batch: the greatest event time among the current rows of the view's inputs."""
+
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.delta.lake import LakeLayout
+from sluice.delta.times import not_before
+from sluice.engine.context import Context
+from sluice.engine.plan import BatchPlan
+from sluice.engine.retention import Horizon, latest_time
+from sluice.engine.rows import snapshots_at
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
+    """Return the horizon of the plan's view; None without retention. Takes one Spark job."""
+    operator = plan.node.operator
+    if operator.retention is None:
+        return None
+    snapshots = snapshots_at(session, context, operator, plan.pins)
+    late = {
+        name: rows.where(_is_late(context.lake, plan, name)) for name, rows in snapshots.items()
+    }
+    rows = latest_time(late, operator.retention)
+    latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
+    position = plan.before.position if plan.before else None
+    if position is None:
+        return Horizon(operator.retention.keep, None, _time(latest))
+    return Horizon(operator.retention.keep, position.horizon, _time(latest), position.stored_from)
+
+
+def _is_late(lake: LakeLayout, plan: BatchPlan, input_id: str) -> Column:
+    """Return a condition that the input's latest row meets; scans then skip nearly all files."""
+    assert plan.node.operator.retention is not None
+    columns = plan.node.operator.retention.times.get(input_id, ())
+    uri, version = lake.uri(input_id), plan.pins[input_id].version
+    known = {column: not_before(uri, version, column) for column in columns}
+    bounds = [F.col(f"`{c}`") >= F.lit(time) for c, time in known.items() if time and time.tzinfo]
+    return reduce(Column.__or__, bounds) if len(bounds) == len(columns) > 0 else F.lit(True)
+
+
+def recorded_horizon(plan: BatchPlan) -> Horizon | None:
+    """Return the horizon in the table's position."""
+    operator = plan.node.operator
+    if operator.retention is None or plan.before is None or plan.before.position is None:
+        return None
+    position = plan.before.position
+    at = position.horizon
+    return Horizon(operator.retention.keep, at, at, position.stored_from)
+
+
+def _time(micros: int | None) -> datetime | None:
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)

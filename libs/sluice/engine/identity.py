@@ -1,0 +1,31 @@
+"""The identity that a view's rows keep of the input rows from which they come.
+
+A key column that stays visible under its own name serves as it is; any other is carried along as a
+hidden column. So the input's key breaks ties, and a changed row finds its old self.
+"""
+
+from collections.abc import Collection
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from sluice.declare.graph import Table
+
+
+def carried(view: Table, source: Table) -> dict[str, str]:
+    """Return output column -> input column, for the input's key columns that the view carries."""
+    pairs = {}
+    for name in source.key:
+        hidden = name if name.startswith("_sluice") else f"_sluice_key_{name}"
+        pairs[name if name in view.key else hidden] = name
+    return pairs
+
+
+def hidden_columns(view: Table, source: Table, present: Collection[str]) -> list[Column]:
+    """Return the carried columns that neither the view shows nor rows of `present` columns have."""
+    pairs = carried(view, source).items()
+    return [
+        F.col(f"`{name}`").alias(out)
+        for out, name in pairs
+        if out not in view.columns and out not in present
+    ]

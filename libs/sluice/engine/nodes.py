@@ -1,0 +1,26 @@
+"""Stored tables of a declared table, each with its operator and the batches that maintain it.
+
+Some views consist of a state and a visible table. A source with a key consists of its deliveries
+and its latest rows. Each is a Delta table with its own position, advanced by the same step.
+"""
+
+from typing import Protocol, cast
+
+from sluice.declare.graph import Graph
+from sluice.declare.registry import kind
+from sluice.declare.table import Table
+from sluice.engine.node import Node
+
+
+class Maker(Protocol):
+    """Module `nodes` of a kind."""
+
+    def nodes(self, table: Table, graph: Graph) -> tuple[Node, ...]:
+        """Return the nodes of a table of that kind."""
+        ...
+
+
+def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return a table's nodes in the order in which they advance; none if it isn't maintained."""
+    maker = cast(Maker | None, kind(table.kind).part("nodes"))
+    return maker.nodes(table, graph) if maker else ()

@@ -1,0 +1,137 @@
+"""The common base of all operators.
+
+An operator is the defining query of a table, cut in two at the point where rows are grouped.
+`prepare` works on each input row by itself and names the row's group. `combine` turns the rows of
+whole groups into output rows. So the same two functions recompute everything (`query`) or only the
+groups that a change touched (`recompute`), and can't disagree.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from sluice.changes.order import Direction
+from sluice.language.duration import Duration
+
+Rows = Mapping[str, DataFrame]
+Agreement = Callable[[Column, Column], Column]
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Time for which windows are kept, and the event time columns of each input.
+
+    `by_delete`: expired windows leave the table; otherwise readers hide them.
+    """
+
+    keep: Duration
+    times: Mapping[str, tuple[str, ...]]
+    by_delete: bool = True
+
+
+class Operator(ABC):
+    """The query that defines one table.
+
+    `inputs`: ids of the tables whose changes drive it. `references`: ids of tables that it looks
+    up; if it `follows_references`, their changes drive it as well. `group`: columns that name a
+    touched group, present in prepared and in output rows. `key`: columns that identify an output
+    row. `row_wise`: each group is one input row, whose new image in the change feed suffices to
+    compute the output. `mirror`: its old image also gives the old output, because the row alone
+    decides. `has_slack`: the table may hold more than it must, depending on its past.
+    """
+
+    inputs: tuple[str, ...]
+    references: tuple[str, ...] = ()
+    follows_references: bool = False
+    group: tuple[str, ...]
+    key: tuple[str, ...]
+    row_wise: bool = False
+    mirror: bool = False
+    has_slack: bool = False
+    retention: Retention | None = None
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """Aggregates, as they were written, that add rows up and may overflow."""
+        return ()
+
+    @property
+    def file_order(self) -> tuple[Direction, ...]:
+        """Order of rows in the table's files, so that a read of few keys opens few."""
+        return tuple(map(Direction, self.key))
+
+    def agreements(self, output: StructType) -> Mapping[str, Agreement]:
+        """Return tests that two values may both be right, for columns that show arrival order."""
+        return {}
+
+    @abstractmethod
+    def columns(self, name: str) -> tuple[str, ...]:
+        """Return the columns that it uses of an input or reference; all others are never read."""
+
+    @abstractmethod
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        """Return each row with its group; other columns of `rows` (a weight) are passed on."""
+
+    @abstractmethod
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        """Return the output rows of the groups that `prepared` holds whole."""
+
+    def query(self, snapshots: Rows, references: Rows) -> DataFrame:
+        """Return all output rows: the defining query."""
+        return self.combine({n: self.prepare(n, snapshots[n]) for n in self.inputs}, references)
+
+    def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
+        """Return `new`, with what stays of groups of `old` rows that no input has any more."""
+        return new
+
+    def touched(self, changes: Rows) -> DataFrame:
+        """Return the distinct groups of every old and every new image."""
+        groups = [self.prepare(n, c).select(*names(self.group)) for n, c in changes.items()]
+        return union(groups).distinct()
+
+    def recompute(
+        self, snapshots: Rows, references: Rows, touched: DataFrame, bounds: Column | None = None
+    ) -> DataFrame:
+        """Return the output rows of the touched groups, from every input.
+
+        `bounds`: a condition that all touched groups meet, by which a scan skips files.
+        """
+        rows = {n: self.prepare(n, snapshots[n]) for n in self.inputs}
+        if bounds is not None:
+            rows = {n: r.where(bounds) for n, r in rows.items()}
+        prepared = {n: within(r, touched, self.group) for n, r in rows.items()}
+        return self.combine(prepared, references)
+
+
+def within(rows: DataFrame, groups: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    """Return the rows whose group is among `groups`; null is a group like any other."""
+    if not columns:
+        return rows
+    left, right = rows.alias("_rows"), groups.alias("_groups")
+    return left.join(right, same("_rows", "_groups", columns), "left_semi")
+
+
+def same(left: str, right: str, columns: tuple[str, ...]) -> Column:
+    """True if two aliased sides of a join agree in `columns`; null is a value like any other."""
+    pairs = [F.col(f"{left}.`{c}`").eqNullSafe(F.col(f"{right}.`{c}`")) for c in columns]
+    return reduce(Column.__and__, pairs, F.lit(True))
+
+
+def union(rows: list[DataFrame]) -> DataFrame:
+    """Return all rows together; a column that one side lacks is null there. No shuffle."""
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
+
+
+def names(columns: tuple[str, ...]) -> list[Column]:
+    """Return columns by name, whatever characters the names contain."""
+    return [F.col(f"`{c}`") for c in columns]
+
+
+def passed_on(rows: DataFrame, used: tuple[str, ...]) -> list[str]:
+    """Return the columns of `rows` beside those that an operator uses."""
+    return [c for c in rows.columns if c not in used]

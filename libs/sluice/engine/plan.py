@@ -1,0 +1,221 @@
+"""Plan of a batch, as data: what would be read and how, before anything is run.
+
+`advance` runs a plan, `sluice plan` prints it. Planning reads only the heads of tables and starts
+no Spark.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from sluice.declare.graph import Graph
+from sluice.delta.feed_size import FeedSize, feed_size, only_inserts, table_size
+from sluice.delta.lake import LakeLayout
+from sluice.delta.lineage import as_of, check_fit, check_input
+from sluice.delta.position import Head, Pin, Position, head, head_as_found
+from sluice.delta.table import check_feed
+from sluice.engine.frontier import Frontier, consistent, merge
+from sluice.engine.node import Node
+from sluice.engine.redefinition import check_definition, is_of_another, is_unfilled, replaceable
+from sluice.limits import Limits
+
+NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
+
+
+class Strategy(StrEnum):
+    """Strategies of a batch, if its kind has none of its own."""
+
+    BUILD = "build"  # no table yet: the whole query
+    ROW_WISE = "row-wise"  # the changed rows themselves
+    RECOMPUTE = "recompute"  # touched groups from every input
+    WITH_STATE = "with its state"  # a view, from the changes that its state's batch has seen
+
+
+Way = tuple[str, str]  # a strategy in the words of its kind, and its reason
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """One batch of one node. `ranges`: input -> (from, to] versions with new data to read.
+
+    `growing`: inputs in `ranges` that only got new rows. `replaces`: a table of another definition
+    that nobody has read; the build takes its place.
+    """
+
+    node: Node
+    uri: str
+    before: Head | None
+    strategy: str
+    reason: str
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    growing: frozenset[str] = frozenset()
+    references: Mapping[str, Pin] = field(default_factory=dict)
+    frontier: Frontier = field(default_factory=dict)
+    size: FeedSize = field(default_factory=FeedSize)
+    waiting_for: str = ""
+    replaces: Head | None = None
+
+    @property
+    def recorded(self) -> Mapping[str, Pin]:
+        """Versions of the inputs that the table reflects now."""
+        return self.before.position.inputs if self.before and self.before.position else {}
+
+    @property
+    def looked_up(self) -> Mapping[str, Pin]:
+        """Versions of everything that is read: inputs and references."""
+        return {**self.pins, **self.references}
+
+    @property
+    def is_pending(self) -> bool:
+        """True if there is anything to do."""
+        return not self.waiting_for and (self.strategy == Strategy.BUILD or bool(self.ranges))
+
+
+def plan_batch(
+    node: Node,
+    lake: LakeLayout,
+    graph: Graph,
+    limits: Limits,
+    pins: Mapping[str, int] | None = None,
+) -> BatchPlan:
+    """Plan the next batch of `node`. `pins`: the oldest versions of dimensions allowed.
+
+    Raises ConfigError if the table was built by another definition, HistoryLost if an input is not
+    the table that was read before.
+    """
+    before = head(lake.uri(node.id))
+    if replaced := _replaced(node, lake, before):
+        plan = _planned(node, lake, graph, limits, None, NOTHING, pins or {})
+        return replace(plan, replaces=replaced)
+    check_definition(node.table, before, node.definition)
+    recorded = before.position if before else None
+    return _planned(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
+
+
+def _replaced(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
+    """Return the table if it is of another definition and nobody has read it.
+
+    Such a table is empty, or it is the state of an empty view whose own first batch has failed.
+    """
+    is_state = node.table.is_view and node.id != node.table.id
+    if is_state and is_of_another(before, node.definition):
+        return before if is_unfilled(head_as_found(lake.uri(node.table.id))) else None
+    return replaceable(before, node.definition)
+
+
+def plan_rebuild(node: Node, lake: LakeLayout, graph: Graph, limits: Limits) -> BatchPlan:
+    """Plan to read everything as it is now, whatever the table was built from."""
+    before = head_as_found(lake.uri(node.id))
+    check_fit(node.table.id, before)
+    return _planned(node, lake, graph, limits, before, NOTHING, {})
+
+
+def _planned(
+    node: Node,
+    lake: LakeLayout,
+    graph: Graph,
+    limits: Limits,
+    before: Head | None,
+    last: Position,
+    pins: Mapping[str, int],
+) -> BatchPlan:
+    uri = lake.uri(node.id)
+    heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
+    references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
+    every = {**heads, **references}
+    recorded, used = last.inputs, last.references
+    for input_id, at in every.items():
+        check_input(node.table.id, input_id, at, recorded.get(input_id, used.get(input_id)))
+    missing = [i for i, h in every.items() if h is None or not h.is_filled]
+    if missing:
+        return _waiting(node, uri, before, f"{', '.join(missing)} to be filled")
+    found = {i: _at_most(h, pins.get(i), recorded.get(i)) for i, h in heads.items() if h}
+    chosen = consistent(lake, found, recorded)
+    if chosen is None:
+        return _waiting(node, uri, before, "inputs that reflect the same state of their sources")
+    looked_up = {i: _at_most(h, pins.get(i), used.get(i)).pin for i, h in references.items() if h}
+    plan = _plan(node, lake, before, chosen, looked_up)
+    if recorded:
+        ranges = _ranges(found, plan.pins, recorded)
+        return _following(replace(plan, ranges=ranges), lake, limits)
+    size = sum((table_size(lake.uri(i), p.version) for i, p in plan.pins.items()), FeedSize())
+    return replace(plan, size=size)
+
+
+def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
+    """Return a dimension at the run's pin, but never before the version that was already used."""
+    used = recorded.version if recorded else 0
+    return as_of(at, at.version if pinned is None else min(max(used, pinned), at.version))
+
+
+def driving(node: Node, graph: Graph) -> tuple[str, ...]:
+    """Return the stored tables besides the inputs whose changes also drive the output."""
+    operator = node.operator
+    return stored_references(operator.references, graph) if operator.follows_references else ()
+
+
+def _looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
+    """Return the stored tables that are read but drive nothing."""
+    driven = driving(node, graph)
+    every = stored_references(node.operator.references, graph)
+    return tuple(i for i in every if i not in driven)
+
+
+def _plan(
+    node: Node,
+    lake: LakeLayout,
+    before: Head | None,
+    chosen: Mapping[str, tuple[Pin, Frontier]],
+    references: Mapping[str, Pin],
+) -> BatchPlan:
+    pins = {i: pin for i, (pin, _) in chosen.items()}
+    frontier: dict[str, int] = {}
+    for _, part in chosen.values():
+        merge(frontier, part)
+    return BatchPlan(
+        node,
+        lake.uri(node.id),
+        before,
+        Strategy.BUILD,
+        "the whole query: there are no earlier versions",
+        pins=pins,
+        references=references,
+        frontier=frontier,
+    )
+
+
+def _ranges(
+    heads: Mapping[str, Head], pins: Mapping[str, Pin], recorded: Mapping[str, Pin]
+) -> Mapping[str, tuple[int, int]]:
+    """Return the versions to read of each input with new data."""
+    return {
+        i: (recorded[i].version, pin.version)
+        for i, pin in pins.items()
+        if i in recorded and recorded[i].version < min(pin.version, heads[i].data_version)
+    }
+
+
+def _following(plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
+    """Plan how the table follows its inputs' feeds from its position."""
+    node, ranges = plan.node, plan.ranges
+    for input_id, (after, upto) in ranges.items():
+        check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
+    size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())
+    growing = frozenset(i for i, r in ranges.items() if only_inserts(lake.uri(i), *r))
+    plan = replace(plan, size=size, growing=growing)
+    strategy, reason = node.batch.way(plan, lake, limits)
+    return replace(plan, strategy=strategy, reason=reason)
+
+
+def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:
+    return BatchPlan(node, uri, before, Strategy.RECOMPUTE, "", waiting_for=what)
+
+
+def stored_references(ids: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
+    """Return the stored tables behind references; a dimension view stands for those it joins."""
+    stored: list[str] = []
+    for table_id in ids:
+        table = graph.tables[table_id]
+        stored += [table_id] if table.is_stored else stored_references(table.inputs, graph)
+    return tuple(dict.fromkeys(stored))

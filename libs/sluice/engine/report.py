@@ -1,0 +1,103 @@
+"""Report of a batch, as plain data: printed by jobs, shown by commands, handed to Airflow."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+if TYPE_CHECKING:
+    from sluice.delta.commit import Committed
+
+T = TypeVar("T")
+
+Outcome = Literal["committed", "position", "unchanged", "waiting", "failed", "skipped"]
+Bounds = tuple[str, str]  # of an interval, as ISO 8601
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch of one table. `inputs`: id -> [from, to] versions consumed; times in seconds.
+
+    `reason` explains the strategy. `recomputed`: groups that were read again from the inputs.
+    `expired`: arrived rows whose windows had ended too long ago, which were not applied. A failed
+    table has an `error`, its hint and exit code, and the run's intervals that it did not deliver. A
+    skipped table has the failed tables that it depends on.
+    """
+
+    table: str
+    kind: str
+    outcome: Outcome
+    version: int | None = None
+    batch: int | None = None
+    strategy: str = ""
+    reason: str = ""
+    rows_in: int | None = None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    quarantined: int = 0
+    refills: int = 0
+    recomputed: int | None = None
+    expired: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    quality: tuple[Mapping[str, Any], ...] = ()
+    interval: Bounds | None = None
+    error: str = ""
+    hint: str = ""
+    exit_code: int = 0
+    because: tuple[str, ...] = ()
+    undelivered: tuple[Bounds, ...] = ()
+
+    @classmethod
+    def of(cls, table: str, kind: str, done: "Committed", clock: "Clock") -> Self:
+        """Return the report of a commit and its time."""
+        return cls(
+            table,
+            kind,
+            "committed" if done.changed else "position",
+            done.version,
+            inserted=done.inserted,
+            updated=done.updated,
+            deleted=done.deleted,
+            seconds=clock.seconds,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as a dict, for JSON."""
+        return asdict(self)
+
+    @property
+    def rows_out(self) -> int:
+        """Rows in the table's changelog of this batch."""
+        return self.inserted + self.updated + self.deleted
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time the work inside."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - began)
+
+    @contextmanager
+    def timed(self, name: str, context: AbstractContextManager[T]) -> Iterator[T]:
+        """Enter `context`, and add the time that entering takes."""
+        began = time.monotonic()
+        with context as entered:
+            self.add(name, time.monotonic() - began)
+            yield entered
+
+    def add(self, name: str, seconds: float) -> None:
+        """Add time to a phase."""
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 3)

@@ -1,0 +1,92 @@
+"""Live windows: those whose end + retention is after the horizon.
+
+The horizon is the greatest event time among the current rows of all inputs. So lateness does not
+depend on arrival: any order of the same rows produces the same table. When the horizon rises,
+windows expire. When a correction removes the row that sets it, the windows that it had expired
+return.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.engine import windows
+from sluice.engine.operator import Operator, Retention, Rows, names, union
+from sluice.language.duration import Duration
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """Horizon before and after a batch; None if no row has a time yet.
+
+    `stored_from`: window starts before it are not stored, because upkeep has dropped their slices.
+    """
+
+    keep: Duration
+    before: datetime | None
+    now: datetime | None
+    stored_from: datetime | None = None
+
+    @property
+    def has_fallen(self) -> bool:
+        """True if windows may return."""
+        return self.before is not None and (self.now is None or self.now < self.before)
+
+    @property
+    def stored_from_now(self) -> datetime | None:
+        """The `stored_from` after the batch: slices whose rows are visible again return."""
+        if self.stored_from is None or self.now is None:
+            return None
+        return min(self.stored_from, first_visible(self.now, self.keep))
+
+    @property
+    def brings_back(self) -> bool:
+        """True if rows return that upkeep has dropped."""
+        return self.stored_from_now != self.stored_from
+
+    def is_stored(self) -> Column:
+        """Condition on rows with window_start: true if they are stored."""
+        if self.stored_from_now is None:
+            return F.expr("true")
+        return F.col(windows.START) >= F.lit(self.stored_from_now)
+
+    def is_alive(self) -> Column:
+        """Condition on rows with window_end: true if they still live."""
+        return _outlives(self.keep, windows.END, self.now)
+
+    def expired_groups(self, operator: Operator, current: DataFrame) -> DataFrame:
+        """Return the table's groups that don't live any more."""
+        return current.where(~self.is_alive()).select(*names(operator.group))
+
+    def returning_groups(self, operator: Operator, prepared: Rows) -> DataFrame:
+        """Return the groups that had expired and live again."""
+        lived = _outlives(self.keep, windows.END, self.before)
+        return union(
+            [
+                rows.where(self.is_alive() & ~lived).select(*names(operator.group))
+                for rows in prepared.values()
+            ]
+        )
+
+
+def first_visible(horizon: datetime, keep: Duration) -> datetime:
+    """Return the earliest window start that a store shows if it keeps windows for `keep`."""
+    return keep.before(horizon) + timedelta(microseconds=1)
+
+
+def latest_time(snapshots: Rows, retention: Retention) -> DataFrame:
+    """Return the greatest event time of all inputs' rows: one row, one column (TIMESTAMP)."""
+    each = [
+        rows.select(F.max(F.col(f"`{column}`").cast("timestamp")).alias("horizon"))
+        for name, rows in snapshots.items()
+        for column in retention.times.get(name, ())
+    ]
+    return union(each).agg(F.max("horizon").alias("horizon"))
+
+
+def _outlives(keep: Duration, end: str, horizon: datetime | None) -> Column:
+    if horizon is None:
+        return F.expr("true")
+    return windows.plus(F.col(end), keep) > F.lit(horizon)

@@ -1,0 +1,95 @@
+"""Replacement of a table's rows by recomputed ones, in one commit.
+
+The change feed gets only the difference, even if columns are added. Delta can't read a feed across
+a removed column, a changed type, or a key column that the table lacked. The table is then replaced
+whole, and the readers of its feed must be rebuilt as well.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
+
+from sluice.changes.diff import CHANGE, diff
+from sluice.delta.commit import Committed, changelog_counts, commit_spark, overwrite_spark
+from sluice.delta.local import nullable
+from sluice.delta.position import Head, Position
+from sluice.delta.table import snapshot
+from sluice.engine.context import Context
+from sluice.engine.operator import names
+from sluice.engine.report import Clock
+from sluice.engine.writing import Target, write
+from sluice.limits import Limits
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """Result of the commit; `ends_feed`: the feed before it can't be continued."""
+
+    done: Committed
+    ends_feed: bool = False
+
+
+def swap(
+    session: SparkSession,
+    context: Context,
+    target: Target,
+    rows: DataFrame,
+    position: Position,
+    clock: Clock,
+    *,
+    ignore: Collection[str] = (),
+) -> Swapped:
+    """Make the table hold exactly `rows`. Raises LostRace."""
+    before = target.before
+    if before is None:
+        changelog = rows.withColumn(CHANGE, F.lit("insert"))
+        return Swapped(write(session, context, target, changelog, position, clock))
+    old = snapshot(session, target.uri, before.version, context.limits)
+    had, has = _types(old), _types(rows)
+    is_wider = all(has.get(name) == type_ for name, type_ in had.items())
+    if not is_wider or not set(target.key) <= had.keys():
+        with clock.phase("commit"):
+            return Swapped(overwrite_spark(session, before, rows, position), ends_feed=True)
+    added = {name: type_ for name, type_ in has.items() if name not in had}
+    wide = old.select("*", *[F.lit(None).cast(type_).alias(n) for n, type_ in added.items()])
+    key = target.key if _is_unique(wide, target.key) else tuple(had)
+    if key != target.key and not _is_unique(wide, key):
+        with clock.phase("commit"):  # no MERGE could delete only one of two equal rows
+            return Swapped(overwrite_spark(session, before, rows, position))
+    changelog = diff(wide, rows, key, ignore=ignore)
+    if not added:
+        fitting = Target(target.uri, key, before, target.size, target.partition_by)
+        return Swapped(write(session, context, fitting, changelog, position, clock))
+    with clock.phase("commit"):
+        return Swapped(_widened(session, before, changelog, key, position, context.limits))
+
+
+def _widened(
+    session: SparkSession,
+    before: Head,
+    changelog: DataFrame,
+    key: Sequence[str],
+    position: Position,
+    limits: Limits,
+) -> Committed:
+    """Commit a changelog with columns that the table lacks."""
+    cached = changelog.persist()
+    try:
+        counts = changelog_counts(cached)
+        return commit_spark(
+            session, before, cached, counts, key, position, limits, has_new_columns=True
+        )
+    finally:
+        cached.unpersist()
+
+
+def _types(rows: DataFrame) -> dict[str, DataType]:
+    return {f.name: f.dataType for f in nullable(rows.schema).fields}
+
+
+def _is_unique(rows: DataFrame, key: tuple[str, ...]) -> bool:
+    """True if today's key distinguishes an earlier definition's rows. Takes one Spark job."""
+    return rows.groupBy(*names(key)).count().where("count > 1").isEmpty()

@@ -1,0 +1,102 @@
+"""Upkeep of a Delta table: its slices, and those that are to be filed again.
+
+A table with a key is filed by it once it has many files. A kind whose rows expire, or lie in slices
+of their own, has its own class.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from sluice.changes.order import Direction
+from sluice.delta.filing import Slice, files_for
+from sluice.delta.maintenance import Filing
+from sluice.delta.position import head_as_found
+from sluice.engine.context import Context
+from sluice.engine.node import Node
+from sluice.limits import Limits
+from sluice.spark.session import Spark
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One table. `order`: that of its files; none without a key.
+
+    `node`: the node whose batches maintain it, if any. `is_tidied`: slices that have gathered many
+    files are filed again after a batch, not by the next upkeep.
+    """
+
+    is_tidied: ClassVar[bool] = False
+
+    table: str
+    uri: str
+    limits: Limits
+    order: tuple[Direction, ...] = ()
+    node: Node | None = None
+
+    @classmethod
+    def of(cls, context: Context, node: Node) -> Self:
+        """Return the table of a node."""
+        uri, order = context.lake.uri(node.id), _shown(node.operator.file_order)
+        return cls(node.id, uri, context.limits, order, node)
+
+    @property
+    def partition(self) -> str | None:
+        """The column of its slices."""
+        return self.node.partition_by[0] if self.node and self.node.partition_by else None
+
+    @property
+    def filing(self) -> Filing | None:
+        """The table at its head; None if it is missing or foreign commits changed its rows."""
+        before = head_as_found(self.uri)
+        if before is None or before.position is None:
+            return None
+        return Filing(before, self.limits, self.order, self.partition)
+
+    def crowded(self, filing: Filing) -> list[Slice]:
+        """Return slices that have too many files, or rows that a batch left unordered."""
+        return [s for s in filing.slices if self._is_crowded(s)]
+
+    def unsealed(self, filing: Filing) -> list[Slice]:
+        """Return slices that get no more rows and are not yet few, sorted files."""
+        return []
+
+    def expire(self, filing: Filing) -> int:
+        """Drop rows that a retention hides; return the number of files."""
+        return 0
+
+    def _is_crowded(self, slice_: Slice) -> bool:
+        most = files_for(slice_.row_count, self.limits) + self.limits.loose_files
+        return len(slice_.paths) >= most or (bool(self.order) and slice_.is_lumped(self.limits))
+
+
+def keyed(context: Context, table_id: str, key: Sequence[str] = ()) -> Kept:
+    """Return a table that no batch maintains."""
+    uri, order = context.lake.uri(table_id), _shown(tuple(map(Direction, key)))
+    return Kept(table_id, uri, context.limits, order)
+
+
+def tidy(spark: Spark, context: Context, node: Node) -> None:
+    """File crowded slices again after a batch, if they can't wait for upkeep."""
+    if node.kept.is_tidied:
+        kept = node.kept.of(context, node)
+        if filing := kept.filing:
+            refile(filing, spark, kept.crowded(filing), "compact")
+
+
+def refile(filing: Filing, spark: Spark, slices: Sequence[Slice], kind: str) -> int:
+    """File slices again, and return the number of files.
+
+    Spark does it if there are enough rows for their order to matter.
+    """
+    large = [s for s in slices if filing.order and not s.is_small(filing.limits)]
+    small = [s for s in slices if s not in large]
+    done = filing.compact(small, kind) if small else 0
+    if large and done and (after := head_as_found(filing.before.uri)):
+        filing = replace(filing, before=after)
+    return done + (filing.refile(spark.tune(small=False), large, kind) if large else 0)
+
+
+def _shown(order: tuple[Direction, ...]) -> tuple[Direction, ...]:
+    """Return the order; none if only hidden identities name a row."""
+    return order if any(not d.column.startswith("_sluice_i") for d in order) else ()

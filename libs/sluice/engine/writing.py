@@ -1,0 +1,169 @@
+"""Commit of a changelog: creates the table at its first batch, and chooses the committer.
+
+A small changelog is brought to this process once and committed by delta-rs; a large one stays in
+Spark. The choice is made beforehand by the size of what there is to read, or by counting.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.changes.diff import CHANGE
+from sluice.delta import commit
+from sluice.delta.commit import Committed
+from sluice.delta.feed_size import FeedSize, table_size
+from sluice.delta.local import to_arrow
+from sluice.delta.position import Head, Position
+from sluice.delta.table import create
+from sluice.engine.computed import Changelog
+from sluice.engine.context import Context
+from sluice.engine.report import Clock
+
+
+@dataclass(frozen=True)
+class Target:
+    """Table to commit to: its head when planned, and the size of what was read.
+
+    `keeps_position`: what was read is recorded even if it alters no row. `is_filed`: the changelog
+    is all rows of a new table, many, in the order of its files. `replaces`: a table that nobody has
+    read, whose columns may differ; there is no head to plan from then.
+    """
+
+    uri: str
+    key: tuple[str, ...]
+    before: Head | None
+    size: FeedSize
+    partition_by: tuple[str, ...] = ()
+    keeps_position: bool = True
+    is_filed: bool = False
+    replaces: Head | None = None
+
+    def is_small(self, context: Context) -> bool:
+        """True if the changelog surely fits this process: about as many rows as were read."""
+        if self.size.rows is not None:
+            is_narrow = self.size.bytes <= context.limits.counted_changelog_bytes
+            return is_narrow and self.size.rows <= context.settings.small_changelog
+        return self.size.bytes <= context.limits.uncounted_changelog_bytes
+
+
+def write(
+    session: SparkSession,
+    context: Context,
+    target: Target,
+    changelog: Changelog,
+    position: Position,
+    clock: Clock,
+    *,
+    inserts: int | None = None,
+    is_projection: bool = False,
+) -> Committed:
+    """Commit the changelog; if it is empty, only the position or nothing. Raises LostRace.
+
+    `inserts`: its number of rows, if that is known and all are new. `is_projection`: each of its
+    rows comes from one row, so computing it twice costs less than keeping it.
+    """
+    if target.replaces:
+        with clock.phase("commit"):
+            return _replace(session, target, target.replaces, changelog, position)
+    if isinstance(changelog, pa.Table):
+        with clock.phase("commit"):
+            return _local(session, context, target, changelog, position)
+    before = target.before or _create(target, changelog, position)
+    target = replace(target, before=before)
+    if target.is_small(context):
+        with clock.phase("compute"):
+            rows = to_arrow(changelog)
+        with clock.phase("commit"):
+            return _local(session, context, target, rows, position)
+    if target.is_filed:
+        with clock.phase("commit"):
+            return commit.append_filed(session, before, changelog, position)
+    if is_projection or inserts is not None:
+        with clock.phase("commit"):
+            return _counted(session, context, target, changelog, position, inserts)
+    cached = changelog.persist()
+    try:
+        with clock.phase("commit"):
+            return _counted(session, context, target, cached, position)
+    finally:
+        cached.unpersist()
+
+
+def _replace(
+    session: SparkSession, target: Target, replaced: Head, changelog: Changelog, position: Position
+) -> Committed:
+    """Commit the first rows of a table together with its new columns."""
+    rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
+    first = rows.drop(CHANGE)
+    return commit.overwrite_spark(session, replaced, first, position, target.partition_by)
+
+
+def _local(
+    session: SparkSession,
+    context: Context,
+    target: Target,
+    rows: pa.Table,
+    position: Position,
+) -> Committed:
+    """Commit rows held in this process, to an existing table."""
+    assert target.before is not None
+    if rows.num_rows == 0:
+        return _unchanged(target, target.before, position)
+    if context.settings.commit != "spark":
+        return commit.commit_arrow(target.before, rows, target.key, position)
+    return commit.commit_arrow_by_spark(
+        session, target.before, rows, target.key, position, context.limits
+    )
+
+
+def _counted(
+    session: SparkSession,
+    context: Context,
+    target: Target,
+    rows: DataFrame,
+    position: Position,
+    inserts: int | None = None,
+) -> Committed:
+    before = target.before
+    assert before is not None
+    counts = commit.changelog_counts(rows) if inserts is None else {"insert": inserts}
+    total = sum(counts.values())
+    if total == 0:
+        return _unchanged(target, before, position)
+    if context.settings.commit != "spark" and _is_small(context, rows, total):
+        return commit.commit_arrow(before, to_arrow(rows), target.key, position)
+    if _leaves_nothing(context, before, counts):
+        committing = commit.replace_spark
+    else:
+        committing = commit.commit_spark
+    return committing(session, before, rows, counts, target.key, position, context.limits)
+
+
+def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
+    """True if that many rows fit this process, by the width of the first ones."""
+    limits, most = context.limits, context.settings.small_changelog
+    if not limits.sampled_changelog_rows < total <= most:
+        return total <= most
+    some = to_arrow(rows.limit(limits.sampled_changelog_rows))
+    return bool(total * some.nbytes <= limits.held_changelog_bytes * some.num_rows)
+
+
+def _leaves_nothing(context: Context, before: Head, counts: Mapping[str, int]) -> bool:
+    """True if no row of a large table stays as it is."""
+    altered = counts.get("update", 0) + counts.get("delete", 0)
+    is_large = altered > context.settings.small_changelog
+    return is_large and altered == table_size(before.uri, before.version).rows
+
+
+def _unchanged(target: Target, before: Head, position: Position) -> Committed:
+    if target.keeps_position or not before.is_filled:
+        return commit.commit_position(before, position)
+    return Committed(before.version)
+
+
+def _create(target: Target, changelog: DataFrame, position: Position) -> Head:
+    empty = replace(position, batch=0, kind="create", inputs={}, references={}, frontier={})
+    schema = changelog.drop(CHANGE).schema
+    return create(target.uri, schema, empty, partition_by=target.partition_by)

@@ -1,0 +1,197 @@
+"""Lines of JSON as rows of texts: each value as it was written, each bad line with its reason.
+
+Spark's parser reads numbers with a fraction as binary ones, stops after the first object, and takes
+the last of two fields with one name. So numbers are first quoted between marks that the line can't
+hold. Field names are checked before values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField
+
+from sluice.declare.declared import Declared
+from sluice.declare.delivered_row import FILE, RAW
+from sluice.files.conversion import BLOCK, ROW, SHOWN, ddl
+from sluice.files.retyped import NESTED
+from sluice.files.spelled import Texts, is_spelled, texts_of
+from sluice.files.texts import of_texts
+from sluice.gate.sql import name, text
+
+LINE = "value"
+MARK, DOCUMENT, OBJECT, NAMES, FAULT = (
+    f"_sluice_{what}" for what in ("mark", "document", "object", "names", "fault")
+)
+CORRUPT = "_sluice_corrupt"
+SYNTAX = ("allow", "max")  # prefixes of the options that concern the syntax
+NUMBER = (
+    r"([:\[,][ \t\r\n]*)"
+    r"(-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN)"
+    r"(?=[ \t\r\n]*(?:[,\]}]|\z))"
+)
+MAY_BE_ALTERED = r"[0-9][.eE]|[:\[, \t]-0|NaN|Infinity"
+HIGH, LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F]"
+UNPAIRED = rf"{HIGH}(?!{LOW})|(?<!{HIGH}){LOW}"
+ESCAPES = (("\\\\", "\\u005c"), ('\\"', "\\u0022"))
+CODE = text("\\u")
+NO_OBJECT = "'does not parse as the declared schema'"
+
+
+def rows_of_lines(lines: DataFrame, spec: Declared) -> DataFrame:
+    """Return the objects of lines in `value`, as declared, with FILE, BLOCK and perhaps ROW."""
+    return of_texts(_objects(lines, spec), spec, Texts(spec.options, MARK), reason=f"`{FAULT}`")
+
+
+def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
+    """Return the declared columns of each object as texts, with its MARK, FAULT and RAW."""
+    declared = lines.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    syntax = _Syntax({o: v for o, v in spec.options.items() if o.startswith(SYNTAX)})
+    place = [c for c in (FILE, BLOCK, ROW) if c in lines.columns]
+    marked = lines.selectExpr(LINE, *place, f"{_mark()} AS {MARK}")
+    documents = marked.selectExpr("*", f"{_document()} AS {DOCUMENT}")
+    judged = documents.selectExpr("*", f"{_fault_of_line(syntax)} AS {FAULT}")
+    objects = judged.selectExpr("*", f"explode({_objects_of_line(syntax)}) AS {OBJECT}")
+    named = objects.selectExpr("*", f"{syntax.names(OBJECT)} AS {NAMES}")
+    bare = Texts(mark=MARK).restored(OBJECT)
+    variants = _variants(spec, declared)
+    read_variants = syntax.parsed(bare, variants) if variants else "NULL"
+    parsed = named.selectExpr(
+        "*",
+        f"{syntax.parsed(OBJECT, _texts(declared))} AS _sluice_texts",
+        f"{read_variants} AS _sluice_variants",
+    )
+    read = {True: "_sluice_texts", False: "_sluice_variants"}
+    return parsed.selectExpr(
+        *(f"{read[is_spelled(f.dataType)]}.{name(f.name)} AS {name(f.name)}" for f in declared),
+        *place,
+        MARK,
+        f"coalesce({FAULT}, {_fault_of_object(declared, syntax)}) AS {FAULT}",
+        f"CASE WHEN {_is_list(LINE)} THEN {bare} ELSE {LINE} END AS {RAW}",
+    )
+
+
+def _mark() -> str:
+    """Return SQL for a mark that the line can't hold: its hash; null if its numbers need none."""
+    is_altered = f"{LINE} RLIKE {text(MAY_BE_ALTERED)}"
+    return f"CASE WHEN {is_altered} THEN concat('#', xxhash64({LINE}), '#') END"
+
+
+def _escaped() -> str:
+    """Return SQL for the line with quotes only around texts, and no escaped backslash."""
+    escaped = LINE
+    for pair, code in ESCAPES:
+        escaped = f"replace({escaped}, {text(pair)}, {text(code)})"
+    return escaped
+
+
+def _document() -> str:
+    """Return SQL for the line with its numbers between quotes and marks."""
+    quoted = f"concat('$1\"', {MARK}, '$2', {MARK}, '\"')"
+    outside = f"regexp_replace(part, {text(NUMBER)}, {quoted})"
+    marked = f"(part, i) -> CASE WHEN i % 2 = 0 THEN {outside} ELSE part END"
+    parts = f"transform(split({_escaped()}, '\"', -1), {marked})"
+    return f"CASE WHEN {MARK} IS NULL THEN {LINE} ELSE array_join({parts}, '\"') END"
+
+
+def _is_list(sql: str) -> str:
+    return f"startswith(ltrim({sql}), '[')"
+
+
+@dataclass(frozen=True)
+class _Syntax:
+    """Syntax of JSON as in RFC 8259, unless options say otherwise."""
+
+    options: Mapping[str, str]
+
+    def names(self, sql: str) -> str:
+        """Return SQL for the names of an object's fields; null if it is no object."""
+        if not self.options:
+            return f"json_object_keys({sql})"
+        return f"map_keys(from_json({sql}, 'MAP<STRING, STRING>', {self._given()}))"
+
+    def is_whole(self, sql: str) -> str:
+        """Return SQL that is true of a single JSON value: an appended field directly follows it."""
+        last = f"string(xxhash64({LINE}))"
+        wrapped = f"concat('{{\"a\":', {sql}, '\\n,\"', {last}, '\":0}}')"
+        return f"{self.names(wrapped)} <=> array('a', {last})"
+
+    def parsed(self, sql: str, schema: str) -> str:
+        return f"from_json({sql}, {text(schema)}, {self._given()})"
+
+    def objects(self, sql: str) -> str:
+        """Return SQL for the texts of a list's objects; null if it holds anything else."""
+        is_of_objects = f"{self.parsed(sql, 'ARRAY<MAP<STRING, STRING>>')} IS NOT NULL"
+        return f"CASE WHEN {is_of_objects} THEN {self.parsed(sql, 'ARRAY<STRING>')} END"
+
+    def _given(self) -> str:
+        own = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        given = {"allowSingleQuotes": "false", **self.options, **own}
+        return f"map({', '.join(text(part) for pair in given.items() for part in pair)})"
+
+
+def _fault_of_line(syntax: _Syntax) -> str:
+    is_unpaired = f"contains({LINE}, {CODE}) AND {_escaped()} RLIKE {text(UNPAIRED)}"
+    behind = "'only the first object of this line could be read'"
+    return (
+        f"CASE WHEN {LINE} IS NULL THEN 'the message has no value' "
+        f"WHEN NOT is_valid_utf8({LINE}) THEN 'has bytes that are not of the encoding' "
+        f"WHEN {is_unpaired} THEN 'has half of a surrogate pair' "
+        f"WHEN {syntax.is_whole(DOCUMENT)} THEN NULL "
+        f"WHEN {syntax.names(DOCUMENT)} IS NOT NULL THEN {behind} ELSE {NO_OBJECT} END"
+    )
+
+
+def _objects_of_line(syntax: _Syntax) -> str:
+    of_list = f"coalesce({syntax.objects(DOCUMENT)}, array({DOCUMENT}))"
+    is_list = f"{FAULT} IS NULL AND {_is_list(DOCUMENT)}"
+    return f"CASE WHEN {is_list} THEN {of_list} ELSE array({DOCUMENT}) END"
+
+
+def _fault_of_object(declared: list[StructField], syntax: _Syntax) -> str:
+    again = f"filter({NAMES}, (n, i) -> array_position({NAMES}, n) <= i)"
+    return (
+        f"CASE WHEN {NAMES} IS NULL THEN {NO_OBJECT} "
+        f"WHEN size(array_distinct({NAMES})) < size({NAMES}) "
+        f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' stands twice') "
+        f"{_fault_of_nested(declared, syntax)}"
+        f"{_fault_of_variants(declared)}END"
+    )
+
+
+def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
+    """Return SQL for faults of nested columns: another shape, or a field repeated in an object."""
+    nested = [f for f in declared if isinstance(f.dataType, NESTED) and is_spelled(f.dataType)]
+    if not nested:
+        return ""
+    plain = syntax.parsed(OBJECT, ", ".join(f"{name(f.name)} STRING" for f in nested))
+    wrong = " ".join(
+        f"WHEN _sluice_texts.{name(f.name)} IS NULL AND {plain}.{name(f.name)} IS NOT NULL THEN "
+        f"concat({text(f'column {f.name}: ')}, left({plain}.{name(f.name)}, {SHOWN}), "
+        f"{text(f' is no {f.dataType.simpleString().upper()}')})"
+        for f in nested
+    )
+    return (
+        f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN CASE {wrong} ELSE {NO_OBJECT} END "
+        f"WHEN try_parse_json({OBJECT}) IS NULL "
+        f"THEN 'an object in it has a field twice, or is too large' "
+    )
+
+
+def _fault_of_variants(declared: list[StructField]) -> str:
+    if all(is_spelled(f.dataType) for f in declared):
+        return ""
+    return f"WHEN _sluice_variants.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} "
+
+
+def _texts(declared: list[StructField]) -> str:
+    spelled = (f for f in declared if is_spelled(f.dataType))
+    columns = (f"{name(f.name)} {texts_of(f.dataType)}" for f in spelled)
+    return ", ".join([*columns, f"{CORRUPT} STRING"])
+
+
+def _variants(spec: Declared, declared: list[StructField]) -> str:
+    """Return the schema of the columns read in JSON's own types; '' if there are none."""
+    types = {c.name: c.type for c in spec.columns}
+    others = [f"{name(f.name)} {types[f.name]}" for f in declared if not is_spelled(f.dataType)]
+    return ", ".join([*others, f"{CORRUPT} STRING"]) if others else ""

@@ -1,0 +1,29 @@
+"""Hidden columns of delivered rows: their interval, position and identity, and what they do."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+INTERVAL, INTERVAL_END, ID = "_sluice_interval", "_sluice_interval_end", "_sluice_id"
+POSITION, OP = "_sluice_position", "_sluice_op"
+
+
+def identity(rows: DataFrame, columns: tuple[str, ...], ordinal: Column) -> Column:
+    """Return the hidden identity of a row without a key: a hash of its columns, and its ordinal."""
+    return F.concat_ws("-", F.hex(F.xxhash64(*comparable(rows, columns))), ordinal.cast("string"))
+
+
+def identified(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    """Return `rows` of one interval with ID, the same for equal rows in any reading order."""
+    values = comparable(rows, columns)
+    marks = rows.withColumn("_hash", F.xxhash64(*values))
+    in_order = Window.partitionBy("_hash").orderBy(*values)
+    numbered = marks.withColumn("_ordinal", F.row_number().over(in_order))
+    known = identity(rows, columns, F.col("_ordinal"))
+    return numbered.withColumn(ID, known).drop("_hash", "_ordinal")
+
+
+def comparable(rows: DataFrame, columns: tuple[str, ...]) -> list[Column]:
+    """Return the columns, as JSON if Spark neither hashes nor orders their type."""
+    types = dict(rows.dtypes)
+    plain = {c: "map<" not in types[c] and "variant" not in types[c] for c in columns}
+    return [F.col(f"`{c}`") if plain[c] else F.to_json(F.struct(f"`{c}`")) for c in columns]

@@ -1,0 +1,145 @@
+"""Delivered files as rows of the declared columns; unreadable rows keep their reason.
+
+Every row of every file comes out. A row that doesn't parse, has a wrong type or a null key carries
+`_sluice_reason` and `_sluice_raw` (its original text). A file that can't be opened becomes one such
+row, unless it is a dimension's: dimensions are loaded whole or not at all. Nothing is dropped here.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.declare.declared import Declared
+from sluice.declare.delivered_row import FILE, REASON
+from sluice.delta.landing import LandedFile
+from sluice.engine.operator import union
+from sluice.errors import QualityStop, Retryable
+from sluice.files.conversion import empty
+from sluice.files.filehead import FileHead, Gone, Unreadable, head_of
+from sluice.files.formats import READERS, store
+
+
+@dataclass(frozen=True)
+class Look:
+    """Columns of each file, and the files that can't be read."""
+
+    files: tuple[LandedFile, ...]
+    heads: tuple[FileHead, ...] = ()
+    broken: tuple[tuple[LandedFile, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rows of the declared columns and conversion.OWN; BLOCK and ROW give the order in a file."""
+
+    rows: DataFrame
+    warnings: tuple[str, ...] = ()
+
+
+def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> Reading:
+    """Read all rows of the files; of a store without files, all of its rows.
+
+    Raises QualityStop if a file lacks a declared column, or has it with another kind of type.
+    """
+    return rows_of(session, spec, look(spec, files))
+
+
+def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
+    """Look at files for the first time, without Spark.
+
+    Raises QualityStop if one lacks a declared column, or if a dimension's can't be read.
+    """
+    if spec.format not in READERS:
+        return Look(tuple(files))
+    heads, broken = _heads(spec, files)
+    if spec.IS_WHOLE:
+        _check_whole(spec, broken)
+    return Look(tuple(files), tuple(heads), tuple(broken))
+
+
+def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
+    """Read all rows of files that were looked at; columns that a file lacks are null."""
+    none = empty(session, spec)
+    if spec.format not in READERS:
+        is_there = bool(seen.files) or spec.format != "delta"
+        return Reading(union([none, store(session, spec)]) if is_there else none)
+    parts = [none, *READERS[spec.format](session, spec, seen.heads)]
+    if seen.broken:
+        parts.append(_unreadable(session, seen.broken))
+    told = (f"{file.shown} can't be read: {why}" for file, why in seen.broken)
+    warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, seen.heads), *told))
+    return Reading(union(parts), warnings)
+
+
+def _heads(
+    spec: Declared, files: Sequence[LandedFile]
+) -> tuple[list[FileHead], list[tuple[LandedFile, str]]]:
+    """Return the columns of each file, and the files that can't be read."""
+    heads, broken = [], []
+    for file in files:
+        if file.fault:
+            broken.append((file, file.fault))
+            continue
+        if file.size == 0 and spec.format != "json":  # an empty file of JSON lines has no rows
+            broken.append((file, "it is empty"))
+            continue
+        try:
+            head = head_of(file, spec.format, spec.options)
+        except Unreadable as error:
+            if isinstance(error, Gone) and spec.delivery != "stream":
+                raise Retryable(f"{_id(spec)}: {file.shown}: {error}") from error
+            broken.append((file, str(error)))
+            continue
+        if head.is_empty:
+            continue
+        if head.is_complete:
+            _check_columns(spec, head)
+        heads.append(head)
+    return heads, broken
+
+
+def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> None:
+    for file, why in broken:
+        raise QualityStop(
+            f"{_id(spec)}: {file.shown} can't be read: {why}",
+            hint="nothing was committed: without that file's rows the dimension would not be "
+            "whole; mend the file, or take it away",
+        )
+
+
+def _check_columns(spec: Declared, head: FileHead) -> None:
+    missing = [c.name for c in spec.columns if c.name not in head.names]
+    alike = Counter(name.lower() for name in head.names)
+    twice = [name for name in dict.fromkeys(head.names) if alike[name.lower()] > 1]
+    if not missing and not twice:
+        return
+    what = (
+        f"lacks the declared column(s) {', '.join(missing)}; it has {_shown(head.names)}"
+        if missing
+        else f"has more than one column of the name {', '.join(twice)}"
+    )
+    raise QualityStop(
+        f"{_id(spec)}: file {head.file.shown} {what}",
+        hint="nothing was committed; mend the file, or the source's `schema` or `options`",
+    )
+
+
+def _extra(spec: Declared, heads: Sequence[FileHead]) -> list[str]:
+    found = {name for head in heads for name in head.names} - set(spec.types)
+    return [f"columns that `schema` lacks are ignored: {_shown(sorted(found))}"] if found else []
+
+
+def _shown(names: Sequence[str], most: int = 400) -> str:
+    shown = ascii(", ".join(names))[1:-1]
+    return shown if len(shown) <= most else shown[:most] + "..."
+
+
+def _unreadable(session: SparkSession, broken: Sequence[tuple[LandedFile, str]]) -> DataFrame:
+    rows = [(f"the file can't be read: {why}", file.uri) for file, why in broken]
+    return session.createDataFrame(rows, f"{REASON} STRING, {FILE} STRING")
+
+
+def _id(spec: Declared) -> str:
+    return f"{spec.pipeline}.{spec.name}"

@@ -1,0 +1,272 @@
+"""SQL for texts as values of the declared types, by the rules of `language.spellings`.
+
+Every expression is null if its text is not accepted. So a text that is given but has no value is
+its row's reason.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from sluice.gate.sql import every, name, text
+from sluice.language import spellings
+from sluice.language.spellings import spelling
+from sluice.language.types import INTEGERS, head
+
+FORMATS = {
+    "DATE": "dateFormat",
+    "TIMESTAMP": "timestampFormat",
+    "TIMESTAMP_NTZ": "timestampNTZFormat",
+}
+CULTURE = ("locale", "timeZone")
+Step = Callable[[str], str]
+_NUMBERS = count()
+GROUPS = ". '\u00a0\u202f\u2019"
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts of one format, read with a source's options.
+
+    `mark`: SQL for the marks around quoted numbers; null if none were quoted.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    mark: str = ""
+
+    @property
+    def is_json(self) -> bool:
+        return bool(self.mark)
+
+    def steps(self, type_: DataType) -> tuple[Step, ...]:
+        """Return the steps from a text to a value; each is SQL over the result of the one before.
+
+        They are separate because each names its text several times.
+        """
+        match type_:
+            case ArrayType():
+                return (lambda sql: self._array(sql, type_.elementType),)
+            case MapType():
+                return (lambda sql: self._map(sql, type_),)
+            case StructType():
+                return (lambda sql: self._struct(sql, type_),)
+        return (self.restored, *self._scalar(type_.simpleString().upper()))
+
+    def restored(self, sql: str) -> str:
+        """Return SQL for a text without marks: its numbers as they were written."""
+        if not self.mark:
+            return sql
+        bare = sql
+        quoted = f"concat('\"', {self.mark})", f"concat({self.mark}, '\"')"
+        for marked in (*quoted, self.mark):
+            bare = f"replace({bare}, {marked}, '')"
+        return f"CASE WHEN {self.mark} IS NULL THEN {sql} ELSE {bare} END"
+
+    def _each(self, sql: str, type_: DataType) -> str:
+        """Return SQL for all values of a list of texts; null where one is not accepted."""
+        for step in self.steps(type_):
+            v = f"v{next(_NUMBERS)}"
+            sql = f"transform({sql}, {v} -> {step(v)})"
+        return sql
+
+    def _array(self, sql: str, type_: DataType) -> str:
+        values = self._each(sql, type_)
+        return f"CASE WHEN {_nulls(values)} = {_nulls(sql)} THEN {values} END"
+
+    def _map(self, sql: str, type_: MapType) -> str:
+        keys, values = f"map_keys({sql})", self._array(f"map_values({sql})", type_.valueType)
+        read = self._array(keys, type_.keyType)
+        is_map = f"size(array_distinct({read})) = size({keys}) AND {values} IS NOT NULL"
+        return f"CASE WHEN {is_map} THEN map_from_arrays({read}, {values}) END"
+
+    def _struct(self, sql: str, type_: StructType) -> str:
+        if not type_.fields:
+            return sql
+        inner = {f.name: f"{sql}.{name(f.name)}" for f in type_.fields}
+        values = {
+            f.name: f"element_at({self._each(f'array({inner[f.name]})', f.dataType)}, 1)"
+            for f in type_.fields
+        }
+        made = ", ".join(f"{text(n)}, {value}" for n, value in values.items())
+        v = f"v{next(_NUMBERS)}"
+        kept = every(f"{inner[n]} IS NULL OR {v}.{name(n)} IS NOT NULL" for n in inner)
+        checked = f"transform(array(named_struct({made})), {v} -> CASE WHEN {kept} THEN {v} END)"
+        return f"CASE WHEN {sql} IS NOT NULL THEN element_at({checked}, 1) END"
+
+    def _scalar(self, type_: str) -> tuple[Step, ...]:
+        if type_ == "STRING":
+            return ()
+        if type_ == "BINARY" and not self.is_json:
+            return (lambda sql: f"CAST({sql} AS BINARY)",)
+        if FORMATS.get(type_, "") in self.options:
+            return (lambda sql: self._formatted(sql, type_),)
+        return (_trimmed, *self._spelled(type_))
+
+    def _spelled(self, type_: str) -> tuple[Step, ...]:
+        kind = head(type_)
+        if kind == "TIMESTAMP":
+            return (lambda sql: _instant(sql, self.options.get("timeZone", "")),)
+        if kind in _OTHERS:
+            return (lambda sql: _OTHERS[kind](sql, type_),)
+        steps: tuple[Step, ...] = (
+            lambda sql: _written_out(sql, type_),
+            lambda sql: _exact(sql, type_),
+        )
+        is_grouped = kind == "DECIMAL" and "locale" in self.options and not self.is_json
+        return (self._ungrouped, *steps) if is_grouped else steps
+
+    def _formatted(self, sql: str, type_: str) -> str:
+        """Return SQL for a value by the pattern in the options, as Spark reads CSV."""
+        cell = f"concat('\"', replace({sql}, '\"', '\"\"'), '\"')"
+        read = f"from_csv({cell}, 'v {type_}', {self._culture(FORMATS[type_])}).v"
+        return f"CASE WHEN NOT {sql} RLIKE '[\\\\r\\\\n]' THEN {_within(read)} END"
+
+    def _culture(self, *more: str) -> str:
+        given = {o: self.options[o] for o in (*CULTURE, *more) if o in self.options}
+        parts = (text(part) for pair in {**given, "escape": '"'}.items() for part in pair)
+        return f"map({', '.join(parts)})"
+
+    def _ungrouped(self, sql: str) -> str:
+        """Return SQL for a number grouped as in the locale, without groups and with a point."""
+        probe = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self._culture()}).v = 1.5BD"
+        comma, point = (
+            _is(sql, pattern) for pattern in (spellings.GROUPS_OF_COMMA, spellings.GROUPS_OF_POINT)
+        )
+        with_point = f"translate({sql}, {text(',' + GROUPS)}, '.')"
+        return (
+            f"CASE WHEN {probe} THEN CASE WHEN {comma} THEN {with_point} END "
+            f"WHEN {point} THEN replace({sql}, ',', '') END"
+        )
+
+
+def _is(sql: str, pattern: str) -> str:
+    whole = rf"\A(?:{pattern})\z"
+    return f"{sql} RLIKE {text(whole)}"
+
+
+def _nulls(sql: str) -> str:
+    return f"size(filter({sql}, v -> v IS NULL))"
+
+
+def _trimmed(sql: str) -> str:
+    return f"trim(BOTH {text(spellings.AROUND)} FROM {sql})"
+
+
+def _exact(sql: str, type_: str) -> str:
+    number = f"try_cast({sql} AS DECIMAL(38, 0))" if type_ in INTEGERS else sql
+    return f"CASE WHEN {_is(sql, spelling(type_).exact)} THEN try_cast({number} AS {type_}) END"
+
+
+def _written_out(sql: str, type_: str) -> str:
+    """Return SQL for a number without its exponent; the number itself if it has none."""
+    before, behind, shift = (
+        f"regexp_extract({sql}, {text(pattern)}, 1)"
+        for pattern in (r"\A[+-]?([0-9]*)", r"\.([0-9]*)", r"[eE](.*)\z")
+    )
+    exponent = f"CAST({shift} AS INT)"
+    place = f"greatest(-({exponent}), length({before}))"
+    digits = (
+        f"concat(lpad({before}, {place}, '0'),"
+        f" rpad({behind}, greatest({exponent}, length({behind})), '0'))"
+    )
+    sign = f"CASE WHEN startswith({sql}, '-') THEN '-0' ELSE '0' END"
+    whole = f"left({digits}, {place} + {exponent})"
+    rest = f"substr({digits}, {place} + {exponent} + 1)"
+    has_exponent = f"{sql} RLIKE '{spellings.EXPONENT}' AND {_is(sql, spelling(type_).shape)}"
+    return f"CASE WHEN {has_exponent} THEN concat({sign}, {whole}, '.', {rest}) ELSE {sql} END"
+
+
+def _binary_fraction(sql: str, type_: str) -> str:
+    value = f"try_cast({sql} AS {type_})"
+    is_held = f"abs({value}) < double('Infinity')"
+    is_zero = f"{value} = 0 AND {_is(sql, spellings.NOT_ZERO)}"
+    is_finite = _is(sql, f"{spellings.NUMBER}({spellings.EXPONENT}[+-]?[0-9]{{1,4}})?")
+    return (
+        f"CASE WHEN {_is(sql, spellings.NOT_FINITE)} THEN {value} "
+        f"WHEN {is_finite} AND {is_held} AND NOT ({is_zero}) THEN {value} END"
+    )
+
+
+def _boolean(sql: str, _: str) -> str:
+    yes, no = _is(sql, spellings.YES), _is(sql, spellings.NO)
+    return f"CASE WHEN {yes} THEN true WHEN {no} THEN false END"
+
+
+def _date(sql: str, type_: str) -> str:
+    day = f"try_cast(regexp_extract({sql}, '^[0-9-]+', 0) AS DATE)"
+    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {_within(day)} END"
+
+
+def _local(sql: str, type_: str) -> str:
+    value = f"try_cast({sql} AS TIMESTAMP_NTZ)"
+    return f"CASE WHEN {_is(sql, spelling(type_).shape)} THEN {_within(value)} END"
+
+
+def _instant(sql: str, zone: str) -> str:
+    """Return SQL for a time in the zone behind it; without one, in the given zone or UTC."""
+    local = f"try_cast({sql} AS TIMESTAMP)"
+    if zone:
+        is_date = f"length({sql}) <= 10"
+        wall = f"CASE WHEN {is_date} THEN concat({sql}, ' 00:00') ELSE {sql} END"
+        local = _zoned(wall, text(zone))
+    first = rf"\A({spellings.LOCAL})"
+    wall = f"regexp_extract({sql}, {text(first)}, 1)"
+    behind = f"trim(substr({sql}, length({wall}) + 1))"
+    return (
+        f"CASE WHEN {_is(sql, spellings.LOCAL)} THEN {_within(local)} "
+        f"WHEN {_is(sql, spelling('TIMESTAMP').shape)} THEN {_within(_zoned(wall, behind))} END"
+    )
+
+
+def _zoned(wall: str, zone: str) -> str:
+    """Return SQL for a local time of a zone; null for one that the zone skips."""
+    seconds = f"CASE WHEN {wall} RLIKE ':[0-9]{{2}}:' THEN '' ELSE ':00' END"
+    value = f"try_cast(concat({wall}, {seconds}, ' ', {zone}) AS TIMESTAMP)"
+    shown = f"from_utc_timestamp({value}, {zone}) = try_cast({wall} AS TIMESTAMP)"
+    return f"CASE WHEN NOT contains({zone}, '/') OR {shown} THEN {value} END"
+
+
+def _within(sql: str) -> str:
+    return f"CASE WHEN year({sql}) BETWEEN 1 AND 9999 THEN {sql} END"
+
+
+def _base64(sql: str, type_: str) -> str:
+    is_taken = f"{_is(sql, spelling(type_).shape)} AND length({sql}) % 4 = 0"
+    return f"CASE WHEN {is_taken} THEN unbase64({sql}) END"
+
+
+def texts_of(type_: DataType) -> str:
+    """Return the type's DDL with STRING in place of every scalar in it."""
+    match type_:
+        case ArrayType():
+            return f"ARRAY<{texts_of(type_.elementType)}>"
+        case MapType():
+            return f"MAP<{texts_of(type_.keyType)}, {texts_of(type_.valueType)}>"
+        case StructType():
+            fields = (f"{name(f.name)}: {texts_of(f.dataType)}" for f in type_.fields)
+            return f"STRUCT<{', '.join(fields)}>"
+    return "STRING"
+
+
+def is_spelled(type_: DataType) -> bool:
+    """True if its values are read as texts; those of VARIANT have JSON's own types."""
+    match type_:
+        case ArrayType():
+            return is_spelled(type_.elementType)
+        case MapType():
+            return is_spelled(type_.keyType) and is_spelled(type_.valueType)
+        case StructType():
+            return all(is_spelled(f.dataType) for f in type_.fields)
+    return not isinstance(type_, VariantType)
+
+
+_OTHERS = {
+    "FLOAT": _binary_fraction,
+    "DOUBLE": _binary_fraction,
+    "BOOLEAN": _boolean,
+    "DATE": _date,
+    "TIMESTAMP_NTZ": _local,
+    "BINARY": _base64,
+}

@@ -1,0 +1,64 @@
+"""Rows of texts as rows of the declared types; a text that is not accepted is its row's reason."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, StringType, StructField
+
+from sluice.declare.declared import Declared
+from sluice.declare.delivered_row import FILE, RAW, REASON
+from sluice.files.conversion import METADATA, SHOWN, ddl, finished
+from sluice.files.retyped import NESTED
+from sluice.files.spelled import Texts, is_spelled
+from sluice.gate.sql import as_json, name, text
+
+REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
+VALUE = "_sluice_value_"
+
+
+def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> DataFrame:
+    """Return the declared columns in their types, and conversion.OWN.
+
+    `reason`: SQL for what the reader reports of a row. A column that the rows lack is null; one of
+    VARIANT, which is no text, is kept.
+    """
+    declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    lacking = [f for f in declared if f.name not in rows.columns]
+    nulls = (f"CAST(NULL AS STRING) AS {name(f.name)}" for f in lacking)
+    known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
+    read = [f for f in declared if is_spelled(f.dataType)]
+    typed = _typed(known, read, texts)
+    types = {c.name: c.type for c in spec.columns}
+    said = (_says(f, types[f.name], texts) for f in read)
+    says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
+    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}")
+    kept = {f.name: f"{VALUE}{f.name}" if f in read else name(f.name) for f in declared}
+    whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
+    raw = f"coalesce({RAW}, {whole})" if RAW in rows.columns else whole
+    return finished(judged, spec, kept, raw)
+
+
+def _typed(rows: DataFrame, read: Sequence[StructField], texts: Texts) -> DataFrame:
+    """Return the rows with the values of their texts, computed a step at a time."""
+    typed = rows.selectExpr("*", *(f"{name(f.name)} AS {VALUE}{f.name}" for f in read))
+    steps = {f"{VALUE}{f.name}": texts.steps(f.dataType) for f in read}
+    for nth in range(max(map(len, steps.values()), default=0)):
+        now = {column: made[nth](column) for column, made in steps.items() if nth < len(made)}
+        typed = typed.withColumns({column: F.expr(sql) for column, sql in now.items()})
+    return typed
+
+
+def _says(field: StructField, written: str, texts: Texts) -> str:
+    """Return SQL for the reason of a badly encoded or rejected text; '' if there can be none."""
+    column, type_ = name(field.name), field.dataType
+    if isinstance(type_, (StringType, BinaryType)) and not texts.is_json:
+        undecoded = f"NOT is_valid_utf8({column}) OR contains({column}, '{REPLACEMENT}')"
+        why = text(f"column {field.name} has bytes that are not of the encoding")
+        return f"CASE WHEN {undecoded} THEN {why} END"
+    if isinstance(type_, StringType):
+        return ""
+    is_lost = f"{column} IS NOT NULL AND {VALUE}{field.name} IS NULL"
+    shown = texts.restored(f"to_json({column})" if isinstance(type_, NESTED) else column)
+    before, after = text(f"column {field.name}: "), text(f" is no {written}")
+    return f"CASE WHEN {is_lost} THEN concat({before}, left({shown}, {SHOWN}), {after}) END"

@@ -1,0 +1,1 @@
+"""Expectations of rows, the quarantine of bad ones, and results that are kept."""

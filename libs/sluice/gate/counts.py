@@ -1,0 +1,32 @@
+"""Counts that one pass over a batch finds, as plain numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.gate.conflicts import Conflicts
+from sluice.gate.facts import Facts
+
+SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Counts of one row rule; `samples` are unexpected rows as JSON."""
+
+    elements: int
+    considered: int
+    unexpected: int
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Result of the pass, in the order of the suite's rules and measures."""
+
+    read: int
+    accepted: int
+    rows: tuple[RowCounts, ...]
+    observed: tuple[Any, ...]
+    facts: Facts | None = None
+    bytes_aside: int = 0
+    conflicts: Conflicts | None = None

@@ -1,0 +1,125 @@
+"""The gate that every batch passes before it is committed.
+
+    gate = Gate("retail.transactions", source.expect)
+    batch = gate.split(parsed).cache()      # adds `_sluice_reasons`; empty: the row is accepted
+    verdict = gate.check(batch)             # one Spark job (one more if uniqueness is expected)
+    verdict.enforce()                       # QualityStop if an expectation marked `stop` failed
+    accepted(batch)                         # the rows to commit
+    quarantine.rows(batch, ...)             # the rows for the quarantine
+
+The batch is a DataFrame of parsed rows. A reader marks rows that it could not use in the columns of
+`declare.delivered_row`. No row is lost: `check` asserts that read = accepted + quarantined.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluice.declare.delivered_row import FILE, RAW, REASON
+from sluice.declare.quality import Expectation
+from sluice.gate import engine
+from sluice.gate.conflicts import CONFLICT
+from sluice.gate.counts import Tally
+from sluice.gate.grouping import find_repeats
+from sluice.gate.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
+from sluice.gate.row_rules import EVERY_ROW, RowRule
+from sluice.gate.sql import text
+from sluice.gate.suite import Suite, build_suite
+from sluice.gate.tally import ACCEPTED, REASONS, tally, visible
+from sluice.gate.verdict import Verdict
+
+OWN = (REASON, REASONS, RAW, FILE, CONFLICT)
+REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Expectations of a table, ready to judge batches.
+
+    With a `key` (empty if there is none) the batch's facts are counted in the same pass.
+    """
+
+    table: str
+    expectations: tuple[Expectation, ...] = ()
+    key: tuple[str, ...] | None = None
+
+    @cached_property
+    def suite(self) -> Suite:
+        return build_suite(self.table, self.expectations)
+
+    @property
+    def needs_great_expectations(self) -> bool:
+        """True if `check` imports it; `engine.preload()` hides that in a session's start."""
+        return bool(self.suite.others)
+
+    @property
+    def fits(self) -> str:
+        """SQL that is true if a row breaks none of the quarantine rules. Never null."""
+        good = [f"NOT {rule.violated}" for rule in self.suite.quarantine]
+        return " AND ".join(good) or EVERY_ROW
+
+    def split(self, parsed: DataFrame) -> DataFrame:
+        """Return `parsed` with `_sluice_reasons`, an array of (expectation, reason). Lazy."""
+        broken = ", ".join(_reason(rule) for rule in self.suite.quarantine)
+        by_rules = f"CAST(array_compact(array({broken})) AS {REASON_TYPE})"
+        by_reader = f"array(named_struct('expectation', NULL, 'reason', {REASON}))"
+        marked = with_reason(parsed)
+        usable = f"CASE WHEN {REASON} IS NULL THEN {by_rules} ELSE {by_reader} END"
+        return marked.withColumn(REASONS, F.expr(f"CAST({usable} AS {REASON_TYPE})"))
+
+    def check(self, split: DataFrame) -> Verdict:
+        """Return the verdict on a split batch. Cache the batch: several jobs may read it."""
+        counts = tally(split, self.suite, self.key)
+        found = [*self._compiled(counts), *self._grouped(split)]
+        found += self._others(split)
+        order = {id(e): nth for nth, e in enumerate(self.expectations)}
+        outcomes = tuple(sorted(found, key=lambda o: order[id(o.expectation)]))
+        return Verdict(
+            self.table,
+            counts.read,
+            counts.accepted,
+            outcomes,
+            counts.facts,
+            bytes_aside=counts.bytes_aside,
+            conflicts=counts.conflicts,
+        )
+
+    def _others(self, split: DataFrame) -> tuple[Outcome, ...]:
+        rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))
+        return engine.validate(rows, self.suite.others)
+
+    def _compiled(self, counts: Tally) -> list[Outcome]:
+        rows = [row_outcome(*pair) for pair in zip(self.suite.rows, counts.rows, strict=True)]
+        measured = zip(self.suite.measures, counts.observed, strict=True)
+        return [*rows, *(measure_outcome(*pair) for pair in measured)]
+
+    def _grouped(self, split: DataFrame) -> list[Outcome]:
+        rules = self.suite.uniqueness
+        found = find_repeats(accepted(split), rules) if rules else ()
+        return [uniqueness_outcome(*pair) for pair in zip(rules, found, strict=True)]
+
+
+def accepted(split: DataFrame) -> DataFrame:
+    """Return the accepted rows of a split batch, without the columns that reader and gate add."""
+    return split.filter(ACCEPTED).drop(*OWN)
+
+
+def set_aside(split: DataFrame) -> DataFrame:
+    """Return the other rows of a split batch, with everything known of them."""
+    return split.filter(f"NOT ({ACCEPTED})")
+
+
+def with_reason(parsed: DataFrame) -> DataFrame:
+    """Return `parsed` with the column in which a reader explains why it could not use a row."""
+    if REASON in parsed.columns:
+        return parsed
+    return parsed.withColumn(REASON, F.lit(None).cast("string"))
+
+
+def _reason(rule: RowRule) -> str:
+    label, says = text(rule.expectation.label), text(f"expected that {rule.test.says}")
+    return (
+        f"CASE WHEN {rule.violated} THEN named_struct('expectation', {label}, 'reason', {says}) END"
+    )

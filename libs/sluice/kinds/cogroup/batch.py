@@ -1,0 +1,162 @@
+"""Batch of a cogroup's state: it merges the change into the rows that the state has.
+
+Only the feeds and the touched rows of the state are read. If a removal breaks groups, only the
+streams that it concerns are recomputed, from the inputs of those streams alone. The same pass
+produces the changelog of the view over the state. Sessions are recomputed from the inputs.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+
+from sluice.changes.diff import CHANGE
+from sluice.changes.net import net
+from sluice.delta.feed_size import table_size
+from sluice.delta.lake import LakeLayout
+from sluice.engine.batch import Batch, Extension, count_of
+from sluice.engine.computed import Computed, Whole
+from sluice.engine.held import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.lateness import late_of_change
+from sluice.engine.node import Node
+from sluice.engine.operator import Rows, names, union, within
+from sluice.engine.plan import BatchPlan, Strategy, Way
+from sluice.kinds.cogroup.change import BROKEN, contributed, mended, merged, told
+from sluice.kinds.cogroup.extension import extension_of
+from sluice.kinds.cogroup.lateness import late_in_sessions, late_of_all
+from sluice.kinds.cogroup.operator import CogroupState
+from sluice.kinds.cogroup.reads import GroupReads, few_rows
+from sluice.kinds.cogroup.spreading import ranges_for
+from sluice.kinds.cogroup.view import CogroupView
+from sluice.limits import Limits
+
+
+class CogroupStrategy(StrEnum):
+    """Strategies for merging a change into the state."""
+
+    ADDITIVE = "additive"  # reads the feeds and the touched state only
+    MERGE = "merge"  # also recomputes, from their inputs, streams that a removal breaks
+
+
+class CogroupBatch(Batch):
+    """One batch of the state of a cogroup."""
+
+    @classmethod
+    def few_tasks_bytes(cls, limits: Limits) -> int:
+        return limits.few_tasks_merge_bytes
+
+    @classmethod
+    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+        state = plan.node.operator
+        assert isinstance(state, CogroupState)
+        if not state.is_mergeable:
+            return Strategy.RECOMPUTE, "what comes and goes moves the bounds of sessions"
+        if breaking := ", ".join(state.breaking):
+            why = f"groups are recomputed that lose what is kept for {breaking}"
+            return CogroupStrategy.MERGE, why
+        return CogroupStrategy.ADDITIVE, "all aggregates take in what comes and what goes"
+
+    @classmethod
+    def extension(cls, node: Node, lake: LakeLayout) -> Extension | None:
+        return extension_of(node, lake)
+
+    def changed(self) -> Computed:
+        if self.has_fallen or self.plan.strategy not in set(CogroupStrategy):
+            return super().changed()
+        return self._merged()
+
+    def whole(self) -> Whole:
+        """Compute all rows; those of a new table in the order of its files, if that pays."""
+        prepared = {n: self.state.prepare(n, rows) for n, rows in self.snapshots().items()}
+        ranges = self._ranges(prepared) if self.plan.before is None else 0
+        if ranges:
+            rows = self.state.combine_in_ranges(prepared, ranges)
+        else:
+            rows = self.state.combine(prepared, {})
+        if self.alive is None:
+            return Whole(rows, is_filed=bool(ranges))
+        held = self.hold(rows)
+        late = count_of(late_of_all(self.state, held, self.alive))
+        return Whole(self.living(held), late, is_filed=bool(ranges))
+
+    def late(self, changes: Rows, snapshots: Rows, touched: DataFrame, alive: Column) -> DataFrame:
+        if not self.state.is_session:
+            return super().late(changes, snapshots, touched, alive)
+        came = [self.state.prepare(n, c) for n, c in changes.items()]
+        rows = [self.state.prepare(n, r) for n, r in snapshots.items()]
+        current = [within(r, touched, self.state.group) for r in rows]
+        return late_in_sessions(self.state, came, current, alive)
+
+    @property
+    def state(self) -> CogroupState:
+        """The operator."""
+        operator = self.operator
+        assert isinstance(operator, CogroupState)
+        return operator
+
+    def _ranges(self, prepared: Rows) -> int:
+        lake, pins = self.context.lake, self.plan.pins
+        sizes = [table_size(lake.uri(i), pins[i].version) for i in self.state.inputs]
+        if sum(size.bytes for size in sizes) <= self.context.limits.read_here_bytes:
+            return 0
+        rows = sum(size.rows or 0 for size in sizes)
+        return ranges_for(self.state, prepared, rows, self.context.limits)
+
+    def _merged(self) -> Computed:
+        """Merge the change with the rows of the state."""
+        local = GroupReads.of(self, self.state)
+        prepared = {n: self.state.prepare(n, c) for n, c in self._net(local).items()}
+        change = contributed(self.state, prepared)
+        old = local.state if local else self._old(change)
+        found = told(self.state, merged(self.state, old, change), self.alive)
+        expired = 0
+        if self.alive is not None:
+            expired = count_of(late_of_change(prepared.values(), self.alive))
+        groups = Here.of(found) if local else InSpark(self.hold(found))
+        whole, recomputed = self._mended(groups)
+        changed = whole.where(is_given(CHANGE))
+        view = CogroupView(self.state, self.plan.node.id)
+        return Computed(
+            changed.changelog({name: name for name in (*self.state.stored, CHANGE)}),
+            recomputed=recomputed,
+            expired=expired,
+            shown=view.changed(changed.rows),
+            is_projection=True,
+        )
+
+    def _net(self, local: GroupReads | None) -> Mapping[str, DataFrame]:
+        if local is None:
+            return self.changes()
+        return {n: net(feed, self.state.columns(n)) for n, feed in local.feeds.items()}
+
+    def _old(self, change: DataFrame) -> DataFrame:
+        """Return the state's rows for the touched groups and for those that have expired."""
+        touched, current = change.select(*names(self.state.group)), self.current()
+        if self.horizon:
+            expired = self.horizon.expired_groups(self.state, current)
+            touched = union([touched, expired]).distinct()
+        return within(current, touched, self.state.group)
+
+    def _mended(self, groups: Held) -> tuple[Held, int | None]:
+        """Return the groups with broken ones recomputed, and the number of those."""
+        if not self.state.breaking:
+            return groups, None
+        broken = groups.where(has_elements(BROKEN))
+        count, streams = broken.elements(BROKEN)
+        if not count:
+            return groups, 0
+        rows = broken.rows
+        anew = self._recomputed_streams(streams, rows, broken.table)
+        whole = told(self.state, mended(self.state, rows, streams, anew), self.alive)
+        return groups.where(~has_elements(BROKEN)).beside(whole), count
+
+    def _recomputed_streams(
+        self, streams: frozenset[str], groups: DataFrame, here: pa.Table | None
+    ) -> DataFrame:
+        """Recompute the broken streams' state rows from their inputs. `here`: the same groups."""
+        part = self.state.only(streams)
+        touched = groups.select(*names(self.state.group))
+        if here is not None and (rows := few_rows(self, part, here)):
+            return part.recompute(rows, {}, touched)
+        return part.recompute(self.snapshots(part), {}, touched, self.bounds(touched, part))

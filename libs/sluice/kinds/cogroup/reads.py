@@ -1,0 +1,175 @@
+"""Reads of a small batch of a cogroup's state, made in this process and handed to Spark.
+
+The feeds name the keys that they touch, so only those keys' rows of a large state are handed on. If
+a stream's key is computed, or its type is not exact, the state must be small.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from sluice.delta.feed_size import table_size
+from sluice.delta.local import arrow_schema, handed_over, has_local_feed, read_feed, read_few
+from sluice.delta.matches import is_exact
+from sluice.delta.table import snapshot
+from sluice.engine import windows
+from sluice.engine.batch import Batch
+from sluice.engine.operator import names
+from sluice.engine.retention import Horizon
+from sluice.kinds.cogroup.operator import CogroupState
+
+Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, its part with statistics
+
+MONTHS_DIFFER = timedelta(days=4)  # more than a month forward and a month back can differ
+
+
+@dataclass(frozen=True)
+class GroupReads:
+    """Rows of the inputs' feeds, and rows of the state that include those of the touched groups."""
+
+    feeds: Mapping[str, DataFrame]
+    state: DataFrame
+
+    @classmethod
+    def of(cls, batch: Batch, state: CogroupState) -> "GroupReads | None":
+        """Read the feeds and the state; None if there is too much to read."""
+        plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
+        assert plan.before is not None
+        size = table_size(plan.uri, plan.before.version).bytes
+        ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
+        if (
+            plan.pins.keys() != plan.recorded.keys()
+            or plan.size.bytes > limits.cogroup_feed_bytes
+            or size > limits.cogroup_state_bytes
+            or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
+        ):
+            return None
+        feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
+        wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version), batch.horizon)
+        count = sum(feed.num_rows for feed in feeds.values())
+        most = limits.cogroup_handed_rows
+        if count > most or (wanted is None and size > limits.read_here_bytes):
+            return None
+        where, bounds = wanted or (None, None)
+        at = plan.before
+        rows = read_few(plan.uri, at.version, most, where=where, bounds=bounds)
+        if rows is None:
+            return None
+
+        def given(uri: str, version: int, table: pa.Table) -> DataFrame:
+            return handed_over(batch.session, uri, version, table).coalesce(1)
+
+        handed = {i: given(lake.uri(i), plan.ranges[i][1], feed) for i, feed in feeds.items()}
+        return cls(handed, given(plan.uri, plan.before.version, rows))
+
+
+def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, DataFrame] | None:
+    """Read the input rows that make up those groups; None if they are not known to be few."""
+    found, limits = {}, batch.context.limits
+    for input_id in part.inputs:
+        uri, version = batch.context.lake.uri(input_id), batch.plan.pins[input_id].version
+        size, columns = table_size(uri, version).bytes, part.columns(input_id)
+        if size <= limits.read_here_bytes:
+            rows = snapshot(batch.session, uri, version, limits)
+            found[input_id] = rows.select(*names(columns))
+            continue
+        wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
+        if wanted is None or size > limits.cogroup_input_bytes:
+            return None
+        few = read_few(uri, version, limits.cogroup_handed_rows, columns, *wanted)
+        if few is None:
+            return None
+        found[input_id] = handed_over(batch.session, uri, version, few).coalesce(1)
+    return found
+
+
+def _made_of(
+    part: CogroupState, input_id: str, groups: pa.Table, stored: pa.Schema
+) -> Wanted | None:
+    """Return the condition that the groups' rows meet in an input; None if not known."""
+    streams: list[Wanted] = []
+    for _, stream in part.streams_of(input_id):
+        columns = [e.plain_column for e in stream.key]
+        named = zip(part.spec.key, columns, strict=True)
+        plain = {k: c for k, c in named if c and c in stored.names}
+        exact = {k: c for k, c in plain.items() if is_exact(stored.field(c).type)}
+        if not exact:
+            return None
+        values = {c: _as(groups[k], stored.field(c).type) for k, c in exact.items()}
+        streams.append(_among(values))
+    return reduce(_either, streams)
+
+
+def _as(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+    """Cast the distinct values to the type, without those that it can't hold."""
+    distinct = pc.unique(values)
+    try:
+        return distinct.cast(type_)
+    except pa.ArrowInvalid:
+        fitting = [v for v in distinct if _fits(v, type_)]
+        return pa.array([v.as_py() for v in fitting], distinct.type).cast(type_)
+
+
+def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
+    try:
+        value.cast(type_)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _among(values: Mapping[str, pa.Array]) -> Wanted:
+    """Return the condition that each column has one of its values."""
+    each = {c: pc.field(c).isin(v) for c, v in values.items()}
+    bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
+    return _all(each.values()), _all(bounded) if bounded else None
+
+
+def _all(conditions: Iterable[pc.Expression]) -> pc.Expression:
+    return reduce(lambda a, b: a & b, conditions)
+
+
+def _either(a: Wanted, b: Wanted) -> Wanted:
+    bounds = None if a[1] is None or b[1] is None else a[1] | b[1]
+    return a[0] | b[0], bounds
+
+
+def _has_bounds(type_: pa.DataType) -> bool:
+    """True if the statistics of files are exact for values of the type, whoever wrote them."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_date(type_))
+
+
+def _touched(
+    state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema, horizon: Horizon | None
+) -> Wanted | None:
+    """Return the condition that rows of touched or expiring groups meet; None if not known."""
+    named = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
+    known = {name: values for name, values in named.items() if values is not None}
+    if not known:
+        return None
+    touched = _among(known)
+    if horizon is None or horizon.now is None:
+        return touched
+    slack = MONTHS_DIFFER if horizon.keep.months else timedelta(0)
+    last = pa.scalar(horizon.keep.before(horizon.now) + slack, stored.field(windows.END).type)
+    expired = pc.field(windows.END) <= last
+    return _either(touched, (expired, expired))
+
+
+def _values(
+    state: CogroupState, name: str, feeds: Mapping[str, pa.Table], stored: pa.DataType
+) -> pa.Array | None:
+    """Return a key column's values in the feeds; None if it is not a plain column of each."""
+    place, found = state.spec.key.index(name), [pa.array([], stored)]
+    for input_id, feed in feeds.items():
+        for _, stream in state.streams_of(input_id):
+            column = stream.key[place].plain_column
+            if column not in feed.column_names or not is_exact(feed[column].type):
+                return None
+            found.append(_as(feed[column], stored))
+    return pa.concat_arrays(found)

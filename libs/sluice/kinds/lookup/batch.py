@@ -1,0 +1,120 @@
+"""A batch of a lookup: facts that changed, and facts whose dimension rows changed.
+
+Few facts look up their dimension rows in this process, and few dimension rows their facts. Many are
+left to Spark, which skips files by literal bounds and broadcasts what fits.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sluice.changes.diff import diff
+from sluice.delta.feed_size import table_size
+from sluice.delta.matches import Place
+from sluice.engine.batch import Batch
+from sluice.engine.computed import Changelog, Computed
+from sluice.engine.context import Context
+from sluice.engine.operator import Rows
+from sluice.engine.plan import BatchPlan
+from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
+from sluice.kinds.lookup.facts import ConcernedFacts
+from sluice.kinds.lookup.few import Facts, FewFacts, FewJoined
+from sluice.kinds.lookup.many import ManyJoined
+from sluice.kinds.lookup.operator import BATCH, LookupJoin
+from sluice.kinds.lookup.proof import batch_by_batch
+from sluice.kinds.lookup.references import references_at
+from sluice.kinds.lookup.spec import Join
+
+
+class LookupBatch(Batch):
+    """One batch of a lookup."""
+
+    @classmethod
+    def joins(cls, context: Context, plan: BatchPlan) -> Mapping[str, str]:
+        return {name: str(join) for name, join in _broadcasts(context, plan).items()}
+
+    @classmethod
+    def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
+        joins = _broadcasts(context, plan).items()
+        return tuple(f"{name} is joined by {join}" for name, join in joins if not join.is_chosen)
+
+    def changed(self) -> Computed:
+        """Compare the rows of the concerned facts before and after."""
+        facts = ConcernedFacts(self, self.join)
+        keys = facts.changed_keys()
+        if facts.are_most(keys):
+            return self._compared_whole(facts.place)
+        own, concerned = facts.own(), facts.concerned(keys)
+        parts = [part for part in (own, concerned) if part]
+        few = [part for part in parts if isinstance(part, FewFacts)]
+        if len(few) == len(parts) and (found := self._here(facts, few)) is not None:
+            return Computed(found)
+        many = [part.handed(self.session, facts.place) for part in few]
+        many += [part for part in parts if isinstance(part, Facts)]
+        rows = sum(_count(part) for part in many) if concerned else None
+        return Computed(ManyJoined(self, self.join, facts.place).changelog(many), rows=rows)
+
+    def expected(self, rows: DataFrame) -> DataFrame:
+        if self.join.follows_references:
+            return self.query()
+        return batch_by_batch(self, self.join, rows)
+
+    def references(self) -> Rows:
+        return references_at(self.session, self.context, self.operator, self.plan.looked_up)
+
+    def stored(self, rows: DataFrame) -> DataFrame:
+        """Return the rows with the number of the batch, if the view keeps it."""
+        if BATCH not in self.plan.node.ignored:
+            return rows
+        return rows.withColumn(BATCH, F.lit(self.number).cast("bigint"))
+
+    @property
+    def join(self) -> LookupJoin:
+        """The lookup's operator."""
+        operator = self.operator
+        assert isinstance(operator, LookupJoin)
+        return operator
+
+    def _compared_whole(self, facts: Place) -> Computed:
+        """Join all facts again, and compare them with all rows of the view."""
+        new = self.stored(self.query())
+        changelog = diff(self.current(), new, self.operator.key)
+        return Computed(changelog, rows=table_size(facts.uri, facts.version).rows)
+
+    def _here(self, facts: ConcernedFacts, few: list[FewFacts]) -> Changelog | None:
+        """Compute the changelog in this process; return None if that is impossible."""
+        before, dimensions = self.plan.before, self._dimensions(facts)
+        assert before is not None
+        together = FewFacts.together(few, self.join.facts.key)
+        most = self.context.settings.small_changelog
+        if dimensions is None or together.came.num_rows > most:
+            return None
+        view = Place(self.plan.uri, before.version, self.context.limits)
+        joined = FewJoined(self.session, self.join, facts.place, view, dimensions)
+        return joined.changelog(together, self.stored)
+
+    def _dimensions(
+        self, facts: ConcernedFacts
+    ) -> Mapping[Join, tuple[Place, Mapping[str, str]]] | None:
+        """Return the place that each join looks in, by plain fact columns; None if that fails."""
+        pins, limits, found = self.plan.looked_up, self.context.limits, {}
+        for join in self.join.spec.join:
+            table, columns = self.join.dimension(join), facts.columns(join)
+            if columns is None or not table.is_stored:
+                return None
+            used = self.join.columns(table.id)
+            place = Place(self.context.lake.uri(table.id), pins[table.id].version, limits, used)
+            found[join] = place, dict(zip((c for _, c in join.on), columns, strict=True))
+        return None if self.join.spec.as_of == "event_time" else found
+
+
+def _broadcasts(context: Context, plan: BatchPlan) -> dict[str, Broadcast]:
+    pins = plan.looked_up
+    return {i: broadcast_of(context, i, pins) for i in plan.node.operator.references}
+
+
+def _count(facts: Facts) -> int:
+    if facts.held is not None:
+        return int(facts.held.num_rows)
+    return int(facts.came.agg(F.count(F.lit(1))).collect()[0][0])

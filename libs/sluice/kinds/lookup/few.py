@@ -1,0 +1,170 @@
+"""Facts in a batch of a lookup, and the join of few facts in this process.
+
+Few facts match few rows of any dimension, so those rows are found and attached here. Spark then
+gets one relation instead of one per dimension, and evaluates the view's expressions in one job. Its
+result is compared with the view's old rows here. Only equality of exact types is decided here; if a
+join needs more, everything is left to Spark.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructType
+
+from sluice.changes.arrow import arrow_diff, has_plain_keys
+from sluice.changes.diff import inserted
+from sluice.changes.net import WEIGHT
+from sluice.delta.local import handed_over, plain, to_arrow
+from sluice.delta.matches import Place
+from sluice.engine.computed import Changelog
+from sluice.engine.validity import CURRENT
+from sluice.kinds.lookup.matching import matching
+from sluice.kinds.lookup.operator import LookupJoin
+from sluice.kinds.lookup.spec import Join
+
+STANDS = "_sluice_stands"  # true if a fact exists now and every inner join has found its row
+Numbered = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts as Spark's rows; `held`: the same in this process, if they are few.
+
+    `went`: those whose rows may be in the view; None if surely none of them is.
+    """
+
+    came: DataFrame
+    went: DataFrame | None = None
+    held: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class FewFacts:
+    """Facts in this process: those added (`came`) and those removed (`went`).
+
+    `are_there`: whether the view may have rows of the added facts.
+    """
+
+    came: pa.Table
+    went: pa.Table | None = None
+    are_there: bool = False
+
+    @property
+    def only_come(self) -> bool:
+        """True if the view surely has no row of any of them."""
+        return self.went is None and not self.are_there
+
+    @classmethod
+    def of(cls, changes: pa.Table) -> "FewFacts":
+        """Split a net change, with its WEIGHT, into added and removed facts."""
+        signs = (pc.field(WEIGHT) > 0, pc.field(WEIGHT) < 0)
+        return cls(*(changes.filter(sign).drop_columns([WEIGHT]) for sign in signs))
+
+    @classmethod
+    def together(cls, parts: Sequence["FewFacts"], key: Sequence[str]) -> "FewFacts":
+        """Combine all parts, with each added fact once."""
+        if len(parts) == 1:
+            return parts[0]
+        came = pa.concat_tables([part.came for part in parts], promote_options="default")
+        numbers = came.select(list(key)).append_column("_n", pa.array(np.arange(came.num_rows)))
+        first = numbers.group_by(list(key)).aggregate([("_n", "min")])["_n_min"]
+        gone = [part.went for part in parts if part.went is not None]
+        went = pa.concat_tables(gone, promote_options="default") if gone else None
+        return cls(came.take(first), went, any(part.are_there for part in parts))
+
+    def handed(self, session: SparkSession, facts: Place) -> Facts:
+        """Return the facts as Spark's rows."""
+        came = handed_over(session, facts.uri, facts.version, self.came)
+        went = came if self.are_there else None
+        if self.went is not None:
+            went = handed_over(session, facts.uri, facts.version, self.went)
+        return Facts(came, went, held=self.came)
+
+
+@dataclass(frozen=True)
+class FewJoined:
+    """Join of few facts into a view. `facts` and `view`: their tables, at one version each.
+
+    `dimensions`: the place in which each join looks, and its columns: column of the dimension ->
+    plain column of the facts.
+    """
+
+    session: SparkSession
+    operator: LookupJoin
+    facts: Place
+    view: Place
+    dimensions: Mapping[Join, tuple[Place, Mapping[str, str]]]
+
+    def changelog(self, few: FewFacts, numbered: Numbered) -> Changelog | None:
+        """Compute the view's changelog; return None if this process can't decide it."""
+        every, stands = few.came, pa.array(np.ones(few.came.num_rows, bool))
+        if few.went is not None:
+            every = pa.concat_tables([every, few.went], promote_options="default")
+            gone = pa.array(np.zeros(few.went.num_rows, bool))
+            stands = pa.concat_arrays([stands, gone])
+        joined = self._joined(every.append_column(STANDS, stands))
+        if joined is None:
+            return None
+        if few.only_come:
+            rows = self._handed(joined.filter(joined[STANDS]))
+            shown = [column.alias(name) for name, column in self.operator.outputs().items()]
+            return inserted(numbered(rows.select(*shown)))
+        return self._compared(to_arrow(numbered(self._guarded(self._handed(joined)))))
+
+    def _joined(self, facts: pa.Table) -> pa.Table | None:
+        """Return each fact with a struct per dimension, null if the fact has no row there."""
+        for join in self.operator.spec.join:
+            place, columns = self.dimensions[join]
+            rows = place.rows([{c: facts[fact] for c, fact in columns.items()}])
+            if rows is None or join.qualifier in facts.column_names:
+                return None
+            if self.operator.has_history(join):
+                rows = rows.filter(rows[CURRENT])
+            index = matching(facts, rows, columns)
+            if index is None:
+                return None
+            found = pa.StructArray.from_arrays(
+                [column.combine_chunks() for column in rows.columns], rows.column_names
+            ).take(index)
+            facts = facts.append_column(join.qualifier, found)
+            if join.type == "inner":
+                stands = pc.and_(facts[STANDS], pc.is_valid(index))
+                facts = facts.drop_columns([STANDS]).append_column(STANDS, stands)
+        return facts
+
+    def _handed(self, joined: pa.Table) -> DataFrame:
+        """Return the joined facts as Spark's rows, prepared."""
+        own = self.facts.types.add(STANDS, BooleanType())
+        for join, (place, _) in self.dimensions.items():
+            types = place.types
+            own.add(join.qualifier, StructType([types[name] for name in place.columns]))
+        schema = StructType([own[name] for name in joined.column_names])
+        rows = self.session.createDataFrame(plain(joined), schema)
+        return self.operator.prepare(self.operator.facts.id, rows)
+
+    def _guarded(self, prepared: DataFrame) -> DataFrame:
+        """Return output rows, evaluated only if they stand, and the group that each fact names."""
+        outputs = self.operator.outputs().items()
+        shown = [F.when(F.col(STANDS), column).alias(name) for name, column in outputs]
+        group = [F.col(f"`{c}`").alias(f"_group_{i}") for i, c in enumerate(self.operator.group)]
+        return prepared.select(*shown, STANDS, *group)
+
+    def _compared(self, every: pa.Table) -> pa.Table | None:
+        group = list(self.operator.group)
+        own = [f"_group_{i}" for i in range(len(group))]
+        touched = every.select(own).rename_columns(group).group_by(group).aggregate([])
+        if not has_plain_keys(touched, group):
+            return None
+        old = self.view.rows([{name: touched[name] for name in group}])
+        if old is None:
+            return None
+        same = [touched.schema.field(name).type == old.schema.field(name).type for name in group]
+        if not all(same):
+            return None
+        old = old.join(touched, group, join_type="left semi")
+        return arrow_diff(old, every.filter(every[STANDS]).drop_columns([STANDS, *own]), group)

@@ -1,0 +1,184 @@
+"""Lookup: facts joined with dimensions, on any expression of the fact.
+
+After KIP-99 (Kafka Streams' global tables): dimensions are small next to the facts, so they are
+broadcast and the facts are not shuffled for it. A null key matches nothing. By default only facts
+drive the output, and each row keeps the number of the batch that joined it. With `refresh`, or as
+of event time, a dimension's change corrects the facts that it concerns. The rows of such a view are
+filed in buckets by their join values, so a correction rewrites few of them.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.declare.graph import Table
+from sluice.engine.identity import carried
+from sluice.engine.operator import Operator, Rows, names, union, within
+from sluice.engine.validity import COLUMNS, CURRENT
+from sluice.kinds.lookup.spec import Join, Lookup
+from sluice.language.expression import Expression
+
+BATCH = "_sluice_batch"
+BUCKET = "_sluice_bucket"
+BUCKETS = {1: 64, 2: 8, 3: 4}  # for each dimension, by the number of dimensions
+
+
+class LookupJoin(Operator):
+    """One output row per fact (inner: only if every inner join matches)."""
+
+    row_wise = True
+
+    def __init__(self, view: Table, facts: Table, dimensions: Mapping[str, Table]):
+        """Take `dimensions` by their name in the configuration: tables or dimension views."""
+        assert isinstance(view.spec, Lookup)
+        self.view, self.facts, self.spec = view, facts, view.spec
+        self._dimensions = dimensions
+        ids = tuple(dict.fromkeys(t.id for t in dimensions.values()))
+        self.follows_references = self.spec.refresh or self.spec.as_of == "event_time"
+        self.inputs = (facts.id,)
+        self.references = ids
+        self._carried = carried(view, facts)
+        bucket = (BUCKET,) if self.follows_references else ()
+        self.group = self.key = (*self._carried, *bucket)
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        if name != self.facts.id:
+            return tuple(sorted(self._dimension_columns(name)))
+        used = {*self.facts.key}
+        for join in self.spec.join:
+            for fact, _ in join.on:
+                used |= fact.reads(self.facts.columns)
+        if self.spec.as_of == "event_time":
+            used.add(self._time)
+        return tuple(sorted(used | (self._used() & set(self.facts.columns))))
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        hidden = [
+            F.col(f"`{source}`").alias(out)
+            for out, source in self._carried.items()
+            if out not in rows.columns
+        ]
+        bucket = [self._bucket().alias(BUCKET)] if self.follows_references else []
+        return rows.select("*", *hidden, *bucket)
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        rows = prepared[self.facts.id]
+        for join in self.spec.join:
+            rows = self._join(rows, join, references[self.dimension(join).id])
+        return rows.select(*[column.alias(name) for name, column in self.outputs().items()])
+
+    def outputs(self) -> dict[str, Column]:
+        """Return the view's columns, given facts that hold each dimension's row as a struct."""
+        hidden = [c for c in self.key if c not in self.view.columns]
+        shown = {c: self._shown(c) for c in self.view.columns}
+        return {**shown, **{c: F.col(f"`{c}`") for c in hidden}}
+
+    def dimension(self, join: Join) -> Table:
+        """Return the dimension, or the dimension view, in which a join looks its facts up."""
+        return self._dimensions[join.dimension]
+
+    def changed_keys(self, changes: Rows) -> dict[Join, DataFrame]:
+        """Return, for each join, the distinct keys of its dimension's old and new images."""
+        found = {}
+        for join in self.spec.join:
+            changed = changes.get(self.dimension(join).id)
+            if changed is not None:
+                keys = [F.col(f"`{c}`").alias(f"_d{i}") for i, (_, c) in _on(join)]
+                found[join] = changed.select(*keys).dropna().distinct()
+        return found
+
+    def concerned(
+        self, facts: DataFrame, keys: Mapping[Join, DataFrame], bounds: Mapping[Join, Column]
+    ) -> DataFrame:
+        """Return the facts that are joined on one of these keys.
+
+        `bounds`: for a join, a condition on its keys by which a scan skips most facts.
+        """
+        found = []
+        for join, changed in keys.items():
+            lookups = [F.expr(fact.sql).alias(f"_d{i}") for i, (fact, _) in _on(join)]
+            rows = facts.select("*", *lookups)
+            rows = rows.where(bounds[join]) if join in bounds else rows
+            columns = tuple(f"_d{i}" for i, _ in _on(join))
+            found.append(within(rows, changed, columns).drop(*columns))
+        return union(found).dropDuplicates(list(self.facts.key))
+
+    def _bucket(self) -> Column:
+        """Return a number that facts with equal join values share."""
+        size = BUCKETS.get(len(self.spec.join), 2)
+        number = F.lit(0)
+        for join in self.spec.join:
+            values = [F.expr(fact.sql) for _, (fact, _) in _on(join)]
+            number = number * size + F.pmod(F.xxhash64(*values), F.lit(size))
+        return number.cast("int")
+
+    def _join(self, rows: DataFrame, join: Join, dimension: DataFrame) -> DataFrame:
+        on = [
+            (F.expr(fact.sql), F.col(f"`{c}`").alias(f"_d{i}"), f"_d{i}")
+            for i, (fact, c) in _on(join)
+        ]
+        struct = F.struct(*names(tuple(sorted(dimension.columns)))).alias(join.qualifier)
+        if self.has_history(join) and self.spec.as_of == "latest":
+            dimension = dimension.where(CURRENT)
+        right = dimension.select(*[column for _, column, _ in on], struct)
+        condition = F.lit(True)
+        for fact, _, name in on:
+            condition = condition & (fact == F.col(name))
+        if self.spec.as_of == "event_time" and self.has_history(join):
+            condition = condition & self._valid(join.qualifier)
+        joined = rows.join(right, condition, join.type)
+        return joined.drop(*[name for _, _, name in on])
+
+    def has_history(self, join: Join) -> bool:
+        """True if a join's dimension has several versions of a key."""
+        spec = self.dimension(join).spec
+        return spec.has_history
+
+    def _valid(self, dimension: str) -> Column:
+        time, row = F.col(f"`{self._time}`"), F.col(f"`{dimension}`")
+        until = row.getField("valid_to")
+        return (time >= row.getField("valid_from")) & (until.isNull() | (time < until))
+
+    @property
+    def _time(self) -> str:
+        assert self.spec.time is not None
+        return self.spec.time
+
+    def _shown(self, name: str) -> Column:
+        if self.spec.select is not None:
+            return F.expr(self.spec.select[name].sql).alias(name)
+        if name in self.facts.columns:
+            return F.col(f"`{name}`")
+        joins = [j for j in self.spec.join if name in self.dimension(j).columns]
+        return F.col(f"`{joins[0].qualifier}`").getField(name).alias(name)
+
+    def _used(self) -> set[str]:
+        if self.spec.select is None:
+            return set(self.view.columns)
+        visible = self.facts.columns
+        qualifiers = {j.qualifier for j in self.spec.join}
+        found: set[str] = set()
+        for expression in self.spec.select.values():
+            qualified = {c for c in expression.columns if c.split(".")[0] in qualifiers}
+            found |= qualified | (expression.reads(visible) - qualified)
+        return found
+
+    def _dimension_columns(self, table_id: str) -> set[str]:
+        used: set[str] = set()
+        for join in self.spec.join:
+            table = self.dimension(join)
+            if table.id != table_id:
+                continue
+            used |= {column for _, column in join.on}
+            used |= {*COLUMNS} if self.has_history(join) else set()
+            prefix = f"{join.qualifier}."
+            used_here = {c.removeprefix(prefix) for c in self._used() if c.startswith(prefix)}
+            qualified = {c if c in table.columns else c.split(".")[0] for c in used_here}
+            plain = self._used() & set(table.columns) if self.spec.select is None else set()
+            used |= qualified | plain
+        return used
+
+
+def _on(join: Join) -> list[tuple[int, tuple[Expression, str]]]:
+    return list(enumerate(join.on))

@@ -1,0 +1,59 @@
+"""Rows of dimensions, and of views over dimensions, that a lookup joins to its facts."""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.declare.registry import kind
+from sluice.declare.table import Table
+from sluice.delta.position import Pin
+from sluice.delta.table import snapshot
+from sluice.engine.context import Context
+from sluice.engine.operator import Operator, names
+from sluice.engine.validity import CURRENT
+from sluice.kinds.lookup.broadcast import broadcast_of
+
+Pins = Mapping[str, Pin]
+
+
+class Unstored(Protocol):
+    """Module `rows` of a kind whose tables are not stored."""
+
+    def rows(self, table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
+        """Return a table's rows, given the rows of its inputs by id."""
+        ...
+
+
+def references_at(
+    session: SparkSession,
+    context: Context,
+    operator: Operator,
+    pins: Pins,
+    known: Collection[str] = (),
+) -> dict[str, DataFrame]:
+    """Return all references but `known` at their pinned versions, dimension views resolved."""
+    found = {}
+    for table_id in (i for i in operator.references if i not in known):
+        rows = dimension_at(session, context, table_id, pins)
+        used = rows.select(*names(operator.columns(table_id)))
+        is_broadcast = broadcast_of(context, table_id, pins).is_chosen
+        found[table_id] = F.broadcast(used) if is_broadcast else used
+    return found
+
+
+def dimension_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:
+    """Return a dimension, or a view over dimensions, at pinned versions."""
+    table = context.graph.tables[table_id]
+    if table.is_stored:
+        uri, version = context.lake.uri(table_id), pins[table_id].version
+        return snapshot(session, uri, version, context.limits)
+    inputs = {i: _current_at(session, context, i, pins) for i in table.inputs}
+    return cast(Unstored, kind(table.kind).part("rows")).rows(table, inputs)
+
+
+def _current_at(session: SparkSession, context: Context, table_id: str, pins: Pins) -> DataFrame:
+    """Return a dimension at its pinned version; of a history, only the current rows."""
+    rows = dimension_at(session, context, table_id, pins)
+    return rows.where(CURRENT) if context.graph.tables[table_id].spec.has_history else rows

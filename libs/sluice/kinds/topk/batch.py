@@ -1,0 +1,196 @@
+"""A batch of a top-k's state: the effect of the change on the kept rows.
+
+Only the feed and the kept rows are read. The input itself is read again only for groups that have
+lost more rows than their headroom, and only the files that may hold them. The same pass gives the
+changelog of the view over the state.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.changes.diff import CHANGE
+from sluice.changes.net import WEIGHT, summed, weighted
+from sluice.delta import table as delta
+from sluice.delta.feed_size import FeedSize, table_size
+from sluice.delta.lake import LakeLayout
+from sluice.engine.batch import Batch, count_of
+from sluice.engine.computed import Computed
+from sluice.engine.held import Held, Here, InSpark, is_given, is_true
+from sluice.engine.lateness import late_of_change
+from sluice.engine.operator import names, union, within
+from sluice.engine.plan import BatchPlan, Strategy, Way
+from sluice.kinds.topk.change import FELL, SHORT, SHOWN_CHANGE, competing, foremost, moved, refilled
+from sluice.kinds.topk.operator import TopKState, TopKView
+from sluice.kinds.topk.ranks import LIMIT
+from sluice.kinds.topk.reads import LocalReads
+from sluice.kinds.topk.strategy import TopKStrategy, chosen
+from sluice.limits import Limits
+
+GROUPS_NAMED = 5
+
+
+class TopKBatch(Batch):
+    """One batch of a top-k's state."""
+
+    @classmethod
+    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+        state, ranges = plan.node.operator, plan.ranges.items()
+        assert isinstance(state, TopKState)
+        whole = sum((table_size(lake.uri(i), upto) for i, (_, upto) in ranges), FeedSize())
+        grows = plan.growing == plan.ranges.keys()
+        return chosen(state, plan.size, whole, limits, only_inserts=grows)
+
+    def computed(self) -> Computed:
+        if self.plan.strategy == Strategy.BUILD or self.has_fallen:
+            return replace(super().computed(), warnings=self._without_limit(self.snapshots()))
+        is_full = self.plan.strategy == TopKStrategy.FULL
+        return self._anew() if is_full else self._moved()
+
+    @property
+    def is_whole(self) -> bool:
+        return self.plan.strategy == TopKStrategy.FULL or super().is_whole
+
+    def expected(self, rows: DataFrame) -> DataFrame:
+        """Return the expected rows; the state may keep more than it must, depending on its past."""
+        return self.living(self.state.acceptable(self.snapshots(), rows))
+
+    def _moved(self) -> Computed:
+        """Compute the moves from the change and the kept rows."""
+        local = LocalReads.of(self, self.state)
+        came = self._prepared(local.feed if local else self._feed())
+        changes = self._changes(came)
+        if not local:
+            changes = self.hold(changes)
+        rows = local.state if local else self._rows(changes)
+        found = moved(self.state, rows, changes, self.alive)
+        moves = Here.of(found) if local else self._few_or_many(found)
+        strategy = self._strategy(moves)
+        short = moves.where(is_true(SHORT)).distinct(self.state.group or (SHORT,))
+        if refills := short.count():
+            moves = moves.where(~is_true(SHORT)).beside(self._refilled(short.rows))
+        warnings = (*self._contradiction(strategy), *without_limit(self.state, changes))
+        return self._computed(moves, strategy, warnings, self._late(came), refills)
+
+    def _anew(self) -> Computed:
+        """Compute the moves from the whole input and all kept rows."""
+        inputs = self.snapshots()
+        found = refilled(self.state, self.current(), self.living(self.state.query(inputs, {})))
+        moves, late = self._few_or_many(found), self._late(self._prepared(self._feed()))
+        return self._computed(moves, TopKStrategy.FULL, self._without_limit(inputs), late)
+
+    def _computed(
+        self, moves: Held, strategy: str, warnings: tuple[str, ...], late: int, refills: int = 0
+    ) -> Computed:
+        view = TopKView(self.state, self.plan.node.id)
+        kept, seen = moves.where(is_given(CHANGE)), moves.where(is_given(SHOWN_CHANGE))
+        return Computed(
+            kept.changelog({name: name for name in (*self.state.stored, CHANGE)}),
+            strategy,
+            refills=refills,
+            expired=late,
+            warnings=warnings,
+            shown=seen.changelog({**view.places, CHANGE: SHOWN_CHANGE}),
+        )
+
+    @property
+    def state(self) -> TopKState:
+        """The state's operator."""
+        operator = self.operator
+        assert isinstance(operator, TopKState)
+        return operator
+
+    def _prepared(self, feed: DataFrame) -> DataFrame:
+        """Return the feed's prepared rows, with WEIGHT."""
+        (input_id,) = self.plan.ranges
+        return self.state.prepare(input_id, weighted(feed, self.state.columns(input_id)))
+
+    def _late(self, came: DataFrame) -> int:
+        """Count rows that arrived for expired windows. Takes a Spark job if there are windows."""
+        if self.alive is None:
+            return 0
+        late = summed(came.where(~self.alive), self.state.ranking.prepared)
+        return count_of(late_of_change([late], self.alive))
+
+    def _changes(self, came: DataFrame) -> DataFrame:
+        """Return the prepared net change, with WEIGHT, of rows that can matter."""
+        changes = self.living(came)
+        if self.plan.size.bytes > self.context.limits.read_here_bytes:
+            changes = competing(self.state, changes, self._last_rows())
+        if self.plan.strategy == TopKStrategy.APPEND:
+            return foremost(self.state, changes)
+        return summed(changes, self.state.ranking.prepared)
+
+    def _last_rows(self) -> DataFrame:
+        """Return the last kept row of each group; there may be more than a worker can hold."""
+        assert self.plan.before is not None
+        last = self.state.last_rows(self.current())
+        size = table_size(self.plan.uri, self.plan.before.version)
+        is_small = size.bytes <= self.context.limits.topk_state_bytes
+        return F.broadcast(last) if is_small else last
+
+    def _rows(self, changes: DataFrame) -> DataFrame:
+        """Return the kept rows of at least the touched groups."""
+        groups = [changes.select(*names(self.state.group))]
+        if self.alive is not None:
+            groups.append(self.current().where(~self.alive).select(*names(self.state.group)))
+        return within(self.current(), union(groups).distinct(), self.state.group)
+
+    def _feed(self) -> DataFrame:
+        ((input_id, range_),) = self.plan.ranges.items()
+        uri = self.context.lake.uri(input_id)
+        return delta.feed(self.session, uri, *range_, self.context.limits)
+
+    def _few_or_many(self, found: DataFrame) -> Held:
+        kept = self.hold(found)
+        is_small = kept.count() <= self.context.settings.small_changelog
+        return Here.of(kept) if is_small else InSpark(kept)
+
+    def _refilled(self, groups: DataFrame) -> DataFrame:
+        """Return the moves of groups that are refilled from the current input."""
+        operator = self.state
+        bounds = self.bounds(groups)
+        fresh = self.living(operator.recompute(self.snapshots(), {}, groups, bounds))
+        return refilled(operator, within(self.current(), groups, operator.group), fresh)
+
+    def _strategy(self, moves: Held) -> str:
+        """Return the strategy that the net change turned out to need, if none is declared."""
+        if self.plan.strategy == TopKStrategy.APPEND:
+            return TopKStrategy.APPEND
+        if self.state.ranking.spec.strategy == "retract":
+            return TopKStrategy.RETRACT
+        return TopKStrategy.RETRACT if moves.has_any(is_true(FELL)) else TopKStrategy.UPDATE
+
+    def _contradiction(self, found: str) -> Iterator[str]:
+        declared = self.state.ranking.spec.strategy
+        if declared in ("append", "update") and found == TopKStrategy.RETRACT:
+            yield (
+                f"{self.plan.node.table.id}: strategy {declared!r} is declared, but kept rows went "
+                "or fell: the batch was done by 'retract'"
+            )
+
+    def _without_limit(self, inputs: dict[str, DataFrame]) -> tuple[str, ...]:
+        prepared = (self.state.prepare(name, rows) for name, rows in inputs.items())
+        return tuple(warning for rows in prepared for warning in without_limit(self.state, rows))
+
+
+def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
+    """Yield a warning naming groups with rows whose own limit is null. Takes one Spark job."""
+    if not state.ranking.limit_is_column:
+        return
+    groups = rows.where(F.col(LIMIT).isNull() & _comes(rows)).select(*names(state.group))
+    found = groups.distinct().limit(GROUPS_NAMED + 1).collect()
+    if found:
+        named = ["/".join(map(str, group)) or "the one ranking" for group in found[:GROUPS_NAMED]]
+        more = " and others" if len(found) > GROUPS_NAMED else ""
+        column = state.ranking.spec.limit
+        yield (
+            f"{state.ranking.view.id}: {column} is null in rows of {', '.join(named)}{more}: they "
+            "are ranked and not shown"
+        )
+
+
+def _comes(rows: DataFrame) -> Column:
+    return F.col(WEIGHT) > 0 if WEIGHT in rows.columns else F.lit(True)

@@ -1,0 +1,187 @@
+"""The effect of a net change on the kept rows of a top-k, and with them on the visible ones.
+
+The kept rows and the changes of each touched group are brought together once. Rows no later than
+the last kept one are known in full, so they can be ranked again. Later ones are left to the rows
+that nobody has looked at. If too few rows remain and others may exist, the group is SHORT: it needs
+a refill from the input. One pass gives both changelogs.
+
+It is written as SQL, because Python builds a tree of columns call by call, which takes longer than
+a small batch.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from sluice.changes.diff import CHANGE, unchanged
+from sluice.changes.net import WEIGHT
+from sluice.changes.order import at_or_before
+from sluice.engine.operator import names, same
+from sluice.kinds.topk.operator import COMPLETE, LAST, NEEDED, RANK, TopKState
+from sluice.kinds.topk.ranks import LIMIT, listed
+
+SHOWN_CHANGE, SHORT, FELL = "_sluice_shown_change", "_short", "_fell"
+OLD, NEW, OLD_RANK = "_old", "_new", "_old_rank"
+OLD_FLAGS = {COMPLETE: "_old_complete", NEEDED: "_old_needed"}
+
+
+def competing(state: TopKState, changes: DataFrame, last: DataFrame) -> DataFrame:
+    """Return the prepared changes that can matter, judged by the `last_rows` of a state.
+
+    A change behind the last kept row of an incomplete group alters nothing, except by its limit. No
+    shuffle if `last` can be broadcast.
+    """
+    is_open = last.where(f"NOT {COMPLETE}").drop(COMPLETE).alias("_kept")
+    joined = changes.alias("_all").join(is_open, same("_all", "_kept", state.group), "left")
+    matters = f"{LAST} IS NULL OR {at_or_before(state.ranking.order, '_all', LAST)}"
+    if state.ranking.limit_is_column:
+        matters += f" OR coalesce(_all.{LIMIT} > _kept.{NEEDED}, false)"
+    return joined.where(matters).select("_all.*")
+
+
+def foremost(state: TopKState, arrivals: DataFrame) -> DataFrame:
+    """Return the added rows that can be kept: one more in each group than find a place.
+
+    Only for changes that remove nothing.
+    """
+    if state.ranking.limit_is_column:
+        return arrivals
+    ranked = arrivals.selectExpr("*", f"{state.ranking.rank()} AS {RANK}")
+    return ranked.where(f"{RANK} <= {state.last_kept()} + 1").drop(RANK)
+
+
+def moved(
+    state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column | None = None
+) -> DataFrame:
+    """Return what the prepared changes (with WEIGHT) make of the kept rows, in the form of `told`.
+
+    `rows` holds the state of every touched group; other groups in it are left alone. `alive`: the
+    groups that remain if windows expire.
+    """
+    over, order = state.ranking.over(), state.ranking.order
+    paired = _paired(state, rows, changes, F.expr("true") if alive is None else alive)
+    known = _with_old_rank(state, paired).selectExpr(
+        "*",
+        f"max_by({OLD}, {OLD_RANK}) {over} AS {LAST}",
+        f"coalesce(max(_old_complete) {over}, true) AS _was_whole",
+        *_needed(state),
+    )
+    stands = f"_alive AND (_was_whole OR {at_or_before(order, '_arrived', LAST)})"
+    standing = known.selectExpr("*", f"IF({stands}, _arrived, NULL) AS _standing")
+    holds = f"_standing IS NOT NULL AND {at_or_before(order, '_standing', OLD)}"
+    fell = f"_gone AND {OLD} IS NOT NULL AND NOT ({holds}) AS {FELL}"
+    return told(state, _trimmed(state, standing.selectExpr("*", fell)), rows.schema)
+
+
+def refilled(state: TopKState, rows: DataFrame, fresh: DataFrame) -> DataFrame:
+    """Return the changes that give groups with `rows` in the state `fresh` ones, as `told` does."""
+    key = [f"`{c}`" for c in state.key]
+    old = rows.selectExpr(*key, *_kept_as_old(state))
+    new = fresh.selectExpr(*key, f"{_struct(state)} AS {NEW}", *state.flags)
+    columns = (OLD, NEW, *state.flags, *_old_flags(state))
+    paired = _together(state, old, new, *(f"first({c}, true) AS {c}" for c in columns))
+    rank = f"IF({NEW} IS NULL, NULL, {state.ranking.rank(NEW, f'{NEW} IS NULL')}) AS {RANK}"
+    ranked = _with_old_rank(state, paired).selectExpr("*", rank)
+    found = ranked.selectExpr("*", f"false AS {SHORT}", f"false AS {FELL}")
+    return told(state, found, rows.schema)
+
+
+def told(state: TopKState, moves: DataFrame, schema: StructType) -> DataFrame:
+    """Return rows that change: the state's columns, RANK, CHANGE, SHOWN_CHANGE, SHORT and FELL.
+
+    A row has its new values, or its old ones if it was removed.
+    """
+    values = [c for c in state.ranking.prepared if c not in state.key]
+    shown = [c for c in state.ranking.shown.values() if c not in state.key]
+    compared = moves.where(f"{OLD} IS NOT NULL OR {NEW} IS NOT NULL").select(
+        "*",
+        unchanged(schema, values, (OLD, NEW)).alias("_same_row"),
+        unchanged(schema, shown, (OLD, NEW)).alias("_same_look"),
+    )
+    flags = " AND ".join(f"{flag} <=> {OLD_FLAGS[flag]}" for flag in state.flags)
+    ranks = f" AND {RANK} <=> {OLD_RANK}" if state.ranking.spec.rank else ""
+    was, now = (state.ranking.is_shown(*side) for side in ((OLD_RANK, OLD), (RANK, NEW)))
+    kept = _change(f"{OLD} IS NOT NULL", f"{NEW} IS NOT NULL", f"_same_row AND {flags}")
+    seen = _change(was, f"({NEW} IS NOT NULL AND {now})", f"_same_look{ranks}")
+    pairs = [*((flag, OLD_FLAGS[flag]) for flag in state.flags), (RANK, OLD_RANK)]
+    rows = compared.selectExpr(
+        f"coalesce({NEW}, {OLD}) AS _row",
+        *(f"IF({NEW} IS NULL, {before}, {after}) AS {after}" for after, before in pairs),
+        f"{kept} AS {CHANGE}",
+        f"{seen} AS {SHOWN_CHANGE}",
+        SHORT,
+        FELL,
+    )
+    changed = rows.where(f"{CHANGE} IS NOT NULL OR {SHOWN_CHANGE} IS NOT NULL OR {SHORT}")
+    return changed.selectExpr("_row.*", *changed.columns[1:])
+
+
+def _paired(state: TopKState, rows: DataFrame, changes: DataFrame, alive: Column) -> DataFrame:
+    """Return one row for each row of touched groups: OLD as it was kept, `_arrived` as it is."""
+    key = [f"`{c}`" for c in state.key]
+    old = rows.selectExpr(*key, *_kept_as_old(state))
+    come = f"IF({WEIGHT} > 0, {_struct(state)}, NULL) AS _come"
+    new = changes.selectExpr(*key, come, f"{WEIGHT} < 0 AS _gone")
+    firsts = (f"first({c}, true) AS {c}" for c in (OLD, "_come", *_old_flags(state)))
+    gone = "coalesce(bool_or(_gone), false) AS _gone"
+    pairs = _together(state, old, new, *firsts, gone).withColumn("_alive", alive)
+    touches = "_come IS NOT NULL OR _gone OR NOT _alive"
+    found = pairs.selectExpr(
+        "*",
+        f"coalesce(_come, IF(_gone, NULL, {OLD})) AS _arrived",
+        f"max({touches}) {state.ranking.over()} AS _is_touched",
+    )
+    return found.where(f"_is_touched AND ({OLD} IS NOT NULL OR _arrived IS NOT NULL)")
+
+
+def _together(state: TopKState, old: DataFrame, new: DataFrame, *found: str) -> DataFrame:
+    """Return both sides, one row for each key."""
+    both = old.unionByName(new, allowMissingColumns=True)
+    return both.groupBy(*names(state.key)).agg(*map(F.expr, found))
+
+
+def _with_old_rank(state: TopKState, paired: DataFrame) -> DataFrame:
+    rank = state.ranking.rank(OLD, f"{OLD} IS NULL")
+    return paired.selectExpr("*", f"IF({OLD} IS NULL, NULL, {rank}) AS {OLD_RANK}")
+
+
+def _trimmed(state: TopKState, standing: DataFrame) -> DataFrame:
+    """Add RANK, flags and SHORT; NEW is what is kept."""
+    over = state.ranking.over()
+    rank = state.ranking.rank("_standing", "_standing IS NULL")
+    ranked = standing.selectExpr("*", f"IF(_standing IS NULL, NULL, {rank}) AS {RANK}")
+    depth = "max" if state.ranking.spec.function == "dense_rank" else "count"
+    enough = f"_was_whole OR coalesce({depth}({RANK}) {over}, 0) >= {state.last_needed()}"
+    return ranked.selectExpr(
+        "*",
+        f"_alive AND NOT ({enough}) AS {SHORT}",
+        f"_was_whole AND coalesce({state.is_whole()}, true) AS {COMPLETE}",
+        f"IF({RANK} <= {state.last_kept()}, _standing, NULL) AS {NEW}",
+    )
+
+
+def _needed(state: TopKState) -> list[str]:
+    """Return SQL for the greatest limit that the group is known to have had."""
+    greatest = f"max(greatest(_arrived.{LIMIT}, _old_needed)) {state.ranking.over()}"
+    is_column = state.ranking.limit_is_column
+    return [f"CAST(greatest({greatest}, 1) AS BIGINT) AS {NEEDED}"] * is_column
+
+
+def _change(was: str, now: str, is_same: str) -> str:
+    """SQL for the kind of change, null if there is none."""
+    return (
+        f"CASE WHEN {was} AND {now} THEN IF({is_same}, NULL, 'update') "
+        f"WHEN {now} THEN 'insert' WHEN {was} THEN 'delete' END"
+    )
+
+
+def _struct(state: TopKState) -> str:
+    return f"struct({listed(state.ranking.prepared)})"
+
+
+def _kept_as_old(state: TopKState) -> list[str]:
+    return [f"{_struct(state)} AS {OLD}", *(f"{flag} AS {OLD_FLAGS[flag]}" for flag in state.flags)]
+
+
+def _old_flags(state: TopKState) -> list[str]:
+    return [OLD_FLAGS[flag] for flag in state.flags]

@@ -1,0 +1,99 @@
+"""Window store: rows by key and event time, for reading newest first.
+
+After KIP-617 (Kafka Streams' backward iteration). The event time is the window start, never
+truncated. Without `duplicates`, each (key, window start) has one row: the last by `sequence`, else
+by the input's key. Rows without an event time are in no window.
+
+Rows are filed in time slices, and within a slice by key, the newest of a key first.
+"""
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from sluice.changes.order import Direction, by, last_first
+from sluice.declare.graph import Table
+from sluice.engine import windows
+from sluice.engine.identity import hidden_columns
+from sluice.engine.operator import Operator, Retention, Rows, names
+from sluice.kinds.window_store.grain import Grain
+from sluice.kinds.window_store.spec import WindowStore
+
+PART = "_sluice_part"
+
+
+class WindowStoreRows(Operator):
+    """The rows of the store, each with the slice in which it is filed."""
+
+    def __init__(self, view: Table, source: Table):
+        assert isinstance(view.spec, WindowStore)
+        self.view, self.source, self.spec = view, source, view.spec
+        self.inputs = (source.id,)
+        self.key = view.key
+        self.group = self.key if self.spec.duplicates else (*self.spec.key, windows.START)
+        self.grain = Grain.of(self.spec.window, self.spec.retention)
+        self.row_wise = self.mirror = self.spec.duplicates or self._is_one_row_each()
+        if self.spec.retention:
+            times = {source.id: (self.spec.time,)}
+            self.retention = Retention(self.spec.retention, times, by_delete=False)
+
+    @property
+    def file_order(self) -> tuple[Direction, ...]:
+        hidden = (c for c in self.key if c not in (*self.spec.key, windows.START))
+        newest_first = Direction(windows.START, descending=True)
+        return (*map(Direction, self.spec.key), newest_first, *map(Direction, hidden))
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        used = {*self.source.key, *self.spec.key, self.spec.time}
+        for order in self.spec.sequence:
+            used |= order.expression.reads(self.source.columns)
+        for column in self.view.columns:
+            if self.spec.select and column in self.spec.select:
+                used |= self.spec.select[column].reads(self.source.columns)
+            elif column in self.source.columns:
+                used.add(column)
+        return tuple(sorted(used))
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        timed = rows.where(F.col(f"`{self.spec.time}`").isNotNull())
+        start = F.col(f"`{self.spec.time}`").cast("timestamp").alias(windows.START)
+        clashing = windows.START in rows.columns
+        kept = [F.col(f"`{c}`") for c in rows.columns if c != windows.START] if clashing else ["*"]
+        hidden = hidden_columns(self.view, self.source, rows.columns)
+        return timed.select(*kept, start, *hidden)
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        rows = prepared[self.source.id]
+        if not self.row_wise:
+            rows = self._last_of_each(rows)
+        shown = [self._shown(c) for c in self.view.columns]
+        hidden = tuple(c for c in self.key if c not in self.view.columns)
+        return rows.select(*shown, *names(hidden), self._slice().alias(PART))
+
+    def _is_one_row_each(self) -> bool:
+        """True if no two rows of the input have the same key and time."""
+        return bool(self.source.key) and {*self.source.key} <= {*self.spec.key, self.spec.time}
+
+    def _slice(self) -> Column:
+        """Return the number of the row's slice, as `Grain.number` defines it."""
+        parts = [part(windows.START) for part in (F.year, F.month, F.day, F.hour)]
+        number = reduce(lambda a, b: a * 100 + b, parts[: self.grain])
+        return number.cast("bigint")
+
+    def _last_of_each(self, rows: DataFrame) -> DataFrame:
+        sequence = [
+            by(F.expr(k.expression.sql), not k.descending, not k.nulls_first)
+            for k in self.spec.sequence
+        ]
+        over = Window.partitionBy(*names(self.group)).orderBy(
+            *sequence, *last_first(self.source.key)
+        )
+        return rows.withColumn("_last", F.row_number().over(over)).where("_last = 1").drop("_last")
+
+    def _shown(self, name: str) -> Column:
+        if name == windows.END and self.spec.window:
+            return windows.plus(F.col(windows.START), self.spec.window).alias(name)
+        if self.spec.select and name in self.spec.select:
+            return F.expr(self.spec.select[name].sql).alias(name)
+        return F.col(f"`{name}`")

@@ -1,0 +1,41 @@
+"""Upkeep of a window store: dropping expired slices, sealing closed ones, keeping open ones few."""
+
+from sluice.delta.filing import Slice, is_in_order
+from sluice.delta.maintenance import Filing
+from sluice.engine.retention import first_visible
+from sluice.engine.upkeep import Kept
+from sluice.kinds.window_store.operator import WindowStoreRows
+
+
+class StoreKept(Kept):
+    """Table of a window store."""
+
+    is_tidied = True
+
+    def crowded(self, filing: Filing) -> list[Slice]:
+        return [s for s in filing.slices if len(s.paths) >= self.limits.slice_files]
+
+    def unsealed(self, filing: Filing) -> list[Slice]:
+        """Return older slices that are not one or a few sorted files, because rows came late."""
+        return [s for s in filing.slices[:-1] if self._is_unsealed(s)]
+
+    def expire(self, filing: Filing) -> int:
+        position, store = filing.before.position, self._store
+        if not store.retention or not position or not position.horizon:
+            return 0
+        earliest = first_visible(position.horizon, store.retention.keep)
+        return filing.drop(store.grain.number(earliest), store.grain.begin(earliest))
+
+    @property
+    def _store(self) -> WindowStoreRows:
+        assert self.node is not None
+        operator = self.node.operator
+        assert isinstance(operator, WindowStoreRows)
+        return operator
+
+    def _is_unsealed(self, slice_: Slice) -> bool:
+        if len(slice_.paths) > slice_.sealed_files(self.limits):
+            return True
+        if slice_.is_small(self.limits):
+            return False
+        return not is_in_order(self.uri, slice_.paths, self.order[0].column)

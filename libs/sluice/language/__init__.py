@@ -1,0 +1,1 @@
+"""The language of declarations: SQL expressions, types, names and times."""

@@ -1,0 +1,210 @@
+"""Time: instants in UTC, data intervals, and the grid that a schedule lays over time.
+
+A bound without a zone is a local time of the pipeline's zone. A schedule's intervals are half open,
+touch each other, and are cut in that zone: a day on which clocks change has 23 or 25 hours.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import ClassVar, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from croniter import CroniterError, croniter
+from pydantic import model_validator
+
+from sluice.errors import UsageError
+from sluice.language.duration import Duration
+from sluice.language.model import Model
+from sluice.language.wall_clock import Cron, instant
+
+__all__ = [
+    "Duration",
+    "Interval",
+    "IntervalError",
+    "Schedule",
+    "in_utc",
+    "parse_time",
+    "show",
+    "zone",
+]
+
+
+class IntervalError(UsageError):
+    """An error about bounds that the schedule's grid does not have."""
+
+
+def parse_time(text: str | date | datetime, timezone: str = "UTC") -> datetime:
+    """Parse an ISO 8601 date or time to an instant; without a zone, it is local to `timezone`."""
+    if isinstance(text, date) and not isinstance(text, datetime):
+        text = datetime.combine(text, time())
+    try:
+        found = datetime.fromisoformat(text.strip()) if isinstance(text, str) else text
+        return in_utc(found) if found.tzinfo else instant(found, zone(timezone))
+    except (ValueError, AttributeError, OverflowError):  # the last: outside the years 1 to 9999
+        raise IntervalError(
+            f"{text!r} is not a time", hint="write 2017-01-31 or 2017-01-31T08:30:00+01:00"
+        ) from None
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return the same instant in UTC; a time without a zone is taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def zone(name: str) -> ZoneInfo:
+    """Return the zone of that IANA name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"unknown timezone {name!r}; write a name such as Europe/Berlin") from None
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """[start, end) in UTC."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", in_utc(self.start))
+        object.__setattr__(self, "end", in_utc(self.end))
+        if self.start >= self.end:
+            raise IntervalError(
+                f"interval start {show(self.start)} is not before its end {show(self.end)}",
+                hint="the end is the instant after the last: of one day, the next day",
+            )
+
+    @classmethod
+    def parse(cls, start: str, end: str, timezone: str = "UTC") -> Self:
+        """Parse the interval between two texts; a time without a zone is local to `timezone`."""
+        return cls(parse_time(start, timezone), parse_time(end, timezone))
+
+    def __contains__(self, moment: datetime) -> bool:
+        return self.start <= in_utc(moment) < self.end
+
+    def overlaps(self, other: "Interval") -> bool:
+        """Return whether they share an instant."""
+        return self.start < other.end and other.start < self.end
+
+    def covers(self, other: "Interval") -> bool:
+        """Return whether the other lies wholly inside this one."""
+        return self.start <= other.start and other.end <= self.end
+
+    def __str__(self) -> str:
+        return self.shown()
+
+    def shown(self, timezone: str = "UTC") -> str:
+        """Format its bounds as people write them, in that zone's local time."""
+        return f"[{show(self.start, timezone)}, {show(self.end, timezone)})"
+
+
+def show(moment: datetime, timezone: str = "UTC") -> str:
+    """Format a time as people write it: a UTC midnight as its date, other zones with the offset."""
+    local = in_utc(moment).astimezone(zone(timezone) if timezone != "UTC" else UTC)
+    is_date = timezone == "UTC" and local.time() == time()
+    return local.date().isoformat() if is_date else local.isoformat()
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Schedule(Model):
+    """A cron expression's data intervals, or `assets`: a run whenever inputs change."""
+
+    PRESETS: ClassVar[tuple[str, ...]] = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+
+    expression: str
+    timezone: str = "UTC"
+
+    @model_validator(mode="after")
+    def _has_a_grid(self) -> Self:
+        zone(self.timezone)
+        if self.has_intervals and not self._is_cron:
+            raise ValueError(self.refusal(self.expression))
+        return self
+
+    @classmethod
+    def refusal(cls, found: object) -> str:
+        """Return the message for something that is no schedule."""
+        what = "it is empty" if found is None else f"{found!r} is no schedule"
+        return f"{what}; write a cron expression, {', '.join(cls.PRESETS)} or assets"
+
+    @property
+    def _is_cron(self) -> bool:
+        if self.expression not in self.PRESETS and len(self.expression.split()) != 5:
+            return False
+        try:
+            croniter(self.expression, EPOCH).get_next()
+        except (CroniterError, ValueError, KeyError, AttributeError):
+            return False
+        return True
+
+    @property
+    def has_intervals(self) -> bool:
+        """True if its runs have data intervals."""
+        return self.expression != "assets"
+
+    def next_after(self, moment: datetime) -> datetime:
+        """Return the first instant of the grid after that moment."""
+        return self._cron.after(in_utc(moment))
+
+    def last_until(self, moment: datetime) -> datetime:
+        """Return the last instant of the grid that is not after that moment."""
+        return self._cron.until(in_utc(moment))
+
+    def is_on_grid(self, moment: datetime) -> bool:
+        """Return whether an interval starts there."""
+        return self.last_until(moment) == in_utc(moment)
+
+    def nearest(self, moment: datetime) -> tuple[datetime, datetime]:
+        """Return the grid's instants around that moment; the moment twice if it is one."""
+        before = self.last_until(moment)
+        return (before, before) if before == in_utc(moment) else (before, self.next_after(moment))
+
+    def containing(self, moment: datetime) -> Interval:
+        """Return the interval that contains the moment."""
+        start = self.last_until(moment)
+        return Interval(start, self.next_after(start))
+
+    def intervals(self, start: datetime, end: datetime) -> list[Interval]:
+        """Cut [start, end) along the grid; refuse a bound off the grid, naming the nearest two."""
+        for bound in (start, end):
+            if off := self.off_grid(bound):
+                raise off
+        whole = Interval(start, end)
+        return list(self._walk(whole))
+
+    def off_grid(self, bound: datetime) -> IntervalError | None:
+        """Return why no interval begins or ends there, and the nearest bounds; None if one does."""
+        try:
+            before, after = (show(at, self.timezone) for at in self.nearest(bound))
+        except (OverflowError, CroniterError):
+            return IntervalError(
+                f"{show(bound)} is at the end of the calendar: no interval begins there",
+                hint="give a year from 2 to 9990",
+            )
+        if before == after:
+            return None
+        schedule = f"{self.expression!r} ({self.timezone})"
+        return IntervalError(
+            f"{show(bound, self.timezone)} is not a bound of the schedule {schedule}",
+            hint=f"the nearest are {before} and {after}",
+        )
+
+    def _walk(self, whole: Interval) -> Iterator[Interval]:
+        start = whole.start
+        while start < whole.end:
+            following = self.next_after(start)
+            yield Interval(start, following)
+            start = following
+
+    @property
+    def _cron(self) -> Cron:
+        if not self.has_intervals:
+            raise IntervalError(
+                "a pipeline with the schedule 'assets' has no data intervals",
+                hint="give it a cron expression or a preset such as '@daily'",
+            )
+        return Cron(self.expression, zone(self.timezone))

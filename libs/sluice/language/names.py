@@ -1,0 +1,58 @@
+"""Names: those that a user may give, and suggestions for unknown ones."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from sluice.language.internal import MARK
+
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+RESERVED_PREFIX = "_sluice"
+SHOWN = 40
+LONGEST = 100  # tables and their internal ones are folders, whose names file systems limit
+
+
+def check_name(name: str) -> str:
+    """Return the name, if a user may give it."""
+    if name.startswith(RESERVED_PREFIX):
+        raise ValueError(f"{name!r}: names starting with {RESERVED_PREFIX} are reserved")
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not a name: use lower case letters, digits and _")
+    if len(name) > LONGEST:
+        raise ValueError(f"a name of {len(name)} characters is longer than {LONGEST}")
+    return name
+
+
+def check_table_name(name: str) -> str:
+    """Return the name, if a table may have it."""
+    if MARK in check_name(name):
+        raise ValueError(f"{name!r}: `__` is reserved for the tables that Sluice keeps beside it")
+    return name
+
+
+Name = Annotated[str, AfterValidator(check_name)]
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return the known name that `word` resembles most, or ''."""
+    by_lower = {name.lower(): name for name in known}
+    matches = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else ""
+
+
+def unknown(kind: str, word: str, known: Iterable[str], plural: str = "") -> str:
+    """Return `unknown column 'salse'; did you mean 'sales'? columns are: sales, units`."""
+    known = list(known)
+    match = near(word, known)
+    guess = f"; did you mean {match!r}?" if match else ";"
+    return f"unknown {kind} {word!r}{guess} {plural or kind + 's'} are: {listing(known)}"
+
+
+def listing(names: Iterable[str]) -> str:
+    """Return `a, b, c`, shortened if it is too long to read."""
+    names = list(names)
+    more = f", ... ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more if names else "(none)"

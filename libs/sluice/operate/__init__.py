@@ -1,0 +1,1 @@
+"""Work on a whole project: run, rebuild, verify, maintain, replay, doctor."""

@@ -1,0 +1,44 @@
+"""Oldest version of a table that may still be read; upkeep deletes nothing behind it.
+
+A view's position names the versions of its inputs that it reflects. Its next batch reads the feeds
+from there, and `verify` reads their rows as of then. A view whose rows keep the dimension
+versions of their batches names each of those until it is rebuilt.
+"""
+
+from collections.abc import Iterator
+
+from sluice.declare.project import Project
+from sluice.delta.lake import LakeLayout, layout
+from sluice.delta.position import REBUILD, Head, Position, head_as_found, positions
+from sluice.engine.node import Node
+from sluice.engine.nodes import nodes_of
+
+
+def oldest_named(project: Project, table_id: str, at: Head) -> int:
+    """Return the oldest version that a consumer names; the table's head if none names one."""
+    return min((v for _, v in consumers(project, table_id, at.table)), default=at.version)
+
+
+def consumers(project: Project, table_id: str, delta_id: str) -> Iterator[tuple[str, int]]:
+    """Yield the consumers of a table, and the versions that they name."""
+    lake = layout(project)
+    for table in project.graph.tables.values():
+        for node in nodes_of(table, project.graph):
+            for position in _positions(lake, node):
+                pin = {**position.references, **position.inputs}.get(table_id)
+                if pin and pin.table == delta_id:
+                    yield node.id, pin.version
+
+
+def _positions(lake: LakeLayout, node: Node) -> Iterator[Position]:
+    """Yield the node's own position, and those of its batches whose references still count."""
+    at = head_as_found(lake.uri(node.id))
+    if at is None or at.position is None:
+        return
+    yield at.position
+    if not at.position.references:
+        return
+    for _, position in positions(at.uri):
+        yield position
+        if position.kind == REBUILD:
+            return

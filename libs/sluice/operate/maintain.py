@@ -1,0 +1,85 @@
+"""Upkeep of a pipeline's tables and the internal tables behind them, with nothing to tune.
+
+Upkeep drops expired slices, seals closed ones, and files those with many files again. It deletes
+files that nobody needs any more. It starts Spark only for enough rows that their order matters.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.arrow import clean_rows
+from sluice.delta.lake import layout
+from sluice.delta.maintenance import Filing
+from sluice.delta.vacuum import vacuum
+from sluice.dimensions.spec import Dimension
+from sluice.engine.context import Context
+from sluice.engine.nodes import nodes_of
+from sluice.engine.upkeep import Kept, keyed, refile
+from sluice.language.internal import DELIVERIES, FACTS, INTERVALS, QUARANTINE, STATE, internal
+from sluice.operate.guard import oldest_named
+from sluice.spark.session import Spark
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """Upkeep of one table: what was done, and to how many of its files.
+
+    `done`: expiry, seal, compact or vacuum.
+    """
+
+    table: str
+    done: str
+    files: int
+
+
+def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Upkeep]:
+    """Do all upkeep due in these tables and those behind them. Changes no visible row."""
+    tables = list(tables)
+    every = [kept for table in tables for kept in kept_in(table, project)]
+    done = [upkeep for kept in every for upkeep in _done(kept, spark, project)]
+    return [*done, *(upkeep for table in tables for upkeep in _of_notes(table, project))]
+
+
+def kept_in(table: Table, project: Project) -> Iterator[Kept]:
+    """Yield the Delta tables that hold a table's rows."""
+    if not table.is_stored:
+        return
+    context, nodes = Context.of(project), {n.id: n for n in nodes_of(table, project.graph)}
+    for table_id in dict.fromkeys([table.id, *nodes]):
+        node = nodes.get(table_id)
+        yield node.kept.of(context, node) if node else keyed(context, table_id, table.key)
+    if table.is_source and nodes:
+        yield keyed(context, internal(table.id, DELIVERIES))
+    if isinstance(table.spec, Dimension) and table.spec.is_log:
+        yield keyed(context, internal(table.id, STATE), table.spec.identity)
+
+
+def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
+    """Clean the small tables without a position that note deliveries."""
+    if not table.is_delivered:
+        return
+    for suffix in (FACTS, INTERVALS, QUARANTINE):
+        uri, most = layout(project).uri(table.id, suffix), project.limits.loose_files
+        if files := clean_rows(uri, most):
+            yield Upkeep(internal(table.id, suffix), "vacuum", files)
+
+
+def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
+    """Take each step on the head that the step before it made."""
+    steps: Mapping[str, Callable[[Filing], int]] = {
+        "expiry": kept.expire,
+        "seal": lambda filing: refile(filing, spark, kept.unsealed(filing), "seal"),
+        "compact": lambda filing: refile(filing, spark, kept.crowded(filing), "compact"),
+        "vacuum": lambda filing: _vacuum(filing, project, kept),
+    }
+    for name, step in steps.items():
+        if (filing := kept.filing) and (files := step(filing)):
+            yield Upkeep(kept.table, name, files)
+
+
+def _vacuum(filing: Filing, project: Project, kept: Kept) -> int:
+    oldest = oldest_named(project, kept.table, filing.before)
+    return vacuum(filing.before, oldest, datetime.now(UTC))

@@ -1,0 +1,186 @@
+"""Rebuild of a table by its current definition, in one commit that keeps what is the same.
+
+A view is recomputed from its inputs, or only for what is new in its definition. A source is rebuilt
+from its deliveries or its files; a dimension is loaded whole. The change feed gets only the
+difference. Views over the table follow by that feed; those that can't are rebuilt as well.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark.sql.types import StructType
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.lake import layout
+from sluice.delta.lineage import check_fit
+from sluice.delta.local import nullable
+from sluice.delta.position import REBUILD, head_as_found
+from sluice.delta.table import snapshot
+from sluice.dimensions.reload import reload
+from sluice.engine.advance import Run, next_position
+from sluice.engine.batch import Extension
+from sluice.engine.context import Context
+from sluice.engine.data_faults import naming_data_faults
+from sluice.engine.horizon import horizon_of
+from sluice.engine.node import Node
+from sluice.engine.nodes import nodes_of
+from sluice.engine.plan import BatchPlan, plan_batch, plan_rebuild
+from sluice.engine.report import BatchReport, Clock
+from sluice.engine.retention import Horizon
+from sluice.engine.swap import Swapped, swap
+from sluice.engine.writing import Target
+from sluice.errors import ForeignCommit, HistoryLost, UsageError
+from sluice.language.internal import DELIVERIES, internal
+from sluice.sources.evolution import grown
+from sluice.sources.reread import can_be_recomputed, reread
+from sluice.spark.session import Spark
+
+Rebuilt = tuple[BatchReport, bool]  # the second: true if the feed can't be read across the change
+
+
+def rebuild(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
+) -> tuple[BatchReport, ...]:
+    """Rebuild `table` by its current definition, and the views that can't follow.
+
+    `as_landed`: a source's files are read again, even if they differ from those that were
+    delivered.
+
+    Raises UsageError for a table that is not stored or, with `as_landed`, is no source. Raises
+    HistoryLost if what it was made from can't be read again. In both cases nothing was changed.
+    """
+    done = list(_rebuilt(spark, project, table, run, as_landed=as_landed))
+    ended = {table.id} if any(ends_feed for _, ends_feed in done) else set()
+    for view in _above(project, table):
+        if _can_follow(spark, project, view, ended):
+            continue
+        mine = list(_nodes(spark, project, view, run))
+        ended |= {view.id} if any(ends_feed for _, ends_feed in mine) else set()
+        done += mine
+    return tuple(report for report, _ in done)
+
+
+def check_asked(table: Table, *, as_landed: bool) -> None:
+    """Raise UsageError for a table that is not stored or, with `as_landed`, is no source."""
+    if not table.is_stored:
+        raise UsageError(f"{table.id} is resolved when it is read: there is nothing to rebuild")
+    if as_landed and not table.is_source:
+        raise UsageError(
+            f"{table.id} is no source: no interval of it was delivered as files",
+            hint=f"`sluice rebuild {table.id}`, without --as-landed",
+        )
+
+
+def _rebuilt(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool
+) -> Iterator[Rebuilt]:
+    check_asked(table, as_landed=as_landed)
+    for table_id in (table.id, internal(table.id, DELIVERIES)):
+        check_fit(table.id, head_as_found(layout(project).uri(table_id)))
+    if table.is_dimension:
+        yield reload(spark, project, table, run)
+        return
+    if table.is_source and (as_landed or not can_be_recomputed(project, table)):
+        yield reread(spark, project, table, run, as_landed=as_landed)
+    yield from _nodes(spark, project, table, run)
+
+
+def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
+    context = Context.of(project)
+    for node in nodes_of(grown(project, table), context.graph):
+        with naming_data_faults(node.id, node.operator.totals):
+            rebuilt = _rebuild(spark, context, node, run)
+        yield rebuilt
+
+
+def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
+    clock = Clock()
+    with clock.phase("plan"):
+        plan, horizon, extension = _way(spark, context, node)
+    session = spark.tune(small=False)
+    position = replace(next_position(plan, run, horizon), kind=REBUILD)
+    batch = node.batch(context, session, plan, position.batch, horizon)
+    rows = batch.stored(batch.living(extension.rows(batch)) if extension else batch.query())
+    target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
+    done = swap(session, context, target, rows, position, clock, ignore=node.ignored)
+    reason = plan.reason if extension else ""
+    return _report(plan, position.batch, done, clock, reason), done.ends_feed
+
+
+def _way(
+    spark: Spark, context: Context, node: Node
+) -> tuple[BatchPlan, Horizon | None, Extension | None]:
+    """Plan only what is new in the definition if the rest of the table stands, else all of it.
+
+    Expired windows come back when the horizon falls. The table lacks them, so it is then rebuilt
+    whole.
+    """
+    if extension := node.batch.extension(node, context.lake):
+        horizon = horizon_of(spark.tune(small=False), context, extension.plan)
+        if horizon is None or not horizon.has_fallen:
+            return extension.plan, horizon, extension
+    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
+    if plan.waiting_for:
+        raise UsageError(f"{node.id} waits for {plan.waiting_for}")
+    return plan, horizon_of(spark.tune(small=False), context, plan), None
+
+
+def _above(project: Project, table: Table) -> list[Table]:
+    """Return the built views that depend on a table, directly or not, inputs first."""
+    graph, lake = project.graph, layout(project)
+    above = (t for t in graph.tables.values() if table in graph.ancestors(t.id))
+    return [t for t in above if t.is_view and head_as_found(lake.uri(t.id))]
+
+
+def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) -> bool:
+    """True if the next batch of a view can continue from its position."""
+    context = Context.of(project)
+    for node in nodes_of(view, context.graph):
+        before = head_as_found(context.lake.uri(node.id))
+        if before is None or before.position is None:
+            continue
+        if before.position.definition != node.definition or ended & before.position.inputs.keys():
+            return False
+        if _has_lost_history(context, node):
+            return False
+        if ended & before.position.references.keys() and not _has_same_types(spark, context, node):
+            return False
+    return True
+
+
+def _has_lost_history(context: Context, node: Node) -> bool:
+    """True if the next changes can't be read: an earlier rebuild ended before this view's turn."""
+    try:
+        plan_batch(node, context.lake, context.graph, context.limits)
+    except ForeignCommit:
+        return False  # in another table or in the view; somebody has to look at it
+    except HistoryLost:
+        return True
+    return False
+
+
+def _has_same_types(spark: Spark, context: Context, node: Node) -> bool:
+    """True if the table has the columns that its query gives now."""
+    session = spark.session
+    plan = plan_rebuild(node, context.lake, context.graph, context.limits)
+    assert plan.before is not None
+    batch = node.batch(context, session, plan, 0)
+    old = snapshot(session, plan.uri, plan.before.version, context.limits).schema
+    return _types(old) == _types(batch.stored(batch.query()).schema)
+
+
+def _types(schema: StructType) -> dict[str, object]:
+    return {f.name: f.dataType for f in nullable(schema).fields}
+
+
+def _report(
+    plan: BatchPlan, batch: int, swapped: Swapped, clock: Clock, reason: str
+) -> BatchReport:
+    return replace(
+        BatchReport.of(plan.node.id, plan.node.table.kind, swapped.done, clock),
+        batch=batch,
+        strategy=plan.strategy,
+        reason=reason,
+        rows_in=plan.size.rows,
+    )

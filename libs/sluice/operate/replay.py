@@ -1,0 +1,83 @@
+"""Replay of rows in quarantine, after an expectation or a file was corrected.
+
+An interval is read whole, as at its first delivery. Rows that are good now are added, rows that are
+still bad stay in quarantine, and the others are unchanged. For a stream, micro-batches are read;
+their files or rows are kept among its arrivals. A replay is safe to repeat and to interrupt. The
+quarantine itself shows what is left to do, because it is replaced only after its interval was read.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.intervals import deliveries
+from sluice.delta.lake import layout
+from sluice.dimensions.load import load
+from sluice.dimensions.source import WHOLE
+from sluice.engine.advance import Run
+from sluice.engine.report import BatchReport
+from sluice.errors import UsageError
+from sluice.language.internal import INTERVALS, QUARANTINE
+from sluice.language.interval import Interval
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
+from sluice.sources.ingest import ingest
+from sluice.sources.stream import is_stream, replay_stream
+from sluice.spark.session import Spark
+
+START = "_sluice_interval"
+
+
+def to_replay(
+    project: Project, table: Table, start: datetime | None = None, end: datetime | None = None
+) -> list[Interval]:
+    """Return the intervals of [start, end) with quarantined rows; of a dimension, its one load.
+
+    Starts no Spark. Raises UsageError for a table that has no quarantine.
+    """
+    if not table.is_delivered:
+        raise UsageError(
+            f"{table.id} is a {table.kind}: only sources and dimensions set rows aside"
+        )
+    starts = _quarantined(project, table)
+    if table.is_dimension:
+        return [WHOLE] if starts else []
+    if is_stream(table):
+        found = (Interval(moment, moment + timedelta(microseconds=1)) for moment in starts)
+    else:
+        found = (_interval(project, table, moment) for moment in starts)
+    return [i for i in found if (not start or i.start >= start) and (not end or i.end <= end)]
+
+
+def replay(
+    spark: Spark, project: Project, table: Table, intervals: Iterable[Interval], run: Run
+) -> Iterator[BatchReport]:
+    """Read those intervals again, even if their files have not changed."""
+    again = replace(run, full_refresh=True)
+    if is_stream(table):
+        yield from replay_stream(spark, project, table, [i.start for i in intervals], run)
+        return
+    for interval in intervals:
+        if table.is_dimension:
+            yield from load(spark, project, table, again)
+        else:
+            yield from ingest(spark, project, table, interval, again)
+
+
+def _quarantined(project: Project, table: Table) -> list[datetime]:
+    uri = layout(project).uri(table.id, QUARANTINE)
+    try:
+        rows = Scan(Snapshot.open(table.name, uri)).unordered((START,))
+    except NotBuilt:
+        return []
+    return sorted({moment for page in rows for moment in page[START].to_pylist()})
+
+
+def _interval(project: Project, table: Table, start: datetime) -> Interval:
+    """Return the interval as delivered; by the schedule, if its replay was interrupted."""
+    for known in deliveries(layout(project).uri(table.id, INTERVALS)):
+        if known.interval.start == start:
+            return known.interval
+    return project.pipelines[table.pipeline].schedule.containing(start)

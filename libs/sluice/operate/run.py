@@ -1,0 +1,228 @@
+"""The embedded main job: sources interval by interval, then dimensions, then every view."""
+
+import gc
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sluice.declare.project import Pipeline, Project
+from sluice.declare.table import Table
+from sluice.delta.intervals import deliveries
+from sluice.delta.lake import exists, layout
+from sluice.delta.position import head
+from sluice.dimensions.load import load
+from sluice.dimensions.source import find
+from sluice.engine.advance import Run, advance
+from sluice.engine.report import BatchReport
+from sluice.engine.retries import naming_faults
+from sluice.errors import Retryable, SluiceError, UsageError
+from sluice.language.internal import INTERVALS
+from sluice.language.interval import Interval, show
+from sluice.limits import Limits
+from sluice.operate.failures import Failures
+from sluice.operate.maintain import maintain
+from sluice.operate.workers import Workers
+from sluice.sources.ingest import deliver, follow
+from sluice.sources.stream import ingest_stream, is_stream
+from sluice.spark.session import Spark
+
+Step = Callable[[BatchReport], None]
+UPKEEP_EVERY = 2  # rounds: each interval leaves one or more files in its sources' tables
+
+
+def run(
+    spark: Spark,
+    project: Project,
+    pipeline: Pipeline,
+    intervals: Iterable[Interval],
+    on_step: Step = lambda _: None,
+    *,
+    allow_empty: bool = False,
+) -> None:
+    """Run a pipeline over `intervals`, and report every finished batch to `on_step`.
+
+    `on_step` is called from several threads.
+
+    Sources are ingested interval by interval. Dimensions and views follow once a round: a view
+    costs a batch's overhead and the rows that changed, however many intervals brought them. Streams
+    are read and dimensions loaded in the first round. All rounds look up these versions of the
+    dimensions. Without intervals, there is one round.
+
+    A failure is also reported to `on_step`. It stops only the tables that depend on its own, and is
+    raised when the rest is done. Raises UsageError before anything is done if a dimension has no
+    files.
+    """
+    tables, every = _stored(project, pipeline), tuple(intervals)
+    rounds = rounds_of(every, tables, project.limits)
+    failures = Failures(project, _run_name(pipeline, every))
+    _check_dimensions(project, tables, failures, on_step)
+    pins = _of_other_pipelines(project, pipeline)
+    with Workers(spark) as workers:
+        for nth, these in enumerate(rounds):
+            failures.run_id = _run_name(pipeline, these)
+            steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins)
+            for _ in workers.in_order(tables, project.graph, steps.take):
+                pass
+            gc.collect()  # plans are reference cycles; objects in the JVM live as long as they do
+            if nth % UPKEEP_EVERY == UPKEEP_EVERY - 1:
+                maintain(spark, project, tables)
+    failures.raise_all()
+
+
+def _stored(project: Project, pipeline: Pipeline) -> list[Table]:
+    return [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
+
+
+def _check_dimensions(
+    project: Project, tables: Sequence[Table], failures: Failures, on_step: Step
+) -> None:
+    """Raise whatever would stop a dimension's load, before Spark is started."""
+    for table in tables:
+        if table.is_dimension:
+            try:
+                with suppress(Retryable), naming_faults(table.id):  # its load will meet it again
+                    find(project, table)
+            except SluiceError as error:
+                on_step(failures.fail(table, error))
+    for table in tables if failures.errors else ():
+        if table.id not in failures.errors:
+            for report in failures.skip(table, failures.blocking):
+                on_step(report)
+    failures.raise_all()
+
+
+def rounds_of(
+    intervals: Sequence[Interval], tables: Sequence[Table], limits: Limits
+) -> list[tuple[Interval, ...]]:
+    """Group the intervals into rounds; without intervals, one empty round if streams wait."""
+    most = limits.round_intervals
+    found = [tuple(intervals[i : i + most]) for i in range(0, len(intervals), most)]
+    no_intervals = any(is_stream(t) for t in tables) or not any(t.is_source for t in tables)
+    return found or [()] * no_intervals
+
+
+def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:
+    at = intervals[0].start if intervals else datetime.now(UTC)
+    return f"{pipeline.name}-{at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+
+
+@dataclass
+class _Steps:
+    """Steps of one round, with what they hand to each other.
+
+    A failed dimension stops every view that joins dimensions. A source that fails at an interval
+    keeps the earlier ones, and the views follow these.
+    """
+
+    failures: Failures
+    every: Sequence[Interval]
+    intervals: Sequence[Interval]
+    on_step: Step
+    is_first: bool = True
+    allow_empty: bool = False
+    pins: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def project(self) -> Project:
+        return self.failures.project
+
+    def take(self, spark: Spark, table: Table) -> None:
+        """Run one table's step; report its failure, or that of a table before it."""
+        this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
+        is_by_interval = table.is_source and not is_stream(table)
+        taken = self._ingested if is_by_interval else self._taken
+        for report in taken(spark, table, this):
+            self.on_step(report)
+
+    def _taken(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
+        return self.failures.attempt(table, lambda: self._step(spark, table, this))
+
+    def _step(self, spark: Spark, table: Table, this: Run) -> Iterable[BatchReport]:
+        if is_stream(table):
+            return ingest_stream(spark, self.project, table, this) if self.is_first else ()
+        if table.is_dimension:
+            return self._loaded(spark, table, this) if self.is_first else ()
+        return advance(spark, self.project, table, this)
+
+    def _ingested(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
+        uri = layout(self.project).uri(table.id)
+
+        def work() -> Iterator[BatchReport]:
+            for interval in self.intervals:
+                yield deliver(spark, self.project, table, interval, this)
+
+        if table.id not in self.failures.errors:
+            asked, blocks = self.every, lambda: not exists(uri)
+            yield from self.failures.attempt(table, work, asked, blocks=blocks)
+        yield from self.failures.attempt(table, lambda: follow(spark, self.project, table, this))
+
+    def _loaded(self, spark: Spark, table: Table, this: Run) -> tuple[BatchReport, ...]:
+        reports = load(spark, self.project, table, this)
+        self.pins[table.id] = reports[-1].version or 0
+        return reports
+
+
+def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:
+    """Return the newest versions of dimensions that this pipeline looks up and does not load."""
+    graph = project.graph
+    above = {a.id: a for t in graph.pipeline(pipeline.name) for a in graph.ancestors(t.id)}
+    foreign = (t for t in above.values() if t.is_dimension and t.pipeline != pipeline.name)
+    heads = {t.id: head(layout(project).uri(t.id)) for t in foreign}
+    return {name: at.version for name, at in heads.items() if at}
+
+
+def intervals_to_run(
+    project: Project,
+    pipeline: Pipeline,
+    start: datetime | None,
+    end: datetime | None,
+    now: datetime,
+) -> list[Interval]:
+    """Return the grid intervals of [start, end); without bounds, all complete undelivered ones.
+
+    Raises UsageError for a bound off the grid, naming the nearest that are on it, and for one
+    before the pipeline's start_date.
+    """
+    if start is not None and end is not None:
+        _check_start(pipeline, start)
+        return pipeline.schedule.intervals(start, end)
+    if start is not None or end is not None:
+        raise UsageError("give both --start and --end, or neither")
+    if not any(source.is_by_interval for source in pipeline.sources.values()):
+        return []
+    first = pipeline.start_date
+    if first is None:
+        raise UsageError(
+            f"{pipeline.name} has no start_date", hint="declare one, or give --start and --end"
+        )
+    done = _delivered_by_all(project, pipeline)
+    return [i for i in complete_intervals(pipeline, first, now) if i not in done]
+
+
+def _check_start(pipeline: Pipeline, start: datetime) -> None:
+    first = pipeline.start_date
+    if first is not None and start < first:
+        raise UsageError(
+            f"{pipeline.name} starts at {show(first, pipeline.timezone)}, "
+            f"after {show(start, pipeline.timezone)}",
+            hint="begin there, or declare an earlier start_date",
+        )
+
+
+def complete_intervals(pipeline: Pipeline, first: datetime, now: datetime) -> list[Interval]:
+    """Return the grid intervals from `first` on that ended by `now` and the pipeline's end_date."""
+    schedule = pipeline.schedule
+    end = schedule.last_until(min(now, pipeline.end_date or now))
+    return schedule.intervals(first, end) if first < end else []
+
+
+def _delivered_by_all(project: Project, pipeline: Pipeline) -> set[Interval]:
+    lake = layout(project)
+    known = [
+        {d.interval for d in deliveries(lake.uri(f"{pipeline.name}.{name}", INTERVALS))}
+        for name, source in pipeline.sources.items()
+        if source.is_by_interval
+    ]
+    return set.intersection(*known) if known else set()

@@ -1,0 +1,157 @@
+"""Proof on demand: a view is recomputed at the versions in its position, and compared.
+
+The recompute uses the same defining query as the batches, over whole inputs. The invariants of
+every table's log, feed and deliveries are checked as well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changes.diff import CHANGE, diff
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.invariants import row_count
+from sluice.delta.position import Head, head
+from sluice.delta.table import snapshot
+from sluice.engine.context import Context
+from sluice.engine.data_faults import naming_data_faults
+from sluice.engine.horizon import recorded_horizon
+from sluice.engine.node import Node
+from sluice.engine.nodes import nodes_of
+from sluice.engine.operator import Operator, names, same
+from sluice.engine.plan import BatchPlan, Strategy
+from sluice.errors import UsageError
+from sluice.operate.invariants import faults
+from sluice.sources.evolution import grown
+from sluice.spark.session import Spark
+
+SAMPLES = 20
+REPEATED = "repeated"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One table against its query; `differences`: up to 20 rows, and how they differ.
+
+    `faults`: what else is wrong with it, in words.
+    """
+
+    table: str
+    version: int
+    rows: int
+    missing: int
+    extra: int
+    different: int
+    differences: tuple[Mapping[str, object], ...]
+    faults: tuple[str, ...] = ()
+
+    @property
+    def is_equal(self) -> bool:
+        """True if the table equals its query's result."""
+        return not (self.missing or self.extra or self.different)
+
+    @property
+    def is_sound(self) -> bool:
+        """True if nothing at all is wrong with the table."""
+        return self.is_equal and not self.faults
+
+
+def verify(spark: Spark, project: Project, table: Table) -> list[Verdict]:
+    """Return the verdicts of the table and of the internal tables behind it."""
+    context = Context.of(project)
+    nodes = {node.id: node for node in nodes_of(grown(project, table), context.graph)}
+    verdicts = {name: _verify(spark, context, node) for name, node in nodes.items()}
+    for table_id, found in faults(project, table).items():
+        verdict = verdicts.get(table_id) or _as_delivered(context, table_id)
+        verdicts[table_id] = replace(verdict, faults=found)
+    return list(verdicts.values())
+
+
+def _as_delivered(context: Context, table_id: str) -> Verdict:
+    """Return the verdict of a table without a query: it is what was delivered."""
+    uri = context.lake.uri(table_id)
+    at = head(uri)
+    assert at is not None
+    return Verdict(table_id, at.version, row_count(uri, at.version), 0, 0, 0, ())
+
+
+def _verify(spark: Spark, context: Context, node: Node) -> Verdict:
+    with naming_data_faults(node.id, node.operator.totals):
+        return _compared(spark, context, node)
+
+
+def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
+    uri = context.lake.uri(node.id)
+    at = head(uri)
+    if at is None or at.position is None or not at.position.inputs:
+        raise UsageError(
+            f"{node.id} has not been built yet", hint=f"run `sluice advance {node.table.name}`"
+        )
+    session = spark.tune(small=False)
+    rows = snapshot(session, uri, at.version, context.limits)
+    recomputed = _expected(session, context, node, at, rows)
+    expected = _leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
+    key, visible = node.operator.key, rows.select(*names(tuple(expected.columns)))
+    repeated = _repeated(visible, key)
+    differs = diff(rows, expected, key, ignore=node.ignored).unionByName(repeated).persist()
+    try:
+        counted = {r[CHANGE]: r["n"] for r in _counts(differs).collect()}
+        samples = [r.asDict(recursive=True) for r in differs.limit(SAMPLES).collect()]
+    finally:
+        differs.unpersist()
+    return Verdict(
+        node.id,
+        at.version,
+        rows.count(),
+        missing=counted.get("insert", 0),
+        extra=counted.get("delete", 0) + counted.get(REPEATED, 0),
+        different=counted.get("update", 0),
+        differences=tuple(samples),
+    )
+
+
+def _repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Return rows that repeat another row's key, as changes, because a diff sees only one."""
+    row = F.struct(*names(tuple(rows.columns)))
+    alike = rows.groupBy(*names(key)).agg(F.collect_list(row).alias("_same"))
+    others = alike.select(F.posexplode("_same").alias("nth", "col")).where("nth > 0")
+    return others.select("col.*", F.lit(REPEATED).alias(CHANGE))
+
+
+def _counts(differs: DataFrame) -> DataFrame:
+    return differs.groupBy(CHANGE).agg(F.count(F.lit(1)).alias("n"))
+
+
+def _leniently(rows: DataFrame, expected: DataFrame, operator: Operator) -> DataFrame:
+    """Return the expected rows, with the table's values where both agree within their error."""
+    agreements = operator.agreements(expected.schema)
+    if not agreements:
+        return expected
+
+    def column(name: str) -> Column:
+        found, wanted = F.col(f"r.`{name}`"), F.col(f"p.`{name}`")
+        if name not in agreements:
+            return wanted
+        return F.when(agreements[name](found, wanted), found).otherwise(wanted).alias(name)
+
+    both = expected.alias("p").join(rows.alias("r"), same("p", "r", operator.key), "left")
+    return both.select(*[column(name) for name in expected.columns])
+
+
+def _expected(
+    session: SparkSession, context: Context, node: Node, at: Head, rows: DataFrame
+) -> DataFrame:
+    assert at.position is not None
+    plan = BatchPlan(
+        node,
+        at.uri,
+        at,
+        Strategy.BUILD,
+        "verify",
+        pins=at.position.inputs,
+        references=at.position.references,
+    )
+    return node.batch(context, session, plan, 0, recorded_horizon(plan)).expected(rows)

@@ -1,0 +1,1 @@
+"""Tables read without Spark: by key, range, page, version and change."""

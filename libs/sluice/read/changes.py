@@ -1,0 +1,159 @@
+"""A table's changelog: its change feed by version, or one run's part of it.
+
+Within a version, changes are in key order, and an update's old row precedes its new one. Commits
+that change no row are left out. Versions that the log has lost raise a named error.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from sluice.errors import HistoryLost, UsageError
+from sluice.read.commits import Commit, back_from
+from sluice.read.keyed import KeyedTable
+from sluice.read.lake import Lake
+from sluice.read.order import Order
+from sluice.read.rows import Rows
+from sluice.read.scan import Touched
+from sluice.read.snapshot import Snapshot, open_delta
+
+CHANGE_TYPE, COMMIT_VERSION, IS_NEW = "_change_type", "_commit_version", "_is_new"
+LAST_RUNS = 5  # named if an unknown one was asked for
+CHANGE_FIELDS = (pa.field(CHANGE_TYPE, pa.string()), pa.field(COMMIT_VERSION, pa.int64()))
+
+
+class Whole(Protocol):
+    """Part of a view that a version touched, whole, as that view is read."""
+
+    version: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the part as JSON, for programs."""
+        ...
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        """Return its rows for people; one empty row if none is left."""
+        ...
+
+
+class Wholes(Protocol):
+    """Touched parts of several versions."""
+
+    columns: Sequence[str]
+
+    def __iter__(self) -> Iterator[Whole]: ...
+
+
+@dataclass(frozen=True)
+class Changelog:
+    """Changes of one table up to a pinned version."""
+
+    lake: Lake
+    name: str
+    table: KeyedTable
+
+    @classmethod
+    def open(cls, lake: Lake, name: str, to_version: int | None = None) -> "Changelog":
+        """Return the changelog of that table, up to its head or to a version."""
+        opened = lake.table(name, version=to_version)
+        if not isinstance(opened, KeyedTable):
+            raise UsageError(
+                f"{name!r} is resolved when it is read: it has no changelog of its own",
+                hint=f"read those of its dimensions: {', '.join(opened.stored)}",
+            )
+        return cls(lake, name, opened)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.table.snapshot
+
+    def commits(self, *, from_version: int | None = None, run: str | None = None) -> list[Commit]:
+        """Return the commits that changed rows, oldest first."""
+        first = from_version or 0
+        if first > self.snapshot.version + 1:
+            raise self._too_late(first)
+        every = back_from(self.snapshot.uri, self.snapshot.version)
+        kept = list(takewhile(lambda commit: commit.version >= first, every))[::-1]
+        oldest = kept[0].version if kept else self.snapshot.version + 1
+        if from_version is not None and first < oldest:
+            raise self._lost(f"the log begins at version {oldest}")
+        if run is not None and not any(_run(c) == run for c in kept):
+            self._check_run(run, kept)
+        return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
+
+    def rows(self, *, from_version: int | None = None, run: str | None = None) -> Rows:
+        """Return every change, led by its type and version. Lazy by version."""
+        commits = self.commits(from_version=from_version, run=run)
+        visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
+        schema = pa.schema([*CHANGE_FIELDS, *visible])
+        tables = (self.feed(c.version).select(schema.names) for c in commits)
+        return Rows(tables, schema, self.snapshot.version, Touched())
+
+    def maps(self, *, from_version: int | None = None, run: str | None = None) -> Wholes:
+        """Return what each version touched, whole, as the view's own reader shows it."""
+        found: Wholes = self.lake.maps(self, from_version=from_version, run=run)
+        return found
+
+    def _too_late(self, first: int) -> UsageError:
+        newest = self.table.refresh().snapshot.version
+        return UsageError(
+            f"{self.snapshot.name!r} has no version {first} yet"
+            if first > newest
+            else f"the first version, {first}, is after the last, {self.snapshot.version}",
+            hint=f"the newest version is {newest}",
+        )
+
+    def _check_run(self, run: str, commits: Iterable[Commit]) -> None:
+        """Refuse a run that no table of the lake knows; others may have changed nothing here."""
+        if not self.lake.knows_run(run):
+            last = list(dict.fromkeys(_run(c) for c in list(commits)[::-1] if _run(c)))[:LAST_RUNS]
+            raise UsageError(
+                f"no run {run!r} is recorded in this lake",
+                hint=f"the last runs that changed {self.snapshot.name!r} are: {', '.join(last)}"
+                if last
+                else "`sluice status` names each table's last run",
+            )
+
+    def feed(self, version: int) -> pa.Table:
+        """Return the changes of one version, in order, with hidden columns."""
+        delta = open_delta(self.snapshot.name, self.snapshot.uri, self.snapshot.version)
+        try:
+            stream = pa.RecordBatchReader.from_stream(delta.load_cdf(version, version))
+            feed = stream.read_all()
+        except (DeltaError, pa.ArrowException) as error:
+            raise self._lost(f"the changes of version {version} can't be read: {error}") from None
+        names = [n for n in self.snapshot.schema.names if n in feed.column_names]
+        fields = [self.snapshot.schema.field(n) for n in names]
+        feed = feed.select([*(f.name for f in CHANGE_FIELDS), *names])
+        feed = feed.cast(pa.schema([*CHANGE_FIELDS, *fields]))
+        return self._sorted(_with_missing(feed, self.snapshot.schema))
+
+    def _sorted(self, feed: pa.Table) -> pa.Table:
+        kinds = feed[CHANGE_TYPE]
+        is_new = pc.or_(pc.equal(kinds, "insert"), pc.equal(kinds, "update_postimage"))
+        identity = [c for c in self.table.identity if c in feed.column_names]
+        return Order((*identity, IS_NEW)).sort(feed.append_column(IS_NEW, is_new))
+
+    def _lost(self, why: str) -> HistoryLost:
+        return HistoryLost(
+            f"the changelog of {self.snapshot.name!r} is gone in part: {why}",
+            hint="ask for later versions with --from-version; maintenance removes what no view "
+            "needs any more",
+        )
+
+
+def _run(commit: Commit) -> str:
+    return commit.position.run if commit.position else ""
+
+
+def _with_missing(feed: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the feed with columns that are younger than the version, as null."""
+    for field in schema:
+        if field.name not in feed.column_names:
+            feed = feed.append_column(field, pa.nulls(feed.num_rows, field.type))
+    return feed

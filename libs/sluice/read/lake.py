@@ -1,0 +1,120 @@
+"""The lake of a project, read without Spark.
+
+Every handle is pinned to the table version at which it was opened. Open it again for a newer one.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from deltalake import DeltaTable
+
+from sluice.declare.project import Project, load
+from sluice.declare.registry import kind, parts
+from sluice.declare.table import Table
+from sluice.declare.table_spec import TableSpec
+from sluice.delta.lake import layout
+from sluice.delta.position import positions
+from sluice.errors import UsageError
+from sluice.language.internal import MARK
+from sluice.read.key_values import KeyValues
+from sluice.read.keyed import KeyedTable
+from sluice.read.order import Span
+from sluice.read.reader import Reader
+from sluice.read.snapshot import Snapshot
+
+S = TypeVar("S", bound=TableSpec)
+
+
+class Lake:
+    """Tables of one project.
+
+    Kinds of views add ways to read them: `ranking` and `top`, `window`.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._layout = layout(project)
+
+    def table(
+        self, name: str, *, version: int | None = None, backward_iteration: bool = False
+    ) -> Any:
+        """Return any table as a key-value store, including `<source>__quarantine` and the like.
+
+        With `backward_iteration`, a range from a later to an earlier key is the same range,
+        reversed. Otherwise it is empty.
+        """
+        base, _, suffix = name.partition(MARK)
+        table = self.project.graph.table(base)
+        if suffix:
+            uri = self._layout.uri(table.id, suffix)
+            return KeyedTable(Snapshot.open(name, uri, version, build=build_command(table)), ())
+        return self._opened(table, version, backward_iteration=backward_iteration)
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        """Return a way to read that a kind adds."""
+        for reader in [] if verb.startswith("_") else parts("reader"):
+            if verb in cast(Reader, reader).VERBS:
+                return partial(cast(Reader, reader).VERBS[verb], self)
+        raise AttributeError(f"a lake has no {verb!r}")
+
+    def of_kind(self, name: str, model: type[S], command: str) -> tuple[Table, S]:
+        """Return that table and its declaration. Raises UsageError if it is of another kind."""
+        table = self.project.graph.table(name)
+        if not isinstance(table.spec, model):
+            raise UsageError(
+                f"{command} reads a {model.KIND}; {table.name!r} is a {table.kind}",
+                hint=f"use `sluice read {table.name}`, `get` or `range`",
+            )
+        return table, table.spec
+
+    def uri(self, table: Table) -> str:
+        """Return the table's location."""
+        return self._layout.uri(table.id)
+
+    def knows_run(self, run: str) -> bool:
+        """True if any table's log has a commit of that run."""
+        stored = (self.uri(t) for t in self.project.graph.tables.values() if t.is_stored)
+        built = (uri for uri in stored if DeltaTable.is_deltatable(uri))
+        return any(found.run == run for uri in built for _, found in positions(uri))
+
+    def stored(
+        self,
+        table: Table,
+        version: int | None = None,
+        *,
+        backward_iteration: bool = False,
+        current: str | None = None,
+        alive: Callable[[Snapshot], Iterable[Span]] = lambda _: (),
+    ) -> KeyedTable:
+        """Return a stored table; `alive` gives the spans of the rows that its readers may see."""
+        snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))
+        newest = partial(
+            self.stored,
+            table,
+            backward_iteration=backward_iteration,
+            current=current,
+            alive=alive,
+        )
+        spans = tuple(alive(snapshot))
+        return KeyedTable(snapshot, table.key, spans, current, backward_iteration, newest)
+
+    def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
+        reader = cast(Reader | None, kind(table.kind).part("reader"))
+        if reader is None:
+            return self.stored(table, version, backward_iteration=backward_iteration)
+        return reader.opened(self, table, version, backward_iteration=backward_iteration)
+
+
+def open_lake(config: Path | str = "config") -> Lake:
+    """Return the lake that a folder of configuration declares."""
+    return Lake(load(config))
+
+
+def build_command(table: Table) -> str:
+    """Return the command that makes the table."""
+    if not table.is_delivered:
+        return f"sluice run {table.pipeline}"
+    bounds = " --start T --end T" if table.is_source else ""
+    return f"sluice {table.spec.STEP} {table.name}{bounds}` or `sluice run {table.pipeline}"

@@ -1,0 +1,169 @@
+"""Status of every table: its version and rows, its lag behind its inputs, and since when.
+
+It includes what blocks the table: its last failure, failures of tables before it, and missing
+intervals. Only the heads of the logs are read, and the small table of deliveries.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.failures import Failure, kept
+from sluice.delta.intervals import deliveries
+from sluice.delta.lake import LakeLayout, layout
+from sluice.delta.position import UPKEEP, Head
+from sluice.errors import HistoryLost
+from sluice.language.internal import INTERVALS, STATE, internal
+from sluice.language.spans import Span, gaps
+from sluice.read.commits import Commit, back_from
+from sluice.read.pending import Heads, Range, is_redefined, not_filled, pending_by
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
+
+REDEFINED = "built by another definition: run `sluice rebuild {}`, or take the change back"
+WORKERS = 8
+
+
+@dataclass(frozen=True)
+class Lag:
+    """An input's changes that a table does not reflect yet."""
+
+    input: str
+    read: int | None
+    newest: int
+    versions: int
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class LastBatch:
+    """The last commit that was not upkeep."""
+
+    number: int
+    kind: str
+    run: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """Status of one table; `version` is None until it has been built.
+
+    `failure`: its last one, if no batch has succeeded since. `blocked_by`: failed tables that it
+    depends on. `waits_for`: its inputs that are not there yet. `missing`: intervals that were not
+    delivered, between others that were.
+    """
+
+    table: str
+    kind: str
+    version: int | None = None
+    rows: int | None = None
+    lag: tuple[Lag, ...] = ()
+    last: LastBatch | None = None
+    quarantined: int = 0
+    refills: int = 0
+    problem: str = ""
+    failure: Failure | None = None
+    blocked_by: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    missing: tuple[Span, ...] = ()
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self.lag)
+
+
+def status(project: Project, tables: Iterable[Table] | None = None) -> list[TableStatus]:
+    """Return the status of these tables, or of all, in the order of the graph."""
+    chosen = project.graph.tables.values() if tables is None else tables
+    stored = [table for table in chosen if table.is_stored]
+    heads, failures = Heads(layout(project)), kept(layout(project))
+    with ThreadPoolExecutor(WORKERS) as workers:
+        found = workers.map(partial(_status, project, heads), stored)
+        troubled = (_troubled(project, failures, *one) for one in zip(stored, found, strict=True))
+        return list(troubled)
+
+
+def _troubled(
+    project: Project, failures: Mapping[str, Failure], table: Table, stands: TableStatus
+) -> TableStatus:
+    """Return the status with the kept failures."""
+    before = sorted(project.graph.needed_by(table) & failures.keys())
+    return replace(stands, failure=failures.get(table.id), blocked_by=tuple(before))
+
+
+def missing(project: Project, table: Table) -> tuple[Span, ...]:
+    """Return a source's intervals that were not delivered, between others that were."""
+    if not table.spec.is_by_interval:
+        return ()
+    known = deliveries(layout(project).uri(table.id, INTERVALS))
+    schedule = project.pipelines[table.pipeline].schedule
+    return tuple(gaps((d.interval for d in known), schedule))
+
+
+def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
+    try:
+        at = heads.of(table.id)
+        if at is None or not at.is_filled:
+            waits = tuple(not_filled(project, table, heads))
+            return TableStatus(table.id, table.kind, waits_for=waits)
+        ranges = pending_by(project, table, heads)
+    except HistoryLost as error:
+        return TableStatus(table.id, table.kind, problem=error.message)
+    return TableStatus(
+        table.id,
+        table.kind,
+        version=at.version,
+        rows=Snapshot.open(table.name, at.uri, at.version).count(),
+        lag=tuple(_lag(heads, input_id, range_) for input_id, range_ in ranges.items()),
+        last=_last_batch(at),
+        quarantined=_quarantined(heads.lake, table),
+        refills=_refills(heads, table),
+        problem=REDEFINED.format(table.id) if is_redefined(table, at) else "",
+        missing=missing(project, table),
+    )
+
+
+def _lag(heads: Heads, input_id: str, range_: Range) -> Lag:
+    read, newest = range_
+    waiting = [c for c in _since(heads.lake.uri(input_id), newest, read) if c.changes_data]
+    since = waiting[-1].at if waiting else None
+    return Lag(input_id, read, newest, len(waiting), since)
+
+
+def _since(uri: str, newest: int, read: int | None) -> Iterator[Commit]:
+    for found in back_from(uri, newest):
+        if read is not None and found.version <= read:
+            return
+        yield found
+
+
+def _last_batch(at: Head) -> LastBatch | None:
+    for found in back_from(at.uri, at.version):
+        position = found.position
+        if position and position.kind not in UPKEEP:
+            return LastBatch(position.batch, position.kind, position.run, found.at)
+    return None
+
+
+def _refills(heads: Heads, table: Table) -> int:
+    """Return the number of groups refilled from the input since the table was built."""
+    state = heads.of(internal(table.id, STATE)) if table.is_view else None
+    return state.position.refills if state and state.position else 0
+
+
+def _quarantined(lake: LakeLayout, table: Table) -> int:
+    """Return the number of a source's or dimension's rows in quarantine, by its deliveries."""
+    if not table.is_delivered:
+        return 0
+    column = ("rows_quarantined",)
+    try:
+        deliveries = Snapshot.open(table.name, lake.uri(table.id, INTERVALS))
+    except NotBuilt:
+        return 0
+    counts = (t[column[0]].to_pylist() for t in Scan(deliveries).unordered(column))
+    return sum(n or 0 for page in counts for n in page)

@@ -1,0 +1,111 @@
+"""Key values and bounds, checked against the type of the column that they are compared with."""
+
+from collections.abc import Callable, Collection, Iterable
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.errors import UsageError
+from sluice.language.interval import parse_time
+from sluice.language.names import unknown
+
+NAMES = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "date32[day]": "DATE",
+    "bool": "BOOLEAN",
+}
+Reader = Callable[[str], Any]
+ACCEPTED: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
+    (pa.types.is_boolean, bool),
+    (pa.types.is_integer, int),
+    (pa.types.is_floating, (int, float)),
+    (pa.types.is_decimal, (int, Decimal)),
+    (pa.types.is_timestamp, datetime),
+    (pa.types.is_date, date),
+    (pa.types.is_binary, bytes),
+)
+
+
+def type_name(kind: pa.DataType) -> str:
+    """Return the type as the configuration spells it."""
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP" if kind.tz else "TIMESTAMP_NTZ"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    return NAMES.get(str(kind), str(kind).upper())
+
+
+def check_columns(
+    table: str, columns: Iterable[str] | None, visible: Collection[str]
+) -> tuple[str, ...]:
+    """Return the columns that a reader asks for, if they can be named; all by default."""
+    if columns is None:
+        return tuple(visible)
+    if not isinstance(columns, Iterable):
+        raise UsageError(f"{table}: columns must be names, not {columns!r}")
+    named = (columns,) if isinstance(columns, str) else tuple(columns)
+    for column in named:
+        if column not in visible:
+            raise UsageError(f"{table}: {unknown('column', str(column), visible)}")
+    return named or tuple(visible)
+
+
+def from_text(text: str, kind: pa.DataType, column: str) -> Any:
+    """Return the value of a command line's text in a column of that type."""
+    try:
+        return check(_reader(kind)(text), kind, column)
+    except (ValueError, InvalidOperation):
+        raise UsageError(f"{text!r} is no value of column {column!r} ({type_name(kind)})") from None
+
+
+def check(value: Any, kind: pa.DataType, column: str) -> Any:
+    """Return the value in the column's own type. Refuses wrong types and values out of range."""
+    if value is None:
+        return None
+    if pa.types.is_timestamp(kind) and isinstance(value, str | date):
+        value = parse_time(value) if kind.tz else parse_time(value).replace(tzinfo=None)
+    if not _fits(value, kind):
+        raise UsageError(f"{value!r} is no value of column {column!r} ({type_name(kind)})")
+    try:
+        return pa.scalar(value, kind).as_py()
+    except (pa.ArrowException, OverflowError, ValueError):
+        raise UsageError(f"{value!r} does not fit column {column!r} ({type_name(kind)})") from None
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    accepted = _accepted(kind)
+    if isinstance(value, bool):
+        return accepted is bool
+    if isinstance(value, datetime):
+        return accepted is datetime
+    return isinstance(value, accepted)
+
+
+def _accepted(kind: pa.DataType) -> Any:
+    """Return the Python types that stand for a column type."""
+    return next((types for is_kind, types in ACCEPTED if is_kind(kind)), str)
+
+
+def _reader(kind: pa.DataType) -> Reader:
+    if pa.types.is_boolean(kind):
+        return _truth
+    if pa.types.is_integer(kind):
+        return int
+    if pa.types.is_floating(kind):
+        return float
+    if pa.types.is_decimal(kind):
+        return Decimal
+    if pa.types.is_date(kind):
+        return date.fromisoformat
+    return bytes.fromhex if pa.types.is_binary(kind) else str
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"

@@ -1,0 +1,66 @@
+"""Health of each table's data at its newest check, in a few words; reads no result in full."""
+
+import datetime as dt
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.lake import layout
+from sluice.gate import facts
+from sluice.gate.checks import newest
+from sluice.gate.history import TABLE as RESULTS
+from sluice.language.internal import FACTS
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
+
+COLUMNS = ("pipeline", "table", "checked_at", "says", "on_failure", "success", "observed")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Health:
+    """Newest check of a table: the number of expectations, those not met, what was unusual."""
+
+    expectations: int = 0
+    unmet: tuple[str, ...] = ()
+    unusual: tuple[str, ...] = ()
+    checked_at: dt.datetime | None = None
+
+    def __str__(self) -> str:
+        met = self.expectations - len(self.unmet)
+        told = [f"{met} of {self.expectations} met"] if self.expectations else []
+        return ", ".join([*told, "unusual"] if self.unusual else told)
+
+
+def health(project: Project, tables: Iterable[Table]) -> dict[str, Health]:
+    """Return the health of these tables by their ids."""
+    checks = _newest(project)
+    return {t.id: _health(project, t, checks.get(t.id, ())) for t in tables}
+
+
+def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
+    unmet = tuple(
+        f"{r['on_failure']}: {r['says']}: {r['observed']}" for r in rows if not r["success"]
+    )
+    unusual: tuple[str, ...] = ()
+    if table.is_delivered:
+        kept = facts.read(layout(project).uri(table.id, FACTS))
+        unusual = facts.newest(kept).unusual if kept else ()
+    told = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
+    return Health(len(rows), unmet, told, rows[0]["checked_at"] if rows else None)
+
+
+def _newest(project: Project) -> dict[str, list[Row]]:
+    """Return the rows of each table's newest check."""
+    try:
+        stored = Snapshot.open("results", f"{layout(project).root}/{RESULTS}")
+    except NotBuilt:
+        return {}
+    by_table: defaultdict[str, list[Row]] = defaultdict(list)
+    for page in Scan(stored).unordered(COLUMNS):
+        for row in page.to_pylist():
+            by_table[f"{row['pipeline']}.{row['table']}"].append(row)
+    return {name: newest(rows) for name, rows in by_table.items()}

@@ -1,0 +1,124 @@
+"""Publication of a lake's quality report: facts gathered without Spark, written as HTML.
+
+Local lakes get it beside their tables, at `<lake>/__quality/report/index.html`. For lakes in an
+object store it is written to `quality.reports` of the settings, below the project's folder.
+Expectations over whole tables are checked first, as far as that takes no Spark.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.arrow import read_rows, tidy_rows
+from sluice.delta.lake import layout
+from sluice.gate import data_docs, facts
+from sluice.gate.digest import TableFacts
+from sluice.gate.history import MANY_FILES, newest
+from sluice.gate.history import TABLE as RESULTS
+from sluice.gate.report import FOLDER, render, write
+from sluice.language.internal import FACTS, INTERVALS, QUARANTINE
+from sluice.read.scan import Scan
+from sluice.read.snapshot import NotBuilt, Snapshot
+from sluice.read.status import TableStatus, status
+from sluice.report.sweep import sweep, whole_table
+
+ASIDE = ("_sluice_interval", "reason", "raw", "file")
+OF_A_REASON = 5
+MOST_LOOKED_AT = 5_000  # rows in quarantine, searched for the newest ones
+Row = Mapping[str, Any]
+
+
+def publish(project: Project) -> Path:
+    """Write the report again, and return the path of its first page."""
+    lake = layout(project)
+    for table in project.graph.tables.values():
+        if whole_table(table):
+            sweep(project, table, run="report")
+    tidy_rows(f"{lake.root}/{RESULTS}", MANY_FILES, newest)
+    results = _by_table(read_rows(f"{lake.root}/{RESULTS}"))
+    docs = data_docs.pages(results) if project.quality.data_docs else {}
+    states = {s.table: s for s in status(project)}
+    tables = [t for t in project.graph.tables.values() if t.id in states]
+    gathered = [_facts(project, t, states[t.id], results[t.id]) for t in tables]
+    linked = [replace(f, data_docs=_link(f, docs)) for f in gathered]
+    pages = render(lake.root, linked, datetime.now(UTC))
+    return write(report_folder(project), docs | pages)
+
+
+def report_folder(project: Project) -> Path:
+    """Return the folder of the report."""
+    root = layout(project).root
+    if "://" in root:
+        return Path(project.resolve(project.quality.reports))
+    return Path(root) / FOLDER
+
+
+def _link(table: TableFacts, docs: Mapping[str, str]) -> str:
+    file = data_docs.file_of(f"{table.pipeline}.{table.table}")
+    return file if file in docs else ""
+
+
+def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in results:
+        found[f"{row['pipeline']}.{row['table']}"].append(row)
+    return found
+
+
+def _facts(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableFacts:
+    lake = layout(project)
+    intervals = read_rows(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
+    return TableFacts(
+        pipeline=table.pipeline,
+        table=table.name,
+        kind=table.kind,
+        description=table.description,
+        version=state.version,
+        row_count=state.rows,
+        updated_at=state.last.at if state.last else None,
+        behind=tuple(lag.input for lag in state.lag),
+        failure=state.failure,
+        columns=tuple(_columns(project, table)),
+        expected=tuple(e.label for e in table.expect),
+        results=tuple(results),
+        batches=tuple(facts.read(lake.uri(table.id, FACTS))) if table.is_delivered else (),
+        intervals=tuple(intervals),
+        quarantine=tuple(_aside(project, table)) if table.is_delivered else (),
+    )
+
+
+def _columns(project: Project, table: Table) -> Iterator[tuple[str, str]]:
+    """Yield the declared columns, and those that the table took from files."""
+    yield from table.columns.items()
+    try:
+        stored = Snapshot.open(table.name, layout(project).uri(table.id))
+    except NotBuilt:
+        return
+    taken = (name for name in stored.visible if name not in table.columns)
+    yield from ((name, f"{stored.kind(name)}, taken from files") for name in taken)
+
+
+def _aside(project: Project, table: Table) -> list[Row]:
+    """Return the newest rows in quarantine, a few of each reason, as many as are shown."""
+    try:
+        stored = Snapshot.open(table.name, layout(project).uri(table.id, QUARANTINE))
+    except NotBuilt:
+        return []
+    pages = Scan(stored).unordered(ASIDE, MOST_LOOKED_AT)
+    rows = [row for page in pages for row in page.to_pylist()]
+    newest_first = sorted(rows, key=lambda row: row["_sluice_interval"], reverse=True)
+    return list(_of_each_reason(newest_first))[: project.quality.samples]
+
+
+def _of_each_reason(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield a few rows of each reason, so that a reason of many rows hides no other."""
+    seen: Counter[str] = Counter()
+    for row in rows:
+        seen[row["reason"]] += 1
+        if seen[row["reason"]] <= OF_A_REASON:
+            yield row

@@ -1,0 +1,187 @@
+"""One delivery of a source, planned without Spark: its path, what it replaces, its target table.
+
+The module also shapes its rows: as judged before the gate, and as stored behind it.
+"""
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.delivered_row import REASON
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta import intervals, landing
+from sluice.delta.columns import columns_at
+from sluice.delta.lake import layout
+from sluice.delta.landing import LandedFile
+from sluice.delta.position import Head
+from sluice.engine.operator import names
+from sluice.errors import UsageError
+from sluice.files.changes import operations, placed, unknown_word, without_repeats
+from sluice.files.conversion import BLOCK, ROW
+from sluice.files.marks import ID, INTERVAL, OP, POSITION, identified
+from sluice.files.reading import Reading, look, rows_of
+from sluice.gate.gate import Gate
+from sluice.language.internal import DELIVERIES, INTERVALS, internal
+from sluice.language.interval import Interval, show
+from sluice.sources.conflicts import with_conflicts
+from sluice.sources.evolution import taken, widened
+from sluice.sources.spec import Source
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Rows of one interval of one source. `path`: where they lie, placeholders filled."""
+
+    table: Table
+    spec: Source
+    interval: Interval
+    path: str
+    files: tuple[LandedFile, ...]
+    fingerprint: str
+    replaced: tuple[intervals.Delivery, ...]
+    stored_as: str
+    intervals_uri: str
+    noted: tuple[intervals.Delivery, ...] = ()
+    timezone: str = "UTC"
+
+    @property
+    def is_delivered(self) -> bool:
+        """True if exactly these files were ingested for exactly this interval."""
+        return any(
+            d.interval == self.interval and d.files == self.fingerprint for d in self.replaced
+        )
+
+    @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(f.size for f in self.files)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings that are known before anything is read."""
+        is_expected = self.spec.missing == "empty" or self.spec.format == "kafka"
+        if self.files or is_expected or self.spec.delivery == "stream":
+            return ()
+        start = show(self.interval.start, self.timezone)
+        return (f"{self.table.id}: nothing was delivered for {start}; the interval has no rows",)
+
+
+def stored_as(table: Table, spec: Source) -> str:
+    """Return the id of the table that deliveries are committed to."""
+    return internal(table.id, DELIVERIES) if spec.keeps_deliveries else table.id
+
+
+def plan_delivery(
+    project: Project, table: Table, interval: Interval, *, allow_empty: bool = False
+) -> Delivery:
+    """Return what an interval's delivery would read and replace. Starts no Spark.
+
+    Raises UsageError if the interval overlaps an earlier delivery only in part. Also raises it if
+    there are no files and the source declares `missing: fail`, unless `allow_empty`.
+    """
+    spec = table.spec
+    assert isinstance(spec, Source)
+    zone = project.pipelines[table.pipeline].timezone
+    path = project.resolve(landing.interval_path(spec.path, interval, zone))
+    files = landing.delivered(path, table.id) if spec.format != "kafka" else ()
+    uri = layout(project).uri(table.id, INTERVALS)
+    noted = intervals.deliveries(uri)
+    known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
+    if not allow_empty and not any(d.rows_accepted for d in known):  # the gate guards what has rows
+        check_presence(table, spec, path, files)
+    print_ = landing.fingerprint(files, definition_of_deliveries(table))
+    target = stored_as(table, spec)
+    return Delivery(
+        table, spec, interval, path, files, print_, known, target, uri, tuple(noted), zone
+    )
+
+
+def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:
+    """Raise UsageError if there are no files and the source declares that a failure."""
+    if not files and spec.missing == "fail" and spec.format != "kafka":
+        raise UsageError(
+            f"{table.id}: nothing was delivered at {path}",
+            hint="deliver its files and run it again; `missing: warn` takes it for no rows, "
+            "and --allow-empty does so once",
+        )
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Rows of a delivery, and the delivery with the columns that it has in fact."""
+
+    delivery: Delivery
+    reading: Reading
+
+
+def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> Arrived:
+    """Return the delivery's rows with their reasons and, if deliveries are kept, their POSITION.
+
+    `before`: the head of the table that they are for, whose columns they then have as well.
+    """
+    spec = delivery.spec.model_copy(update={"path": delivery.path})
+    seen = look(spec, delivery.files)
+    more = taken(session, spec, seen.heads, columns_at(before))
+    wide = spec.model_copy(update={"columns": (*spec.columns, *more.columns)})
+    found = rows_of(session, wide, seen)
+    rows = found.rows
+    if spec.time and not delivery.spec.has_pattern and spec.delivery == "interval":
+        rows = rows.where(_of_interval(spec.time, delivery.interval))
+    told = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
+    reading = Reading(judged(rows, delivery), (*told, *found.warnings))
+    return Arrived(replace(delivery, table=widened(delivery.table, more.columns)), reading)
+
+
+def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
+    """Add the source's own objections to the reasons of rows that were read."""
+    spec = delivery.spec
+    reasons = [F.col(REASON), *_time_reasons(spec, delivery.interval)]
+    if spec.change:
+        reasons.append(unknown_word(spec.change))
+    known = rows.withColumn(REASON, F.coalesce(*reasons))
+    if not spec.keeps_deliveries:
+        return known.drop(BLOCK, ROW)
+    rows = placed(known, spec.key)
+    if not spec.key or spec.change:
+        return rows
+    return with_conflicts(rows, spec, Gate(delivery.table.id, spec.expect).fits)
+
+
+def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
+    """Return accepted rows as they are stored: with their interval and identity."""
+    spec, columns = delivery.spec, tuple(delivery.table.columns)
+    known = columns
+    if spec.keeps_deliveries:
+        rows = operations(rows, spec.change)
+        columns = (*columns, OP)
+        known = (*columns, POSITION)
+        if spec.key:
+            rows = without_repeats(rows, columns)
+    interval = F.lit(delivery.interval.start).cast("timestamp").alias(INTERVAL)
+    return identified(rows.select(*names(known)), columns).select(*names(known), ID, interval)
+
+
+def _of_interval(time: str, interval: Interval) -> Column:
+    """Return the condition for the interval's rows.
+
+    Rows without a time are in every interval, so that they are quarantined at least once.
+    """
+    at = F.col(f"`{time}`").cast("timestamp")
+    return at.isNull() | ((at >= F.lit(interval.start)) & (at < F.lit(interval.end)))
+
+
+def _time_reasons(spec: Source, interval: Interval) -> list[Column]:
+    if not spec.time:
+        return []
+    at = F.col(f"`{spec.time}`").cast("timestamp")
+    latest = spec.max_ahead.after(interval.end)
+    ahead = F.when(
+        at > F.lit(latest),
+        f"column {spec.time} is more than {spec.max_ahead} ahead of the interval",
+    )
+    if spec.has_pattern or spec.delivery == "stream":
+        return [ahead]
+    return [ahead, F.when(at.isNull(), f"column {spec.time} is null, so it is in no interval")]

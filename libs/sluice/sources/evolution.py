@@ -1,0 +1,127 @@
+"""Columns that files bring beyond the declared ones, if a source takes them (`evolve: true`).
+
+A column that was taken belongs to the table from then on. Rows delivered before are null in it; a
+file that lacks it is read as one of nulls. A file with another kind of type stops the batch.
+Parquet states a column's type; CSV and JSON bring texts. Views read only the columns that they
+name, so a taken column does not affect them until it is declared.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from sluice.declare.declared import Column, Declared
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.columns import add_columns, columns_at
+from sluice.delta.lake import layout
+from sluice.delta.position import head
+from sluice.engine.nodes import nodes_of
+from sluice.files.filehead import NANOS, VOID, FileHead
+from sluice.language.internal import DELIVERIES, internal
+from sluice.language.names import RESERVED_PREFIX, check_name
+from sluice.sources.spec import Source
+from sluice.spark.paths import spark_paths
+
+KEYS = (
+    "explode(flatten(transform(CASE WHEN value RLIKE '^\\\\s*\\\\['"
+    " THEN from_json(value, 'ARRAY<STRING>') ELSE array(value) END,"
+    " v -> coalesce(json_object_keys(v), array())))) AS name"
+)
+IN_UTC = (NANOS, "TIMESTAMP_NTZ")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Columns beyond the declared ones: those of the table, and those that are new to it."""
+
+    known: tuple[Column, ...] = ()
+    new: tuple[Column, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.known, *self.new)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        named = ", ".join(f"{c.name} {c.type}" for c in self.new)
+        return (f"columns that `schema` lacks were added to the table: {named}",) if named else ()
+
+
+def taken(
+    session: SparkSession, spec: Declared, heads: Sequence[FileHead], stored: StructType
+) -> Taken:
+    """Return the columns that the source takes of these files. One Spark job, for JSON only."""
+    known = tuple(_beyond(spec.types, stored))
+    if not isinstance(spec, Source) or not spec.evolve or not heads:
+        return Taken(known)
+    brought = _json(session, spec, heads) if spec.format == "json" else _typed(heads)
+    have = {*spec.types, *(c.name for c in known)}
+    new = (Column(name=n, type=t) for n, t in sorted(brought.items()) if n not in have)
+    return Taken(known, tuple(new))
+
+
+def grown(project: Project, table: Table) -> Table:
+    """Return the table with the columns that its deliveries have taken."""
+    return widened(table, _taken_by(project, table))
+
+
+def grow(project: Project, table: Table) -> Table:
+    """Return the table as `grown` does, after adding the columns to its rows. Raises LostRace."""
+    columns = _taken_by(project, table)
+    before = head(layout(project).uri(table.id))
+    if before and columns:
+        deliveries = columns_at(head(_deliveries(project, table)))
+        add_columns(before, StructType([deliveries[c.name] for c in columns]))
+    return widened(table, columns)
+
+
+def widened(table: Table, columns: Iterable[Column]) -> Table:
+    """Return the table with further columns."""
+    more = {c.name: c.type for c in columns}
+    return replace(table, columns={**table.columns, **more}, taken=frozenset(more))
+
+
+def _taken_by(project: Project, table: Table) -> list[Column]:
+    if not isinstance(table.spec, Source) or not nodes_of(table, project.graph):
+        return []
+    return list(_beyond(table.spec.types, columns_at(head(_deliveries(project, table)))))
+
+
+def _deliveries(project: Project, table: Table) -> str:
+    return layout(project).uri(internal(table.id, DELIVERIES))
+
+
+def _beyond(declared: Mapping[str, str], stored: StructType) -> Iterable[Column]:
+    for field in stored.fields:
+        if field.name not in declared and not field.name.startswith(RESERVED_PREFIX):
+            type_ = field.dataType.simpleString()
+            yield Column(name=field.name, type=type_ if "<" in type_ else type_.upper())
+
+
+def _typed(heads: Sequence[FileHead]) -> dict[str, str]:
+    """Return names with types; STRING if the files have none."""
+    found: dict[str, str] = {}
+    for one in heads:
+        types = one.types or ("STRING",) * len(one.names)
+        for name, type_ in zip(one.names, types, strict=True):
+            if type_ not in ("", VOID) and _may_be_taken(name):
+                found.setdefault(name, "TIMESTAMP" if type_ in IN_UTC else type_)
+    return found
+
+
+def _json(session: SparkSession, spec: Source, heads: Sequence[FileHead]) -> dict[str, str]:
+    whole = spec.options.get("multiLine", "false")
+    lines = session.read.option("wholetext", whole).text(spark_paths(h.file.uri for h in heads))
+    names = lines.selectExpr(KEYS).distinct().toArrow()["name"].to_pylist()
+    return {name: "STRING" for name in names if _may_be_taken(name)}
+
+
+def _may_be_taken(name: str) -> bool:
+    """True if a table's column may have this name."""
+    try:
+        return bool(check_name(name))
+    except ValueError:
+        return False

@@ -1,0 +1,66 @@
+"""The rows of a source's table, given everything that was delivered.
+
+With a key, they are the latest delivery of each key: by `sequence` if declared, then by interval,
+then by position in the interval. A delete hides earlier rows. So redelivering an older interval
+never overwrites a newer row, and a row removed from an interval's files brings back what it hid.
+Change rows without a key are a multiset: a delete removes one equal row, whichever arrived first.
+"""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from sluice.changes.order import last_first
+from sluice.declare.declared import Declared
+from sluice.declare.graph import Table
+from sluice.engine.operator import Operator, Rows, names
+from sluice.files.marks import ID, INTERVAL, OP, POSITION, identity
+
+
+class LatestOfKey(Operator):
+    """One row per key: the last that was delivered, unless that is a delete."""
+
+    def __init__(self, table: Table, deliveries_id: str):
+        assert isinstance(table.spec, Declared)
+        self.table, self.spec = table, table.spec
+        self.inputs = (deliveries_id,)
+        self.group = self.key = table.spec.key
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        return (*self.table.columns, INTERVAL, POSITION, ID, OP)
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        return rows
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        order = last_first((*self.spec.sequence, INTERVAL, POSITION, ID))
+        over = Window.partitionBy(*names(self.key)).orderBy(*order)
+        latest = prepared[self.inputs[0]].withColumn("_last", F.row_number().over(over))
+        kept = latest.where((F.col("_last") == 1) & (F.col(OP) != "delete"))
+        return kept.select(*names(tuple(self.table.columns)))
+
+
+class Multiset(Operator):
+    """Copies of each row: its inserts minus its deletes."""
+
+    def __init__(self, table: Table, deliveries_id: str):
+        self.table = table
+        self.inputs = (deliveries_id,)
+        self.group = tuple(table.columns)
+        self.key = table.key
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        return (*self.group, INTERVAL, ID, OP)
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        return rows
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        sign = F.when(F.col(OP) == "delete", -1).otherwise(1)
+        counted = prepared[self.inputs[0]].groupBy(*names(self.group)).agg(F.sum(sign).alias("_n"))
+        copies = F.explode(F.sequence(F.lit(1), F.col("_n").cast("int")))
+        each = counted.where("_n > 0").withColumn("_copy", copies)
+        return each.select(
+            *names(self.group),
+            F.lit(None).cast("timestamp").alias(INTERVAL),
+            identity(each, self.group, F.col("_copy")).alias(ID),
+        )

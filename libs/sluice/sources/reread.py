@@ -1,0 +1,246 @@
+"""Rebuild of a source: every delivered interval is read again by the current definition.
+
+The intervals are delivered into a separate lake, which shares nothing with the real one. Then their
+rows replace the source's in one commit. If an interval's files differ from those delivered, its
+past can't be read again, and the rebuild is refused before anything changes. With `as_landed`, the
+present files are taken instead; missing files are still refused.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+
+from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta import intervals, landing
+from sluice.delta.arrow import take_rows
+from sluice.delta.feed_size import table_size
+from sluice.delta.folders import remove
+from sluice.delta.lake import layout
+from sluice.delta.position import REBUILD, Head, Position, head, head_as_found
+from sluice.delta.table import snapshot
+from sluice.engine.advance import Run
+from sluice.engine.context import Context
+from sluice.engine.horizon import EPOCH
+from sluice.engine.report import BatchReport, Clock
+from sluice.engine.swap import Swapped, swap
+from sluice.engine.writing import Target
+from sluice.errors import HistoryLost, QualityStop, UsageError
+from sluice.files.marks import ID, INTERVAL
+from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, internal
+from sluice.language.interval import Interval
+from sluice.sources.delivery import plan_delivery, stored_as
+from sluice.sources.ingest import replace_interval
+from sluice.sources.spec import Source
+from sluice.spark.session import Spark
+
+ASIDE = "__rebuild"
+
+
+def can_be_recomputed(project: Project, table: Table) -> bool:
+    """True if all deliveries are kept and are of the current definition."""
+    deliveries = head_as_found(layout(project).uri(table.id, DELIVERIES))
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if deliveries is None or deliveries.position is None or not spec.keeps_deliveries:
+        return False
+    return (
+        deliveries.position.definition == definition_of_deliveries(table)
+        and intervals.newest_batch(_noted(project, table)) < deliveries.next_batch
+    )
+
+
+def reread(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
+) -> tuple[BatchReport, bool]:
+    """Read all that was delivered again, into the table of the source's deliveries.
+
+    Returns the report, and whether that table's feed can't be read across the change. Raises
+    HistoryLost if the past can't be read again.
+    """
+    clock, spec = Clock(), table.spec
+    assert isinstance(spec, Source)
+    with clock.phase("plan"):
+        delivered = _delivered(spark.session, project, table, spec)
+        _check_files(project, table, spec, delivered, as_landed=as_landed)
+    with _lake_aside(project, table) as aside, clock.phase("read"):
+        for interval in [d.interval for d in delivered]:
+            planned = plan_delivery(aside, table, interval, allow_empty=run.allow_empty)
+            replace_interval(spark, aside, planned, run)
+        zone = project.pipelines[table.pipeline].timezone
+        _check_rows(aside, table, spec, delivered, zone=zone, as_landed=as_landed)
+        if not run.allow_empty:
+            _check_usable(aside, table, delivered, zone)
+        return _swapped(spark.tune(small=False), project, aside, table, run, clock)
+
+
+def _swapped(
+    session: SparkSession, project: Project, aside: Project, table: Table, run: Run, clock: Clock
+) -> tuple[BatchReport, bool]:
+    name = stored_as(table, table.spec)  # type: ignore[arg-type]
+    uri, new = layout(project).uri(name), head(layout(aside).uri(name))
+    if new is None:
+        raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
+    noted, before = intervals.newest_batch(_noted(project, table)), head_as_found(uri)
+    position = Position(
+        batch=max(noted + 1, before.next_batch if before else 1),
+        attempt=uuid.uuid4().hex,
+        kind=REBUILD,
+        definition=definition_of_deliveries(table),
+        run=run.id,
+    )
+    target = Target(uri, (INTERVAL, ID), before, table_size(new.uri, new.version))
+    take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, aside)))
+    rows = snapshot(session, new.uri, new.version, project.limits)
+    done = swap(session, Context.of(project), target, rows, position, clock)
+    read = _note(project, aside, table, position.batch)
+    if name == table.id:
+        remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is no longer declared
+    return _report(name, position, done, read, clock), done.ends_feed
+
+
+def _delivered(
+    session: SparkSession, project: Project, table: Table, spec: Source
+) -> list[intervals.Delivery]:
+    """Return what was delivered; interrupted deliveries get their interval from the schedule."""
+    if spec.delivery == "stream" or spec.format == "kafka":
+        raise HistoryLost(
+            f"{table.id} is read once, as it arrives: it can't be read again",
+            hint="take the change back; or declare the changed source under another name",
+        )
+    lake, schedule = layout(project), project.pipelines[table.pipeline].schedule
+    known = intervals.deliveries(lake.uri(table.id, INTERVALS))
+    starts = {d.interval.start for d in known}
+    limits, heads = project.limits, _heads(project, table)
+    tables = (snapshot(session, at.uri, at.version, limits) for at in heads)
+    for rows in [t for t in tables if INTERVAL in t.columns][:1]:
+        micros = rows.selectExpr(f"unix_micros({INTERVAL}) AS at").distinct().dropna().collect()
+        for start in {EPOCH + timedelta(microseconds=r.at) for r in micros} - starts:
+            known.append(intervals.Delivery(schedule.containing(start), "", 0, 0, 0))
+    return sorted(known, key=lambda d: d.interval.start)
+
+
+def _check_files(
+    project: Project,
+    table: Table,
+    spec: Source,
+    delivered: list[intervals.Delivery],
+    *,
+    as_landed: bool,
+) -> None:
+    """Raise HistoryLost unless every interval's files are those that were delivered.
+
+    With `as_landed`, it is enough that they exist.
+    """
+    if not spec.has_pattern:
+        return
+    made = {h.position.definition for h in _heads(project, table) if h.position}
+    zone = project.pipelines[table.pipeline].timezone
+    changed = []
+    for delivery in delivered:
+        path = project.resolve(landing.interval_path(spec.path, delivery.interval, zone))
+        files = landing.delivered(path, table.id)
+        prints = {landing.fingerprint(files, d) for d in made | {definition_of_deliveries(table)}}
+        are_taken = as_landed and (files or not delivery.rows_read)
+        if delivery.files and delivery.files not in prints and not are_taken:
+            changed.append(delivery.interval)
+    if changed:
+        what = "gone" if as_landed else "not those that were delivered"
+        raise _lost(table, f"the files of {_shown(changed, zone)} are {what}", as_landed=as_landed)
+
+
+def _check_rows(
+    aside: Project,
+    table: Table,
+    spec: Source,
+    delivered: list[intervals.Delivery],
+    *,
+    zone: str,
+    as_landed: bool,
+) -> None:
+    """Raise HistoryLost if fewer rows of an interval were read than were delivered.
+
+    This replaces `_check_files` if intervals share their files. With `as_landed`, one row is
+    enough.
+    """
+    if spec.has_pattern:
+        return
+    read = {d.interval: d.rows_read for d in _noted(aside, table)}
+    least = {d.interval: min(d.rows_read, 1) if as_landed else d.rows_read for d in delivered}
+    if fewer := [interval for interval, rows in least.items() if read[interval] < rows]:
+        what = "had rows, and none" if as_landed else "had more rows than"
+        raise _lost(table, f"{_shown(fewer, zone)} {what} can be read now", as_landed=as_landed)
+
+
+def _check_usable(
+    aside: Project, table: Table, delivered: list[intervals.Delivery], zone: str
+) -> None:
+    """Raise QualityStop if an interval that had usable rows now has only unusable ones."""
+    read = {d.interval: d.rows_read for d in _noted(aside, table) if not d.rows_accepted}
+    had = {d.interval: d.rows_accepted for d in delivered if d.rows_accepted}
+    if emptied := [interval for interval in had if read.get(interval)]:
+        counts = f"{sum(had[i] for i in emptied):,} and {sum(read[i] for i in emptied):,}"
+        raise QualityStop(
+            f"{table.id} can't be rebuilt: {_shown(emptied, zone)} had rows, and of those that are "
+            f"read now none can be used ({counts} rows)",
+            hint="nothing was changed; mend the files or the source's `schema`; if these intervals "
+            "are to be empty, run it with --allow-empty",
+        )
+
+
+def _lost(table: Table, why: str, *, as_landed: bool) -> HistoryLost:
+    corrected = (
+        "; or, if they were corrected, take them as they are by "
+        f"`sluice rebuild {table.id} --as-landed`"
+    )
+    return HistoryLost(
+        f"{table.id} can't be rebuilt: {why}",
+        hint=f"bring the files back{'' if as_landed else corrected}. Nothing was changed",
+    )
+
+
+def _shown(spans: list[Interval], zone: str, most: int = 3) -> str:
+    shown = ", ".join(span.shown(zone) for span in spans[:most])
+    return shown if len(spans) <= most else f"{shown} and {len(spans) - most} more"
+
+
+def _heads(project: Project, table: Table) -> list[Head]:
+    """Return the heads of the deliveries, if there are any, and of the source's own table."""
+    names = (internal(table.id, DELIVERIES), table.id)
+    found = (head_as_found(layout(project).uri(name)) for name in names)
+    return [h for h in found if h is not None]
+
+
+@contextmanager
+def _lake_aside(project: Project, table: Table) -> Iterator[Project]:
+    """Yield the project with an empty lake of its own, which is removed afterwards."""
+    root = f"{layout(project).root}/{ASIDE}/{table.id}"
+    remove(root)
+    try:
+        yield project.model_copy(update={"lake": root})
+    finally:
+        remove(root)
+
+
+def _note(project: Project, aside: Project, table: Table, batch: int) -> int:
+    """Note the deliveries as they were read now, and return the number of their rows."""
+    noted = _noted(aside, table)
+    for delivery in noted:
+        intervals.record(layout(project).uri(table.id, INTERVALS), replace(delivery, batch=batch))
+    return sum(d.rows_read for d in noted)
+
+
+def _noted(project: Project, table: Table) -> list[intervals.Delivery]:
+    return intervals.deliveries(layout(project).uri(table.id, INTERVALS))
+
+
+def _report(
+    name: str, position: Position, swapped: Swapped, read: int, clock: Clock
+) -> BatchReport:
+    report = BatchReport.of(name, "source", swapped.done, clock)
+    return replace(report, batch=position.batch, strategy="read again", rows_in=read)

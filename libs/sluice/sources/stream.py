@@ -1,0 +1,233 @@
+"""Delivery of a stream: new arrivals pass the gate, one delivery per micro-batch.
+
+A micro-batch is an interval of its own, from the instant of its arrival. Its rows replace only what
+an interrupted run left of it. The commit's position names the version of the arrivals that it
+reflects, and the next run continues from there. Nothing is read twice, and nothing is skipped.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.declare.delivered_row import FILE
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta import landing
+from sluice.delta.lake import layout
+from sluice.delta.landing import LandedFile
+from sluice.delta.lineage import as_of, is_past
+from sluice.delta.position import Head, head
+from sluice.delta.table import check_feed, feed, snapshot
+from sluice.engine.advance import Run, advance
+from sluice.engine.operator import union
+from sluice.engine.report import BatchReport
+from sluice.errors import HistoryLost, UsageError
+from sluice.files.conversion import BLOCK, ROW, converted, empty
+from sluice.files.json_texts import LINE, rows_of_lines
+from sluice.gate.sql import text
+from sluice.language.internal import ARRIVALS, INTERVALS, internal
+from sluice.language.interval import Interval
+from sluice.sources.arrivals import ARRIVED, FILES, Stream, file_of
+from sluice.sources.delivery import Delivery, check_presence, judged, stored_as
+from sluice.sources.evolution import grow
+from sluice.sources.ingest import check_source, replace_interval, unchanged
+from sluice.sources.spec import Source
+from sluice.spark.session import Spark
+
+
+def is_stream(table: Table) -> bool:
+    """True if it is a source that is read as data arrives, not by interval."""
+    return isinstance(table.spec, Source) and table.spec.delivery == "stream"
+
+
+def ingest_stream(
+    spark: Spark, project: Project, table: Table, run: Run
+) -> tuple[BatchReport, ...]:
+    """Deliver what has arrived. Safe to repeat; without arrivals, nothing is committed."""
+    stream, lake = _stream(project, table), layout(project)
+    spec, path = stream.spec, stream.path
+    target = stored_as(table, spec)
+    check_source(project, table, head(lake.uri(target)))
+    warnings = stream.check()
+    files = landing.delivered(path, table.id) if path else ()
+    check_presence(table, spec, path, files)
+    _reflected(head(lake.uri(target)), target, internal(table.id, ARRIVALS), head(stream.uri))
+    if spec.format in FILES:
+        warnings += tuple(_passed_by(stream, files))
+        stream.note([f for f in files if f.size], run)
+    elif files or spec.format == "kafka":
+        stream.receive(spark.tune(small=True), run)
+    reports = list(_deliver(spark, project, stream, target, run))
+    if not reports and (at := head(lake.uri(target))):
+        reports.append(unchanged(target, at))
+    if spec.keeps_deliveries:
+        reports += advance(spark, project, grow(project, table), run)
+    return tuple(_with(report, warnings) for report in reports)
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """One micro-batch: its instant, and the version of the arrivals that brought it."""
+
+    at: datetime
+    version: int
+    files: tuple[LandedFile, ...] = ()
+
+
+def _deliver(
+    spark: Spark, project: Project, stream: Stream, target: str, run: Run
+) -> Iterator[BatchReport]:
+    """Deliver each micro-batch that the table does not reflect yet, and yield its report."""
+    now, name = head(stream.uri), internal(stream.table.id, ARRIVALS)
+    after = _reflected(head(layout(project).uri(target)), target, name, now)
+    if now is None or after >= now.data_version:
+        return
+    check_feed(stream.uri, name, stream.table.id, after, now.version)
+    session = spark.tune(small=True)
+    rows = feed(session, stream.uri, after, now.version, project.limits).where(
+        "_change_type = 'insert'"
+    )
+    for arrival in _arrivals(stream, rows):
+        delivery = _delivery(project, stream, target, arrival)
+        pin = {name: as_of(now, arrival.version).pin}
+        arrived = _judged_rows(session, stream, rows, delivery)
+        yield replace_interval(spark, project, delivery, run, arrived=arrived, inputs=pin)
+
+
+def replay_stream(
+    spark: Spark, project: Project, table: Table, moments: Collection[datetime], run: Run
+) -> tuple[BatchReport, ...]:
+    """Judge the micro-batches of those moments again. Safe to repeat.
+
+    Raises UsageError if one of their files is missing, because its good rows would be lost, too.
+    """
+    stream, target = _stream(project, table), stored_as(table, table.spec)  # type: ignore[arg-type]
+    now, before = head(stream.uri), head(layout(project).uri(target))
+    if now is None or before is None or before.position is None:
+        return ()
+    session, inputs = spark.tune(small=True), before.position.inputs
+    rows = snapshot(session, stream.uri, now.version, project.limits)
+    rows = rows.where(F.col(ARRIVED).isin(list(moments)))
+    rows = rows.withColumn("_commit_version", F.lit(now.version))
+    arrivals = _as_now(stream, list(_arrivals(stream, rows)))
+    deliveries = [_delivery(project, stream, target, arrival) for arrival in arrivals]
+    reports = [
+        replace_interval(
+            *(spark, project, d, run), arrived=_judged_rows(session, stream, rows, d), inputs=inputs
+        )
+        for d in deliveries
+    ]
+    if stream.spec.keeps_deliveries:
+        reports += advance(spark, project, grow(project, table), run)
+    return tuple(reports)
+
+
+def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
+    """Yield warnings of unreadable and of empty files; empty ones are read once they have rows."""
+    for file in files:
+        if file.fault:
+            yield f"{stream.table.id}: {file.shown} can't be read: {file.fault}"
+        elif not file.size:
+            yield f"{stream.table.id}: {file.shown} is empty and is passed by until it has rows"
+
+
+def _stream(project: Project, table: Table) -> Stream:
+    spec = table.spec
+    assert isinstance(spec, Source)
+    path = project.resolve(spec.path) if spec.path else ""
+    return Stream.of(table, spec, path, layout(project))
+
+
+def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
+    """Return the arrivals with their files as they are now; they may have changed."""
+    listed = landing.delivered(stream.path, stream.table.id) if stream.spec.format in FILES else ()
+    there = {file.uri: file for file in listed}
+    gone = [f.uri for a in arrivals for f in a.files if f.uri not in there]
+    if gone:
+        raise UsageError(
+            f"{stream.table.id}: {', '.join(gone)} came together with what is in quarantine, and is"
+            " not there any more",
+            hint="bring the files of that time back: they are read again together",
+        )
+    return [replace(a, files=tuple(there[f.uri] for f in a.files)) for a in arrivals]
+
+
+def _arrivals(stream: Stream, rows: DataFrame) -> Iterator[_Arrival]:
+    of_files = stream.spec.format in FILES
+    return _arrivals_of_files(rows) if of_files else _arrivals_of_rows(rows)
+
+
+def _reflected(before: Head | None, target: str, name: str, now: Head | None) -> int:
+    """Return the version of the arrivals that the table reflects."""
+    pin = before.position.inputs.get(name) if before and before.position else None
+    if pin is None:
+        return 0
+    if now is None or not is_past(now, pin):
+        raise HistoryLost(
+            f"{target} reflects version {pin.version} of {name}, which has been replaced or cut",
+            hint="bring the arrivals back; or move the source's tables away and read all anew",
+        )
+    return pin.version
+
+
+def _arrivals_of_rows(rows: DataFrame) -> Iterator[_Arrival]:
+    version = F.max("_commit_version").alias("version")
+    for found in rows.groupBy(ARRIVED).agg(version).orderBy("version").toArrow().to_pylist():
+        yield _Arrival(found[ARRIVED], found["version"])
+
+
+def _arrivals_of_files(rows: DataFrame) -> Iterator[_Arrival]:
+    listed = rows.select(ARRIVED, "_commit_version", "path", "length", "modified").toArrow()
+    by_batch: dict[tuple[int, datetime], list[LandedFile]] = defaultdict(list)
+    for row in listed.to_pylist():
+        modified = round(row["modified"].timestamp())
+        file = LandedFile(file_of(row["path"]), row["length"], modified)
+        by_batch[row["_commit_version"], row[ARRIVED]].append(file)
+    for (version, at), files in sorted(by_batch.items()):
+        yield _Arrival(at, version, tuple(sorted(files, key=lambda f: f.uri)))
+
+
+def _delivery(project: Project, stream: Stream, target: str, arrival: _Arrival) -> Delivery:
+    interval = Interval(arrival.at, arrival.at + timedelta(microseconds=1))
+    uri = layout(project).uri(stream.table.id, INTERVALS)
+    print_ = landing.fingerprint(arrival.files, str(arrival.version))
+    return Delivery(
+        *(stream.table, stream.spec, interval, stream.path, arrival.files, print_, ()),
+        stored_as=target,
+        intervals_uri=uri,
+    )
+
+
+def _judged_rows(
+    session: SparkSession, stream: Stream, rows: DataFrame, delivery: Delivery
+) -> DataFrame | None:
+    """Return a micro-batch's rows if these were kept; None if their files were."""
+    if stream.spec.format in FILES:
+        return None
+    own = rows.where(F.col(ARRIVED) == F.lit(delivery.interval.start))
+    read = messages(own, stream.spec) if stream.spec.format == "kafka" else _of_table(own, stream)
+    return judged(union([empty(session, stream.spec), read]), delivery)
+
+
+def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
+    columns = [f"`{c}`" for c in stream.spec.types]
+    place = (
+        f"_sluice_version AS {BLOCK}",
+        f"xxhash64(to_json(struct({', '.join(columns)}))) AS {ROW}",
+    )
+    known = rows.selectExpr(*columns, f"{text(stream.path)} AS {FILE}", *place)
+    return converted(known, stream.spec, origin=stream.path)
+
+
+def messages(rows: DataFrame, spec: Source) -> DataFrame:
+    """Return rows of Kafka's messages, each a JSON object; partition and offset are its place."""
+    place = f"topic AS {FILE}", f"partition AS {BLOCK}", f"offset AS {ROW}"
+    return rows_of_lines(rows.selectExpr(f"value AS {LINE}", *place), spec)
+
+
+def _with(report: BatchReport, warnings: tuple[str, ...]) -> BatchReport:
+    return replace(report, warnings=(*warnings, *report.warnings))

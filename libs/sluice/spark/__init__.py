@@ -1,0 +1,1 @@
+"""Spark itself: its Java, its jars, its session, its paths."""

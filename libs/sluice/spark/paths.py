@@ -1,0 +1,80 @@
+"""Paths for Spark, and back: any name that a file can have, and that file alone.
+
+Spark treats a path as a pattern. Hadoop's local file system can't open or skips some names: with a
+colon, with a leading `_` or `.`, or with letters that Java's locale lacks. A local file with such a
+name is read by a link, whose own path shows the target. In object stores, characters of patterns
+are escaped. A Spark elsewhere must see the folder for temporary files, as it must see the delivered
+files.
+"""
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote
+
+from sluice.delta.landing import local_path
+from sluice.gate.sql import text
+
+_ODD = re.compile(r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$")  # the last: copy under way
+_PATTERN = re.compile(r"([*?\[\]{}\\])")
+_ENDINGS = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")  # Spark decompresses by them
+_LINKS = "sluice-names-"
+_LINK = rf"file:/+\S*?/{_LINKS}[^/]*/((?:[0-9a-f]+/)+)f(?:\.[a-z0-9]+)?"
+_STEP = 200  # letters per folder of a link
+_PLACE = "_metadata.file_path"
+
+REAL_PATH = (
+    f"CASE WHEN contains({_PLACE}, '/{_LINKS}') THEN "
+    f"decode(unhex(replace(regexp_extract({_PLACE}, {text(_LINK)}, 1), '/', '')), 'UTF-8') "
+    f"ELSE regexp_replace(url_decode(replace({_PLACE}, '+', '%2B')), '^file:/+', '/') END"
+)
+"""SQL for the real path of a row's file."""
+
+
+def spark_paths(uris: Iterable[str]) -> list[str]:
+    """Return paths for Spark's readers; each means that one file."""
+    return [_spark_path(uri) for uri in uris]
+
+
+def with_real_paths(words: str) -> str:
+    """Return Spark's words with the files' own paths."""
+    return re.sub(rf"{_LINK}|file:/+(\S*)", _real_path, words)
+
+
+def _real_path(found: "re.Match[str]") -> str:
+    link, path = found.groups()
+    return bytes.fromhex(link.replace("/", "")).decode() if link else f"/{unquote(path)}"
+
+
+def _spark_path(uri: str) -> str:
+    place = local_path(uri)
+    if place is None:
+        return _escaped(uri)
+    return _escaped(_link(uri, place)) if _ODD.search(place) else place
+
+
+def _escaped(path: str) -> str:
+    return _PATTERN.sub(r"\\\1", path)
+
+
+def _link(uri: str, place: str) -> str:
+    """Return a link to the file, making it if there is none."""
+    name = uri.encode().hex()
+    steps = (name[at : at + _STEP] for at in range(0, len(name), _STEP))
+    folder = Path(_folder().name, *steps)
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / ("f" + next(filter(place.lower().endswith, _ENDINGS), ""))
+    with suppress(FileExistsError):
+        link.symlink_to(place)
+    return str(link)
+
+
+@cache
+def _folder() -> "TemporaryDirectory[str]":
+    """Return a folder of this process's own, which is removed with it."""
+    found = TemporaryDirectory(prefix=_LINKS)
+    Path(found.name).chmod(0o755)  # lets another user's Spark read what it may
+    return found

@@ -1,0 +1,199 @@
+"""One Spark session per process, started only when a batch has something to do.
+
+The same jobs run in a Spark of their own (local, standalone, YARN, Kubernetes by `master`) and
+through Spark Connect. The settings that they need of either are here.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice.declare.project import SparkSettings
+from sluice.spark.jars import classpath
+from sluice.spark.java import environment, java_home
+from sluice.spark.progress import Progress, say_where, watch
+from sluice.spark.starting import check_server, hush, lasting, started
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+LOGGING = Path(__file__).with_name("log4j2.properties")
+RUNTIME_CONF: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.sources.partitionOverwriteMode": "static",  # a replaced table is replaced whole
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # cuts ranks before a shuffle
+}
+STATIC_CONF: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.codegen.cache.maxEntries": "1000",  # a batch needs fifty
+    "spark.driver.memory": "2g",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+CODE_CACHE = "-XX:ReservedCodeCacheSize=512m"  # for that many compiled queries
+LOOPBACK: Mapping[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+SMALL: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling takes longer than a few rows do
+}
+LARGE: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "64",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+
+
+class Spark:
+    """Session that starts at its first use."""
+
+    def __init__(self, settings: SparkSettings, first: "Spark | None" = None):
+        """Share the application of `first`, if given, in a session of its own."""
+        self.settings = settings
+        self._first = first
+        self._starting = Lock()
+        self._siblings: list[Spark] = []
+
+    @property
+    def session(self) -> "SparkSession":
+        """The session; the process's own if it has one."""
+        with self._starting:
+            return self._session
+
+    @cached_property
+    def _session(self) -> "SparkSession":
+        first = self._first
+        session = (
+            another_session(self.settings, first.session) if first else open_session(self.settings)
+        )
+        for name, value in RUNTIME_CONF.items():
+            session.conf.set(name, value)
+        is_remote = has_no_jvm(session)
+        if is_remote:
+            session.registerProgressHandler(Progress())
+        if first is None:
+            say_where(session, is_remote=is_remote)
+        return session
+
+    def sibling(self) -> "Spark":
+        """Return another session of the same application, for work at the same time.
+
+        A session's settings, among them the number of a batch, concern one table at a time.
+        """
+        sibling = Spark(self.settings, first=self._first or self)
+        self._siblings.append(sibling)
+        return sibling
+
+    @property
+    def is_started(self) -> bool:
+        """True if anything has needed the session yet."""
+        return "_session" in self.__dict__
+
+    def tune(self, *, small: bool) -> "SparkSession":
+        """Return the session, set up for a small batch (few jobs) or a large one (many tasks)."""
+        session = self.session
+        for name, value in (SMALL if small else LARGE).items():
+            if name not in self.settings.conf:
+                session.conf.set(name, value)
+        return session
+
+    def stop(self) -> None:
+        """End the application, if it was started.
+
+        A client's channels are closed here, because they may wait forever if closed while Python
+        ends.
+        """
+        if _remote(self.settings):
+            for sibling in self._siblings:
+                sibling.stop()
+        if self.is_started:
+            self.session.stop()
+
+
+def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
+    """Return what `work` returns; stop the session afterwards, if one was needed."""
+    spark = Spark(settings)
+    with lasting():
+        try:
+            return work(spark)
+        finally:
+            spark.stop()
+
+
+def open_session(settings: SparkSettings) -> "SparkSession":
+    """Open a session by the project's settings or SPARK_REMOTE, or return that of spark-submit."""
+    from pyspark.sql import SparkSession
+
+    hush()
+    if remote := _remote(settings):
+        check_server(remote)
+        return SparkSession.Builder().remote(remote).getOrCreate()
+    if active := SparkSession.getActiveSession():
+        return active
+    java = java_home()
+    os.environ.update(environment())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.Builder().appName("sluice")
+    for name, value in local_conf(settings).items():
+        builder = builder.config(name, value)
+    session = started(builder.getOrCreate, java)
+    watch(session.sparkContext)
+    return session
+
+
+def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkSession":
+    """Open a session of the same application, with settings of its own."""
+    if remote := _remote(settings):
+        from pyspark.sql import SparkSession
+
+        return SparkSession.Builder().remote(remote).create()
+    return session.newSession()
+
+
+def has_no_jvm(session: "SparkSession") -> bool:
+    """True if it is a client's: of a Spark Connect server, or of Sail in this process."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _remote(settings: SparkSettings) -> str | None:
+    """Return the address of the Spark Connect server, if one is to be used."""
+    configured = settings.remote if settings.engine == "connect" else None
+    return os.environ.get("SPARK_REMOTE") or configured
+
+
+def local_conf(settings: SparkSettings) -> dict[str, str]:
+    """Return the whole configuration of a Spark that a process starts for itself."""
+    jars = os.pathsep.join(str(path) for path in classpath(drivers=settings.drivers))
+    logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
+    return {
+        "spark.master": settings.master,
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+        "spark.driver.extraJavaOptions": f"{CODE_CACHE} {logging}",
+        "spark.executor.extraJavaOptions": CODE_CACHE,
+        **STATIC_CONF,
+        **(LOOPBACK if settings.master.startswith("local") else {}),
+        **RUNTIME_CONF,
+        **settings.conf,
+    }

@@ -1,0 +1,49 @@
+"""Options and output of commands that show rows page by page."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from sluice.terminal.options import config_option, format_option, version_option
+from sluice.terminal.output import Format, write_rows
+
+if TYPE_CHECKING:
+    from sluice.read.rows import Rows
+
+limit_option = click.option("--limit", type=int, help="At most so many rows.")
+reverse_option = click.option("--reverse", is_flag=True, help="Last first.")
+where_option = click.option("--where", metavar="E", help="Only rows for which this holds.")
+after_option = click.option(
+    "--after",
+    metavar="CURSOR",
+    help="Go on behind the last row of a page, by what it said.",
+)
+columns_option = click.option("--columns", metavar="A,B", help="Only these columns.")
+key_from_option = click.option(
+    "--key-from", multiple=True, metavar="K", help="First key; once for each key column."
+)
+key_to_option = click.option(
+    "--key-to", multiple=True, metavar="K", help="Last key, included; once for each key column."
+)
+
+
+def page_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of every read that goes page by page."""
+    options = (reverse_option, where_option, columns_option, limit_option, after_option)
+    for option in reversed((*options, version_option, format_option, config_option)):
+        command = option(command)
+    return command
+
+
+def write_page(rows: "Rows", limit: int | None, format_: Format) -> None:
+    """Write the rows and, if there may be a next page, its cursor; for people and for programs."""
+    page = rows if limit is None else list(rows)
+    write_rows(page, rows.schema.names, format_)
+    if limit and isinstance(page, list) and len(page) == limit and rows.cursor:
+        click.echo(f"next page: --after {rows.cursor}", err=True)
+
+
+def names(columns: str | None) -> list[str] | None:
+    """Return the columns that `--columns` names."""
+    return [name.strip() for name in columns.split(",")] if columns else None

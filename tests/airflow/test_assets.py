@@ -1,0 +1,17 @@
+"""What Airflow is told of a table that changed."""
+
+from typing import Any
+
+from sluice.airflow.assets import facts
+
+
+def report(table: str, **counts: int) -> dict[str, Any]:
+    return {"table": table, "version": 3, "inserted": 0, "updated": 0, "deleted": 0, **counts}
+
+
+def test_rows_set_aside_are_told_of_the_table_that_they_were_meant_for() -> None:
+    delivered = report("shop.sales__deliveries", quarantined=2, inserted=9)
+    latest, other = report("shop.sales", inserted=8), report("shop.visits", quarantined=5)
+    told = facts(latest, [delivered, latest, other])
+    assert (told["quarantined"], told["rows_out"], told["version"]) == (2, 8, 3)
+    assert facts(other, [delivered, latest, other])["quarantined"] == 5

@@ -1,0 +1,22 @@
+"""The form of the trigger dialog, and what its answers mean."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from sluice.airflow.request import asked, form
+
+
+def test_only_a_pipeline_with_intervals_may_be_allowed_to_empty_one() -> None:
+    assert form(["shop.sales"], has_intervals=True)["allow_empty"] is False
+    assert "allow_empty" not in form(["shop.sales"], has_intervals=False)
+
+
+def test_what_was_allowed_is_asked_of_the_job() -> None:
+    run = SimpleNamespace(data_interval_start=None, data_interval_end=None)
+    context: dict[str, Any] = {
+        "dag_run": run,
+        "run_id": "r1",
+        "dag": SimpleNamespace(dag_id="shop"),
+    }
+    assert not asked(context, "UTC").allow_empty
+    assert asked({**context, "params": {"allow_empty": True}}, "UTC").allow_empty

@@ -1,0 +1,142 @@
+"""Whether there is anything to do, told from files and logs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, write_deltalake
+
+from sluice.airflow.commands import Run
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.pending import Pending, pending_of
+from sluice.declare.definition import definition
+from sluice.declare.project import Project, load
+from sluice.delta import intervals, landing
+from sluice.delta.lake import layout
+from sluice.delta.position import Position
+from sluice.language.interval import Interval
+
+from .conftest import Configured
+
+DAY = Interval.parse("2024-01-01", "2024-01-02")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ALWAYS = Interval(EPOCH, datetime(1970, 1, 2, tzinfo=UTC))
+WITHOUT_KEY = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  sales: {path: "sales/{interval_start:%Y-%m-%d}/", format: json, schema: "id INT, paid INT"}
+dimensions:
+  items: {path: items/, format: json, schema: item INT, key: [item]}
+views:
+  sums: {kind: cogroup, key: [id], streams: {sales: {from: sales, aggregates: {paid: sum(paid)}}}}
+  best: {kind: topk, from: sums, order_by: [paid desc], limit: 3}
+"""
+Ask = Callable[..., Pending]
+
+
+@pytest.fixture
+def project(configured: Configured, tmp_path: Path) -> Project:
+    project = load(configured(shop=WITHOUT_KEY))
+    for file in ("sales/2024-01-01/a.json", "items/a.json"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text("{}\n", "utf-8")
+    return project
+
+
+@pytest.fixture
+def ask(project: Project) -> Ask:
+    def ask(kind: TaskKind, *tables: str, interval: Interval | None = DAY) -> Pending:
+        return pending_of(project, Task("t", kind, "shop", tables), Run("r1", interval))
+
+    return ask
+
+
+def deliver(project: Project, name: str, path: str, interval: Interval) -> None:
+    """Leaves what an ingestion of the files at `path` leaves."""
+    table, lake = project.graph.tables[name], layout(project)
+    files = landing.list_files(project.resolve(path))
+    print_ = landing.fingerprint(files, definition(table))
+    intervals.record(lake.uri(name, "intervals"), intervals.Delivery(interval, print_, 1, 1, 0))
+    position = Position(batch=1, attempt="a", kind="ingest", definition=definition(table), run="r0")
+    said = CommitProperties(custom_metadata={"userMetadata": position.to_json()})
+    write_deltalake(lake.uri(name), pa.table({"id": [1]}), commit_properties=said)
+
+
+def test_an_interval_that_was_never_delivered_is_pending(ask: Ask) -> None:
+    assert ask(TaskKind.INGEST, "shop.sales").tables == ("shop.sales",)
+
+
+def test_an_interval_whose_files_are_the_same_is_not(ask: Ask, project: Project) -> None:
+    deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
+    pending = ask(TaskKind.INGEST, "shop.sales")
+    assert pending.tables == ()
+    assert pending.reason == (
+        "shop.sales holds [2024-01-01, 2024-01-02) already, and its files are the same"
+    )
+
+
+def test_what_is_noted_of_a_table_that_was_put_back_is_left_to_the_job(
+    ask: Ask, project: Project
+) -> None:
+    for name, path, interval in (
+        ("shop.sales", "sales/2024-01-01/", DAY),
+        ("shop.items", "items/", ALWAYS),
+    ):
+        deliver(project, name, path, interval)
+        (noted,) = intervals.deliveries(layout(project).uri(name, "intervals"))
+        later = replace(noted, interval=interval, batch=2)
+        intervals.record(layout(project).uri(name, "intervals"), later)
+    assert ask(TaskKind.INGEST, "shop.sales", "shop.items").tables == ("shop.sales", "shop.items")
+
+
+def test_a_corrected_file_is_pending(ask: Ask, project: Project, tmp_path: Path) -> None:
+    deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
+    (tmp_path / "sales/2024-01-01/a.json").write_text('{"id": 2}\n', "utf-8")
+    assert ask(TaskKind.INGEST, "shop.sales").tables
+
+
+def test_another_interval_is_pending(ask: Ask, project: Project) -> None:
+    deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
+    next_day = Interval.parse("2024-01-02", "2024-01-03")
+    assert ask(TaskKind.INGEST, "shop.sales", interval=next_day).tables
+
+
+def test_a_run_without_an_interval_ingests_nothing_and_says_why(ask: Ask) -> None:
+    pending = ask(TaskKind.INGEST, "shop.sales", interval=None)
+    assert pending.tables == ()
+    assert pending.reason == "this run has no data interval, so there is nothing to ingest"
+
+
+def test_a_dimension_is_pending_until_its_files_are_loaded(ask: Ask, project: Project) -> None:
+    assert ask(TaskKind.LOAD, "shop.items").tables
+    deliver(project, "shop.items", "items/", ALWAYS)
+    assert ask(TaskKind.LOAD, "shop.items").reason == (
+        "shop.items is loaded, and its files are the same"
+    )
+
+
+def test_a_task_of_many_does_those_that_have_something_new(ask: Ask, project: Project) -> None:
+    deliver(project, "shop.items", "items/", ALWAYS)
+    assert ask(TaskKind.INGEST, "shop.sales", "shop.items").tables == ("shop.sales",)
+
+
+def test_a_view_waits_until_its_inputs_are_there(ask: Ask) -> None:
+    assert ask(TaskKind.ADVANCE, "shop.sums").tables == ()
+
+
+def test_views_that_follow_one_with_something_new_are_pending_with_it(
+    ask: Ask, project: Project
+) -> None:
+    deliver(project, "shop.sales", "sales/2024-01-01/", DAY)
+    assert ask(TaskKind.ADVANCE, "shop.sums", "shop.best").tables == ("shop.sums", "shop.best")
+
+
+def test_what_can_not_be_told_is_left_to_the_job(ask: Ask, project: Project) -> None:
+    rows = pa.table({"id": [1]})
+    write_deltalake(layout(project).uri("shop.sales"), rows)  # a commit that nobody knows
+    assert ask(TaskKind.ADVANCE, "shop.sums").tables == ("shop.sums",)

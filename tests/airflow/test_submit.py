@@ -1,0 +1,60 @@
+"""A job as an application of its own, by a real spark-submit."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from tests.support.tasks import context
+
+from sluice.airflow.assets import asset
+from sluice.airflow.graph import Task, TaskKind
+from sluice.airflow.tasks import SubmittedJob
+from sluice.language.interval import Interval, parse_time
+from sluice.read.lake import open_lake
+from sluice.read.snapshot import NotBuilt
+
+from .conftest import SHOP, Configured
+
+JOBS = Path(__file__).parents[2] / "jobs"
+LANDED = {
+    "sales/2024-01-01/a.json": [{"id": 1, "item": 7, "paid": 3}, {"id": 2, "item": 8, "paid": 4}],
+    "items/a.json": [{"item": 7, "maker": 1}],
+    "makers/a.json": [{"maker": 1, "name": "Ada"}],
+}
+FROM_OUTSIDE = ("shop.sales", "shop.items", "shop.makers")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def config(configured: Configured, tmp_path: Path) -> Path:
+    for name, rows in LANDED.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    shutil.copytree(JOBS, tmp_path / "jobs")
+    master = "{spark: {engine: submit, master: 'local[2]', conf: {spark.driver.memory: 1g}}}"
+    return configured(master, shop=SHOP)
+
+
+def task_of(config: Path) -> SubmittedJob:
+    work = Task("ingest", TaskKind.INGEST, "shop", FROM_OUTSIDE)
+    return SubmittedJob(task_id="ingest", work=work, config=config, master="local[2]")
+
+
+def test_an_application_does_the_work_and_hands_back_what_it_did(config: Path) -> None:
+    task, given = task_of(config), context(Interval.parse("2024-01-01", "2024-01-02"))
+    reports = {report["table"]: report for report in task.execute(given)}
+    assert reports["shop.sales"]["inserted"] == 2
+    assert {row["id"] for row in open_lake(config).table("sales").read()} == {1, 2}
+    assert {outlet.name for outlet in task.outlets} == set(FROM_OUTSIDE)
+    assert given["outlet_events"][asset("shop.items")].extra["rows_out"] == 1
+
+
+def test_an_applications_failure_comes_back_with_its_reason(config: Path) -> None:
+    (config.parent / "makers/a.json").unlink()
+    off_the_grid = Interval(parse_time("2024-01-01"), parse_time("2024-01-01T05:00"))
+    with pytest.raises(AirflowFailException, match=r"05:00.*not a bound.*\nhint: the nearest are"):
+        task_of(config).execute(context(off_the_grid))
+    with pytest.raises(NotBuilt):
+        open_lake(config).table("items")

@@ -1,0 +1,57 @@
+"""What the log alone tells of a feed, and of the times in a table's files."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from tests.read.tables import day, write
+
+from sluice.delta.feed_size import only_inserts
+from sluice.delta.times import may_hold, not_before
+
+HOUR = timedelta(hours=1)
+
+
+def at(*days: int) -> pa.Table:
+    times = pa.array([day(n) for n in days], pa.timestamp("us", "UTC"))
+    return pa.table({"id": list(days), "at": times})
+
+
+def test_files_put_together_take_nothing_away(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    for number in range(1, 4):
+        write(uri, at(number))
+    DeltaTable(uri).optimize.compact()
+    assert only_inserts(uri, 0, 3)
+    DeltaTable(uri).delete("id = 2")
+    assert only_inserts(uri, 0, 3)
+    assert not only_inserts(uri, 0, 4)
+
+
+def test_a_time_that_no_file_can_hold_is_told_by_statistics(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write(uri, at(3, 4))
+    write(uri, at(8))
+    held = [n for n in range(1, 12) if may_hold(uri, 1, "at", day(n), day(n) + HOUR)]
+    assert held == [3, 4, 8]
+    assert may_hold(uri, 1, "at", day(3, 12), day(3, 13)), "between two times of one file"
+    assert not may_hold(uri, 0, "at", day(8), day(9)), "as of a version"
+    assert may_hold(uri, 1, "other", day(1), day(2)), "no statistics, no promise"
+
+
+def test_an_empty_table_holds_nothing(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write(uri, at())
+    assert not may_hold(uri, 0, "at", day(1), day(2))
+    assert not_before(uri, 0, "at") is None
+
+
+def test_the_latest_time_is_bounded_from_below(tmp_path: Path) -> None:
+    uri, latest = str(tmp_path / "t"), day(9) + timedelta(microseconds=1_999)
+    write(uri, at(3, 4))
+    write(uri, at(8).set_column(1, "at", pa.array([latest], pa.timestamp("us", "UTC"))))
+    found = not_before(uri, 1, "at")
+    assert found is not None
+    assert latest - timedelta(milliseconds=1) <= found <= latest
+    assert not_before(uri, 1, "other") is None

@@ -1,0 +1,120 @@
+"""Parquet files become rows of the declared columns, or rows with a reason."""
+
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.files.files import SCHEMA, Files
+
+from sluice.errors import QualityStop
+
+
+def test_parquet_files_of_differing_types_are_read_as_declared(files: Files) -> None:
+    at = datetime(2024, 1, 1, 2, 3, 4, 567000, tzinfo=UTC).replace(tzinfo=None)
+    for i, (ints, unit) in enumerate(
+        [("int32", "us"), ("int64", "ms"), ("int8", "ns"), ("float64", "us"), ("uint32", "ns")]
+    ):
+        zone = "Europe/Berlin" if i % 2 else None
+        table = pa.table(
+            {
+                "at": pa.array([at]).cast(pa.timestamp(unit, zone)),
+                "d": pa.array([Decimal("1.500")]).cast(pa.decimal128(8 + i, 3)),
+                "id": pa.array([i]).cast(ints),
+            }
+        )
+        files.put(**{f"f{i}_parquet": table})
+    legacy = pa.table({"id": [9], "d": pa.array([1.5]), "at": pa.array([at])})
+    pq.write_table(legacy, files.folder / "z.parquet", use_deprecated_int96_timestamps=True)
+    when = at.replace(tzinfo=UTC)
+    assert files.good("parquet", "id BIGINT, d DECIMAL(6,2), at TIMESTAMP") == [
+        (i, Decimal("1.50"), when) for i in (0, 1, 2, 3, 4, 9)
+    ]
+
+
+def test_values_of_parquet_that_the_declared_type_can_not_hold_are_set_aside(files: Files) -> None:
+    noon = [datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)]
+    files.put(
+        a_parquet=pa.table({"id": [1, 2**40], "d": [1.0, 1e9], "t": ["a", "b"], "on": pa.nulls(2)}),
+        b_parquet=pa.table({"id": [1.5, 2.0], "d": [float("nan"), 2.0], "t": ["c", "d"]}),
+        c_parquet=pa.table({"id": [3, 4], "d": [3.0, 4.0], "t": [b"\xff", b"ok"], "on": noon}),
+        d_parquet=pa.table({"id": [5, 6], "d": [5.0, 6.0], "t": ["e", "f"], "on": noon}),
+    )
+    files.put(b_parquet=pq.read_table(files.folder / "b.parquet").append_column("on", [noon]))
+    rows, bad = files.rows("parquet", f"{SCHEMA}, on DATE")
+    assert rows == [
+        (1, "a", Decimal("1.00"), None),
+        (2, "d", Decimal("2.00"), date(2024, 1, 2)),
+        (4, "ok", Decimal("4.00"), date(2024, 1, 2)),
+        (6, "f", Decimal("6.00"), date(2024, 1, 2)),
+    ]
+    assert [reason for reason, _ in bad] == [
+        "column id: 1.5 is no INT",
+        "column id: 1099511627776 is no INT",
+        "column on: 2024-01-01 12:00:00 is no DATE",
+        "column t: FF is no STRING",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "declared", "told"),
+    [
+        (["3", "x"], "INT", "STRING where INT"),
+        ([5, 6], "STRING", "BIGINT where STRING"),
+        ([date(2024, 1, 1)], "INT", "DATE where INT"),
+        ([True], "INT", "BOOLEAN where INT"),
+        ([1], "BOOLEAN", "BIGINT where BOOLEAN"),
+        (["2024-01-01"], "DATE", "STRING where DATE"),
+        ([[1, 2]], "STRING", "ARRAY<BIGINT> where STRING"),
+        ([["1"]], "ARRAY<INT>", "ARRAY<STRING> where ARRAY<INT>"),
+        ([{"b": 1, "a": 2}], "STRUCT<a: INT, b: INT>", "STRUCT<B:BIGINT,A:BIGINT> where"),
+    ],
+)
+def test_a_column_of_another_kind_stops_by_column_types_and_file(
+    files: Files, values: list[Any], declared: str, told: str
+) -> None:
+    files.put(a_parquet=pa.table({"c": values}), b_parquet=pa.table({"c": values}))
+    with pytest.raises(QualityStop, match=rf"a\.parquet: column c is {re.escape(told)}"):
+        files.read("parquet", f"c {declared}")
+
+
+def test_nested_values_are_read_if_nothing_of_them_is_lost(files: Files) -> None:
+    files.put(
+        a_parquet=pa.table({"n": [[1, 2]], "s": [{"a": 1, "b": "x"}]}),
+        b_parquet=pa.table({"n": [[2**40]], "s": [{"a": 2, "b": "y"}]}),
+    )
+    rows, bad = files.rows("parquet", "n ARRAY<INT>, s STRUCT<a: INT, b: STRING>")
+    assert rows == [([1, 2], {"a": 1, "b": "x"})]
+    assert [reason.partition(":")[0] for reason, _ in bad] == ["column n"]
+
+
+def test_columns_of_parquet_are_found_by_name(files: Files) -> None:
+    files.put(
+        a_parquet=pa.table({"t": ["a"], "d": [Decimal(1)], "id": [1]}),
+        b_parquet=pa.table({"id": [2], "x": [0], "d": [Decimal(2)], "t": ["b"]}),
+    )
+    assert files.good("parquet") == [(1, "a", Decimal("1.00")), (2, "b", Decimal("2.00"))]
+    with pytest.raises(
+        QualityStop, match=r"c\.parquet lacks the declared column\(s\) d; it has id, t"
+    ):
+        files.put(c_parquet=pa.table({"id": [2], "t": ["b"]})).read("parquet")
+
+
+def test_a_parquet_file_that_can_not_be_opened_is_one_row_with_the_reason(files: Files) -> None:
+    files.put(good_parquet=pa.table({"id": [1], "t": ["a"], "d": [Decimal(1)]}))
+    whole = (files.folder / "good.parquet").read_bytes()
+    files.put(cut_parquet=whole[:-20], empty_parquet=b"", junk_parquet=bytes(range(256)) * 9)
+    rows, bad = files.rows("parquet")
+    assert rows == [(1, "a", Decimal("1.00"))]
+    assert len(bad) == 3
+    assert all(reason.startswith("the file can't be read: ") for reason, _ in bad)
+    assert len(files.read("parquet").warnings) == 3
+
+
+def test_a_type_that_spark_does_not_have_names_the_file(files: Files) -> None:
+    files.put(a_parquet=pa.table({"id": pa.array([1], pa.time64("us"))}))
+    with pytest.raises(QualityStop, match=r"no type for the column\(s\) id as file .*a\.parquet"):
+        files.read("parquet", "id INT").rows.collect()

@@ -1,0 +1,279 @@
+"""The report: true to the results, escaped, and in need of nothing but a browser."""
+
+import datetime as dt
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.delta.failures import Failure
+from sluice.gate import report
+from sluice.gate.charts import LEAST_SEEN, bars, curve, strip
+from sluice.gate.checks import Check, State
+from sluice.gate.digest import Interval, TableFacts, digest
+from sluice.gate.facts import Facts, Kept
+
+NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
+EVIL = '"><script>alert("x")</script>&'
+
+
+def day(nth: int) -> dt.datetime:
+    return dt.datetime(2017, 3, nth, tzinfo=dt.UTC)
+
+
+def result(nth: int, success: bool = True, **changed: Any) -> dict[str, Any]:
+    details = {"unexpected_rows": [] if success else [{"id": 7, "note": EVIL, "quantity": -1}]}
+    config = {"kwargs": {"column": "quantity"}}
+    row = {
+        "interval_start": day(nth),
+        "checked_at": NOW,
+        "expectation": "column values to be between (quantity)",
+        "says": "quantity is at least 0",
+        "on_failure": "warn",
+        "success": success,
+        "element_count": 100,
+        "unexpected_count": 0 if success else 1,
+        "observed": "fine" if success else "1 of 100",
+        "result": json.dumps({"expectation_config": config, "result": details}),
+    }
+    return row | changed
+
+
+def interval(nth: int, read: int, quarantined: int) -> dict[str, Any]:
+    return {
+        "interval_start": day(nth),
+        "rows_read": read,
+        "rows_accepted": read - quarantined,
+        "rows_quarantined": quarantined,
+    }
+
+
+def aside(reason: str, raw: str, file: str | None) -> dict[str, Any]:
+    return {"_sluice_interval": day(2), "reason": reason, "raw": raw, "file": file}
+
+
+FACTS = TableFacts(
+    "retail",
+    "sales",
+    version=3,
+    row_count=1234,
+    updated_at=NOW - dt.timedelta(hours=2),
+    columns=(("id", "INT"), (EVIL, "STRING")),
+    results=(result(1), result(2, success=False)),
+    batches=(Kept(Facts(3), 2, "r", NOW, day(2), ("retail.sales: 3 rows came, usually 9",)),),
+    intervals=(interval(1, 100, 0), interval(2, 100, 1)),
+    quarantine=(
+        aside("does not parse", EVIL, "file:///landing/part.json"),
+        aside("price is at least 0", '{"id": 7, "price": null}', None),
+    ),
+)
+
+
+class Page(HTMLParser):
+    """What a browser would load or run, and whether every tag is closed."""
+
+    VOID = frozenset({"meta", "rect", "path", "br"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.references: list[str] = []
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.text += " "
+        self.references += [value or "" for name, value in attrs if name in {"href", "src"}]
+        assert not any(name.startswith("on") for name, _ in attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    other = TableFacts("web", "clicks")
+    return report.render(f"lake {EVIL}", [FACTS, other], NOW)
+
+
+def test_there_is_an_overview_and_a_page_per_table(pages: dict[str, str]) -> None:
+    assert set(pages) == {"index.html", "retail.sales.html", "web.clicks.html"}
+
+
+def test_pages_are_whole_and_link_only_to_each_other(pages: dict[str, str]) -> None:
+    for html in pages.values():
+        page = Page(html)
+        assert page.open == []
+        assert set(page.references) <= set(pages)
+        assert not page.tags & {"script", "link", "img", "iframe", "object", "form"}
+        assert not re.search(r"https?:|//|@import|url\(", html)
+        assert "default-src 'none'" in html
+
+
+def test_everything_from_the_data_is_escaped(pages: dict[str, str]) -> None:
+    for html in pages.values():
+        assert "<script" not in html
+    assert EVIL in Page(pages["retail.sales.html"]).text
+
+
+def test_the_overview_tells_the_newest_batch_of_each_table(pages: dict[str, str]) -> None:
+    text = " ".join(Page(pages["index.html"]).text.split())
+    for part in (
+        "0 of 1 expectations met",
+        "warned",
+        "2017-03-09 10:00",
+        "version 3",
+        "1 set aside",
+    ):
+        assert part in text
+    assert "nothing expected" in text
+
+
+def test_a_failure_that_nobody_has_mended_stands_on_both_pages() -> None:
+    failure = Failure("retail.sales", NOW, f"a text {EVIL}", "mend it", 4)
+    pages = report.render("lake", [TableFacts("retail", "sales", failure=failure)], NOW)
+    for html in pages.values():
+        text = " ".join(Page(html).text.split())
+        for part in ("Failed, and not mended since", f"a text {EVIL}", "exit code 4", "mend it"):
+            assert part in text
+    assert "1 tables stopped at their newest batch" in " ".join(
+        Page(pages["index.html"]).text.split()
+    )
+
+
+def test_a_page_that_is_kept_says_nothing_that_time_makes_false(pages: dict[str, str]) -> None:
+    for html in pages.values():
+        assert not re.search(r"\bago\b|just now", html)
+
+
+def test_a_failing_expectation_shows_its_rows_the_suspect_first(pages: dict[str, str]) -> None:
+    html = pages["retail.sales.html"]
+    assert "<details open>" in html
+    (expectation,) = digest(FACTS).expectations
+    assert expectation.sample_columns == ["quantity", "id", "note"]
+    assert expectation.sample_when == "2017-03-02"
+
+
+def test_the_last_check_of_an_interval_stands() -> None:
+    earlier = result(2, success=False, checked_at=NOW - dt.timedelta(days=1))
+    table = digest(TableFacts("retail", "sales", results=(result(2), result(1), earlier)))
+    assert [check.state for check in table.expectations[0].checks] == [State.PASSED, State.PASSED]
+    assert [batch.when for batch in table.batches] == ["2017-03-01", "2017-03-02"]
+
+
+def test_a_batch_is_as_bad_as_its_worst_check() -> None:
+    others = [result(1, success=False, on_failure=on, says=on) for on in ("quarantine", "stop")]
+    table = digest(TableFacts("retail", "sales", results=(result(1), *others)))
+    (batch,) = table.batches
+    assert (batch.state, batch.observed) == (State.STOPPED, "2 of 3 expectations not met")
+
+
+def test_an_expectation_that_left_the_configuration_is_not_shown() -> None:
+    old = result(1, says="quantity is at least 9", checked_at=NOW - dt.timedelta(days=1))
+    table = digest(TableFacts("retail", "sales", results=(old, result(1))))
+    assert [e.says for e in table.expectations] == ["quantity is at least 0"]
+
+
+def test_a_single_quarantined_row_is_seen_among_a_million() -> None:
+    drawn = bars([Interval("2017-03-01", 1_000_000, 999_999, 1)], height=80)
+    accepted, aside = drawn.boxes
+    assert aside.height >= LEAST_SEEN
+    assert accepted.height + aside.height <= 80
+
+
+def test_an_interval_without_rows_draws_nothing() -> None:
+    assert bars([Interval("2017-03-01", 0, 0, 0)]).boxes == ()
+
+
+def test_a_strip_ends_with_the_newest_check_at_the_right() -> None:
+    checks = [Check(str(n), State.PASSED, "fine", 0.0) for n in range(5)]
+    drawn = strip(checks, 3)
+    assert [box.title for box in drawn.boxes] == ["2: fine", "3: fine", "4: fine"]
+    assert drawn.boxes[-1].x + drawn.boxes[-1].width == drawn.width
+    assert strip(checks[:1], 3).boxes[0].x == drawn.boxes[-1].x
+
+
+def test_a_curve_has_its_points_below_the_cells_of_the_strip() -> None:
+    checks = [Check(str(n), State.PASSED, "fine", 0.0, n) for n in (3.0, None, 5.0, 4.0)]
+    drawn, cells = curve(checks), strip(checks, 4).boxes
+    middles = [f"{cell.x + cell.width / 2}" for cell in cells]
+    assert [point.split()[0] for point in drawn.line.replace("L", "M").split("M")[1:]] == [
+        middles[0],
+        middles[2],
+        middles[3],
+    ]
+    assert drawn.line.count("M") == 2  # a check that observed nothing interrupts the line
+    assert (drawn.low, drawn.high, drawn.width) == (3.0, 5.0, strip(checks, 4).width)
+
+
+def test_what_was_observed_is_drawn_only_where_it_varies() -> None:
+    same = digest(TableFacts("retail", "sales", results=(result(1), result(2))))
+    assert not same.expectations[0].varies
+    assert digest(FACTS).expectations[0].varies
+    assert digest(FACTS).expectations[0].checks[-1].number == 1.0
+
+
+def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str]) -> None:
+    text = " ".join(Page(pages["retail.sales.html"]).text.split())
+    assert "2017-03-02 3 rows came, usually 9" in text
+    assert "unusual batch" in text
+    assert f"does not parse Text Interval File {EVIL} 2017-03-02 part.json" in text
+    assert "price is at least 0 id price Interval File 7 null 2017-03-02" in text
+    assert "sluice replay sales" in text
+
+
+def test_the_whole_table_has_a_state_of_its_own() -> None:
+    whole = result(3, success=False, says="rows, over the whole table", interval_start=None)
+    later = result(1, checked_at=NOW + dt.timedelta(hours=1))
+    table = digest(TableFacts("retail", "sales", results=(later, whole)))
+    assert [e.says for e in table.expectations] == [later["says"], whole["says"]]
+    assert [batch.when for batch in table.batches] == ["2017-03-01"]
+    assert table.state is State.WARNED
+
+
+def test_only_what_is_still_expected_is_shown() -> None:
+    table = digest(TableFacts("retail", "sales", results=(result(1),), expected=("others",)))
+    assert table.expectations == ()
+
+
+def test_writing_replaces_the_pages_and_leaves_no_draft(
+    tmp_path: Path, pages: dict[str, str]
+) -> None:
+    for _ in range(2):
+        index = report.write(tmp_path / "report", pages)
+    assert index.read_text(encoding="utf-8") == pages["index.html"]
+    assert {path.name for path in index.parent.iterdir()} == set(pages)
+
+
+def test_a_dimension_tells_the_rows_of_its_load() -> None:
+    loaded = TableFacts("retail", "items", "dimension", intervals=(interval(1, 41, 1),))
+    assert (digest(loaded).intervals, digest(loaded).quarantined) == ((), 1)
+    text = " ".join(Page(report.render("lake", [loaded], NOW)["retail.items.html"]).text.split())
+    assert "41 rows read = 40 accepted + 1 quarantined" in text
+
+
+def test_rows_in_quarantine_are_listed_by_their_reason() -> None:
+    rows = (aside("a", '{"id": 1}', None), aside("b", "{", None), aside("a", '{"no": 2}', None))
+    reasons = digest(TableFacts("retail", "sales", quarantine=rows)).reasons
+    assert [(r.says, len(r.rows), r.columns, r.has_texts) for r in reasons] == [
+        ("a", 2, ["id", "no"], False),
+        ("b", 1, [], True),
+    ]
+
+
+def test_what_is_not_met_stands_first_on_the_overview(pages: dict[str, str]) -> None:
+    text = " ".join(Page(pages["index.html"]).text.split())
+    assert "Not met sales retail quantity is at least 0 1 of 100 · 2017-03-02 warned" in text
+    met = report.render("lake", [TableFacts("retail", "sales", results=(result(1),))], NOW)
+    assert "Not met" not in Page(met["index.html"]).text

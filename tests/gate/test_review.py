@@ -1,0 +1,135 @@
+"""What `validate` tells of a wrong expectation."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.gate.rows import expect
+
+from sluice.declare.quality import Expectation
+from sluice.gate import review
+
+COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", "at": "TIMESTAMP"}
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        expect("column_values_to_not_be_null", "quarantine", column="quantity", mostly=0.9),
+        expect("column_values_to_be_between", column="at", min_value="2017-01-01"),
+        expect("column_values_to_be_between", column="price", max_value=0.5),
+        expect("column_values_to_match_like_pattern", column="department", like_pattern="D%"),
+        expect("column_value_lengths_to_be_between", column="department", max_value=9),
+        expect("column_values_to_be_unique", column="at", row_condition="quantity > 3"),
+        expect("column_median_to_be_between", column="quantity", min_value=1),
+        expect("column_unique_value_count_to_be_between", column="department", min_value=1),
+        expect("column_max_to_be_between", column="at", min_value="now - 36 hours", over="table"),
+        expect("table_row_count_to_equal_other_table", other_table_name="sales", over="table"),
+        expect(
+            "column_sum_to_equal_other_table",
+            column="price",
+            other_table_name="sales",
+            tolerance=0.5,
+            over="table",
+        ),
+    ],
+    ids=lambda e: e.label,
+)
+def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
+    assert review.mistakes(expectation, COLUMNS) == []
+
+
+@pytest.mark.parametrize(
+    ("expectation", "told"),
+    [
+        (expect("column_values_to_be_not_null", column="at"), "did you mean expect_column_values_"),
+        (expect("column_values_to_not_be_null", column="at", mosty=1), "did you mean mostly"),
+        (expect("column_values_to_be_between", min_value=3), "needs the argument 'column'"),
+        (expect("column_values_to_not_be_null", column="at", mostly=3), "mostly"),
+        (expect("column_values_to_be_between", column="department", min_value=3), "is STRING"),
+        (expect("column_values_to_be_in_set", column="at", value_set=[1]), "which is TIMESTAMP"),
+        (expect("column_values_to_be_in_set", column="price", value_set=["x"]), "'x' can't be"),
+        (
+            expect("column_values_to_be_between", column="price", min_value=9, max_value=3),
+            "min_value 9 is greater than max_value 3",
+        ),
+        (
+            expect("column_values_to_not_be_null", column="at", row_condition="quantty > 3"),
+            "unknown column 'quantty'; did you mean 'quantity'",
+        ),
+        (
+            expect("column_values_to_not_be_null", column="at", row_condition="reflect('a', 'b')"),
+            "'reflect' is not allowed",
+        ),
+        (
+            expect("column_values_to_not_be_null", column="at", row_condition="quantity + 1"),
+            "row_condition: 'quantity + 1' is INT; a condition is true or false",
+        ),
+        (
+            expect("column_values_to_not_be_null", column="at", row_condition="price > at"),
+            "row_condition: 'price > at': DECIMAL(12,2) can't be compared with TIMESTAMP",
+        ),
+        (
+            expect("column_values_to_match_regex", column="department", regex="[A-Z"),
+            "regex: '[A-Z' is no regular expression: a character class [ is not closed",
+        ),
+        (
+            expect("column_values_to_match_regex_list", column="department", regex_list=["a", "("]),
+            "regex_list: '(' is no regular expression",
+        ),
+        (
+            expect(
+                "column_max_to_be_between", column="at", min_value="now - 3 lights", over="table"
+            ),
+            "'3 lights'",
+        ),
+        (
+            expect("column_max_to_be_between", column="at", min_value="now - 3 hours"),
+            "min_value: only a rule with over: table may speak of now",
+        ),
+        (
+            expect("table_row_count_to_equal_other_table", other_table_name="sales"),
+            "write over: table",
+        ),
+        (
+            expect("column_sum_to_equal_other_table", column="price", over="table"),
+            "needs the argument 'other_table_name'",
+        ),
+        (
+            expect("column_values_to_be_dateutil_parseable", column="department"),
+            "can't be answered on Spark",
+        ),
+        (expect("column_values_to_be_unique", "quarantine", column="at"), "single row"),
+        (
+            expect("column_values_not_null", "quarantine", column="at"),
+            "unknown expectation 'expect_column_values_not_null'; did you mean",
+        ),
+        (
+            expect("column_values_to_be_between", column="price", min_value="abc"),
+            "min_value: 'abc' can't be compared with price, which is DECIMAL(12,2)",
+        ),
+        (
+            expect("table_row_count_to_be_between", min_value="abc"),
+            "min_value: a time or a whole number is wanted, and 'abc' is none of these",
+        ),
+        (
+            expect("column_values_to_be_between", column="price", min_value={"$PARAMETER": "x"}),
+            "no SQL literal",
+        ),
+    ],
+    ids=lambda value: value.label if isinstance(value, Expectation) else "",
+)
+def test_a_mistake_is_named(expectation: Expectation, told: str) -> None:
+    (mistake,) = review.mistakes(expectation, COLUMNS)
+    assert told in mistake
+
+
+def test_the_gate_does_not_import_great_expectations() -> None:
+    program = (
+        "import sys\n"
+        "import sluice.gate.gate, sluice.gate.report, sluice.gate.history\n"
+        "import sluice.gate.quarantine, sluice.gate.review\n"
+        "sys.exit('great_expectations' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env=dict(os.environ))

@@ -1,0 +1,296 @@
+# ruff: noqa: E501 - messages stand here as they are printed
+"""What people get wrong in cogroups, and the line that each gets; what is taken beside it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.declare.table import Table
+
+Mistakes = Callable[..., list[str]]
+OfViews = Callable[[str], Table]
+
+COUNT = "aggregates: {n: count(*)}"
+
+
+def over_sales(stream: str, more: str = "") -> str:
+    """A cogroup of one stream with these keys; `more` keys are the view's."""
+    return f"v: {{kind: cogroup, key: [item], streams: {{s: {{from: sales, {stream}}}}}, {more}}}"
+
+
+COGROUP = """\
+carts:
+  kind: cogroup
+  key: [item]
+  streams:
+    sold: {from: sales, aggregates: {total: sum(price), n: count(*)}}
+    seen: {from: clicks, aggregates: {clicks: count(*)}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "sum(price)",
+            "sum(prise)",
+            (
+                "15: views.carts.streams.sold.aggregates.total: unknown "
+                "column 'prise'; did you mean 'price'? columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "sum(price)",
+            "first(price)",
+            (
+                "15: views.carts.streams.sold.aggregates.total: first "
+                "depends on the order of the rows; write first(x ORDER BY at), "
+                "or give the stream a `sequence`"
+            ),
+        ),
+        (
+            "sum(price)",
+            "sum(price) filter (where id)",
+            (
+                "15: views.carts.streams.sold.aggregates."
+                "total: 'id' is INT; a condition is true or false"
+            ),
+        ),
+        (
+            "sum(price)",
+            "shop.mean:Mean(price)",
+            (
+                "15: views.carts.streams.sold.aggregates.total: "
+                "the module 'shop.mean' is not listed under `modules:` of sluice.yaml; modules are: "
+                "(none)"
+            ),
+        ),
+        (
+            "[item]",
+            "[itm]",
+            (
+                "13: views.carts.key: unknown column 'itm'; did you mean 'item'? "
+                "columns are: id, item, price, at, tags"
+            ),
+        ),
+        (
+            "[item]",
+            "[item, item]",
+            ("13: views.carts.key: the column 'item' is that of the key already"),
+        ),
+        (
+            "from: sales",
+            "from: sales, key: [item, id]",
+            (
+                "15: views.carts.streams.sold.key: "
+                "2 expressions for the 1 columns of the view's `key`"
+            ),
+        ),
+        (
+            "clicks: count",
+            "total: count",
+            (
+                "16: views.carts.streams.seen.aggregates.total: the "
+                "column 'total' is that of the stream sold already"
+            ),
+        ),
+        (
+            "clicks: count",
+            "item: count",
+            (
+                "16: views.carts.streams.seen.aggregates.item: the "
+                "column 'item' is that of the key already"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sales, initial: {totl: 0}",
+            (
+                "15: views.carts.streams.sold.initial."
+                "totl: unknown aggregate 'totl'; did you mean 'total'? aggregates are: total, n"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sales, where: price",
+            (
+                "15: views.carts.streams.sold.where: 'price' "
+                "is DECIMAL(12, 2); a condition is true or false"
+            ),
+        ),
+        (
+            "from: sales",
+            "from: sales, time: at",
+            ("11: views.carts: `time` of the stream 'sold' needs a `window`"),
+        ),
+        (
+            "key: [item]",
+            "key: [item]\n  retention: 1 day",
+            ("11: views.carts: `retention` says how long a window lives: it needs a `window`"),
+        ),
+        (
+            "key: [item]",
+            "key: [item]\n  select: {rate: totl / n}",
+            (
+                "14: views.carts.select.rate: "
+                "unknown column 'totl'; did you mean 'total'? columns are: item, total, n, clicks"
+            ),
+        ),
+        (
+            "from: sales, aggregates: {total: sum(price), n: count(*)}",
+            "from: sales",
+            "15: views.carts.streams.sold: `aggregates` is missing",
+        ),
+    ],
+)
+def test_a_cogroup(mistakes: Mistakes, old: str, new: str, message: str) -> None:
+    found = mistakes(COGROUP.replace(old, new))
+    assert [m for m in found if "item, at, where_from" not in m] == [message]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value", "type_"),
+    [
+        ("sum(id)", "abc", "BIGINT"),
+        ("sum(id)", "0.5", "BIGINT"),
+        ("sum(id)", "true", "BIGINT"),
+        ("sum(id)", "9223372036854775808", "BIGINT"),
+        ("min(id)", "2147483648", "INT"),
+        ("sum(price)", "0.001", "DECIMAL(22, 2)"),
+        ("sum(price)", ".nan", "DECIMAL(22, 2)"),
+        ("sum(price)", "-.inf", "DECIMAL(22, 2)"),
+        ("min(cast(price as decimal(2, 2)))", "1", "DECIMAL(2, 2)"),
+        ("min(price)", "10000000000", "DECIMAL(12, 2)"),
+        ("avg(id)", "x", "DOUBLE"),
+        ("max(item)", "5", "STRING"),
+        ("any(id > 1)", "1", "BOOLEAN"),
+        ("max(at)", "soon", "TIMESTAMP"),
+        ("collect_set(id)", "0", "ARRAY<INT>"),
+        ("collect_set(id)", "[1, x]", "ARRAY<INT>"),
+    ],
+)
+def test_an_initial_value_is_of_its_aggregates_type(
+    mistakes: Mistakes, aggregate: str, value: str, type_: str
+) -> None:
+    found = mistakes(over_sales(f"aggregates: {{x: '{aggregate}'}}, initial: {{x: {value}}}"))
+    assert [f"is no {type_}, which the aggregate is" in m for m in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "value"),
+    [
+        ("sum(id)", "-9223372036854775808"),
+        ("sum(id)", "null"),
+        ("sum(price)", "-1"),
+        ("min(price)", "9999999999.99"),
+        ("min(cast(price as decimal(2, 2)))", "0"),
+        ("avg(id)", "0"),
+        ("avg(id)", ".inf"),
+        ("max(at)", "2024-01-01"),
+        ("max(item)", "''"),
+        ("every(id > 1)", "false"),
+        ("collect_set(id)", "[]"),
+        ("collect_set(item)", "[a, null]"),
+        ("approx_percentile(id, 0.5)", "0"),
+    ],
+)
+def test_an_initial_value_that_fits_is_taken(table: OfViews, aggregate: str, value: str) -> None:
+    found = table(over_sales(f"aggregates: {{x: '{aggregate}'}}, initial: {{x: {value}}}"))
+    assert list(found.columns) == ["item", "x"]
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ("{item: upper(item)}", "the column 'item' is that of the key or the window"),
+        ("{window_start: n}", "the column 'window_start' is that of the key or the window"),
+    ],
+)
+def test_a_selected_column_is_not_another_one_of_the_key(
+    mistakes: Mistakes, select: str, message: str
+) -> None:
+    window = "{type: tumbling, time: at, size: 1 day}"
+    found = mistakes(over_sales(COUNT, f"window: {window}, select: {select}"))
+    assert [message in m for m in found] == [True]
+
+
+def test_a_column_of_the_key_may_be_selected_as_it_is(table: OfViews) -> None:
+    assert list(table(over_sales(COUNT, "select: [n, item]")).columns) == ["item", "n"]
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("session, gap: 1 hour, timezone: Europe/Berlin", "`timezone` would have no effect"),
+        ("hopping, size: 1 month, advance: 30 days", "rows between windows would be lost"),
+    ],
+)
+def test_a_window_without_gaps_and_useless_settings(
+    mistakes: Mistakes, window: str, message: str
+) -> None:
+    found = mistakes(over_sales(COUNT, f"window: {{time: at, type: {window}}}"))
+    assert [message in m for m in found] == [True]
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        "aggregates: {x: min(at - timestamp'2024-01-01')}",
+        "aggregates: {x: first(item ORDER BY at - timestamp'2024-01-01')}",
+        "sequence: [\"at - timestamp'2024-01-01'\"], aggregates: {x: first(item)}",
+    ],
+)
+def test_no_interval_is_kept(mistakes: Mistakes, stream: str) -> None:
+    found = mistakes(over_sales(stream))
+    assert ["is an interval, which no table can hold" in m for m in found] == [True]
+
+
+def keys_of(mine: str, other: str) -> str:
+    """A cogroup of two streams, whose keys are these expressions over sales."""
+    streams = f"a: {{from: sales, key: [{mine!r}], {COUNT}}}"
+    other = f"b: {{from: sales, key: [{other!r}], aggregates: {{m: count(*)}}}}"
+    return f"v: {{kind: cogroup, key: [k], streams: {{{streams}, {other}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        ("DATE", "TIMESTAMP"),
+        ("TIMESTAMP", "DATE"),
+        ("DATE", "TIMESTAMP_NTZ"),
+        ("TIMESTAMP", "TIMESTAMP_NTZ"),
+        ("STRING", "INT"),
+        ("STRING", "DATE"),
+        ("STRING", "BINARY"),
+        ("STRING", "BOOLEAN"),
+        ("BIGINT", "DOUBLE"),
+        ("DECIMAL(12, 2)", "DOUBLE"),
+        ("DECIMAL(38, 0)", "DECIMAL(38, 10)"),
+        ("ARRAY<DATE>", "ARRAY<TIMESTAMP>"),
+        ("STRUCT<a: DATE>", "STRUCT<a: TIMESTAMP>"),
+        ("STRUCT<a: INT>", "STRUCT<b: INT>"),
+    ],
+)
+def test_keys_that_would_not_keep_their_values_are_refused(
+    mistakes: Mistakes, mine: str, other: str
+) -> None:
+    found = mistakes(keys_of(f"cast(null as {mine})", f"cast(null as {other})"))
+    said = f"the key 'k' is {other} here and {mine} in the stream a; cast one of them"
+    assert found == [f"11: views.v.streams.b.key: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        ("TINYINT", "BIGINT"),
+        ("INT", "DECIMAL(12, 2)"),
+        ("DECIMAL(12, 2)", "DECIMAL(20, 4)"),
+        ("INT", "DOUBLE"),
+        ("FLOAT", "DOUBLE"),
+        ("ARRAY<INT>", "ARRAY<BIGINT>"),
+        ("STRUCT<a: INT>", "STRUCT<A: BIGINT>"),
+    ],
+)
+def test_keys_of_one_width_or_another_are_one_column(table: OfViews, mine: str, other: str) -> None:
+    found = table(keys_of(f"cast(null as {mine})", f"cast(null as {other})"))
+    assert list(found.columns) == ["k", "n", "m"]

@@ -1,0 +1,85 @@
+"""The contract of views holds whoever commits, and on both sides of every limit."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+from tests.kinds.cogroup import test_cogroup
+from tests.kinds.lookup import test_lookup
+from tests.kinds.topk import test_topk
+from tests.kinds.window_store import test_window_store
+from tests.sources import test_source
+from tests.support.contract import SETTINGS, Case, hold
+
+from sluice.limits import Limits
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KINDS = [
+    test_topk.CASES[0],  # a state that runs short
+    test_topk.CASES[5],  # no key, hidden columns
+    test_cogroup.CASES[2],  # recomputed, with lists
+    test_cogroup.CASES[4],  # additive, in windows
+    test_cogroup.CASES[6],  # sessions
+    test_lookup.CASES[0],  # keeps the number of its batch
+    test_lookup.CASES[2],  # follows its dimensions
+    test_window_store.CASES[3],  # partitioned, row by row
+    test_source.CASES[1],
+]
+FEWER = settings(SETTINGS, stateful_step_count=2)
+NONE = -1  # not even nothing is within the limit
+
+PICKED = {"read_here_bytes": NONE}
+SCANNED = {
+    **PICKED,
+    **dict.fromkeys(("kept_bytes", "searched_bytes", "matched_rows"), NONE),
+    **dict.fromkeys(("few_tasks_bytes", "few_tasks_merge_bytes"), NONE),
+    **dict.fromkeys(("uncounted_changelog_bytes", "counted_changelog_bytes"), NONE),
+    **dict.fromkeys(("topk_feed_bytes", "cogroup_feed_bytes", "lookup_uncounted_bytes"), NONE),
+    **dict.fromkeys(("named_groups", "named_values"), 0),
+    "broadcast_memory_share": 0,
+}
+FOUND_TO_BE_MANY = {
+    **PICKED,
+    **dict.fromkeys(("topk_state_bytes", "topk_handed_rows"), NONE),
+    **dict.fromkeys(("topk_full_bytes", "topk_full_share"), NONE),
+    **dict.fromkeys(("cogroup_state_bytes", "cogroup_input_bytes", "cogroup_handed_rows"), NONE),
+    **dict.fromkeys(("counted_changelog_bytes", "held_changelog_bytes"), NONE),
+    **dict.fromkeys(("spread_sample_rows", "least_ranges", "sampled_changelog_rows"), 1),
+    **dict.fromkeys(("file_rows", "slice_file_rows"), 1),
+    **dict.fromkeys(("lookup_keys", "lookup_changed_share", "unordered_rows"), 0),
+    "slice_files": 2,
+}
+WAYS = {"picked": PICKED, "scanned": SCANNED, "found to be many": FOUND_TO_BE_MANY}
+OF_NO_VIEW = {
+    "quarantined_rows": "test_balance",
+    "quarantined_bytes": "test_balance",
+    "loose_files": "test_lookup_plans",
+    "round_intervals": "test_run_dimensions",
+    "swept_bytes": "test_sweep",
+    "swept_feed_bytes": "test_sweep",
+}
+
+
+@pytest.mark.parametrize("case", [KINDS[2], KINDS[7]], ids=str)
+def test_spark_commits_what_delta_rs_would(case: Case, spark: "SparkSession") -> None:
+    hold(replace(case, spark={"commit": "spark"}), spark, FEWER)
+
+
+@pytest.mark.parametrize("limits", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("case", KINDS, ids=str)
+def test_small_tables_go_the_ways_of_large_ones(
+    case: Case, limits: Mapping[str, float], spark: "SparkSession"
+) -> None:
+    most = 0 if limits is SCANNED else 500_000
+    hold(replace(case, spark={"small_changelog": most}, limits=limits), spark, FEWER)
+
+
+def test_no_limit_is_without_a_run_beyond_it() -> None:
+    """Within them, views are held to the contract by the tests of their operators."""
+    beyond = {name for limits in WAYS.values() for name in limits}
+    assert beyond | OF_NO_VIEW.keys() == {field.name for field in fields(Limits)}
+    assert not beyond & OF_NO_VIEW.keys()

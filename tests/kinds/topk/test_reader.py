@@ -1,0 +1,101 @@
+"""Top-k read as partition -> {rank: row}."""
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from tests.read.tables import project_at, write_table
+
+from sluice.errors import UsageError
+from sluice.read.lake import Lake
+
+MONEY = pa.decimal128(12, 2)
+
+
+def ranked(rows, rank=True):
+    """Rows of (department, product, total, rank)."""
+    columns = list(zip(*rows, strict=True))
+    table = pa.table(
+        {
+            "department": pa.array(columns[0], pa.string()),
+            "product_id": pa.array(columns[1], pa.int32()),
+            "total": pa.array([None if v is None else Decimal(v) for v in columns[2]], MONEY),
+        }
+    )
+    return table.append_column("rank", pa.array(columns[3], pa.int32())) if rank else table
+
+
+LEADERS = [
+    ("DELI", 2, "5.00", 2),
+    ("DELI", 1, "9.50", 1),
+    ("MEAT", 3, "7.00", 1),
+    (None, 4, "1.00", 1),
+]
+
+
+@pytest.fixture
+def lake(tmp_path):
+    project = project_at(tmp_path)
+    write_table(project, "leaders", ranked(LEADERS))
+    return Lake(project)
+
+
+def test_one_partition_is_a_map_from_rank_to_row(lake):
+    top = lake.top("leaders", partition={"department": "DELI"})
+    assert [(rank, row["product_id"]) for rank, row in top.items()] == [(1, 1), (2, 2)]
+    assert top[1] == {"department": "DELI", "product_id": 1, "total": Decimal("9.50"), "rank": 1}
+
+
+def test_without_a_partition_every_partition_has_its_map(lake):
+    top = lake.top("leaders")
+    assert list(top) == [None, "DELI", "MEAT"]
+    assert top["MEAT"][1]["product_id"] == 3
+
+
+def test_the_null_partition_is_one_like_any_other(lake):
+    assert lake.top("leaders", partition={"department": None})[1]["product_id"] == 4
+
+
+def test_a_partition_that_is_not_there_is_empty(lake):
+    assert lake.top("leaders", partition={"department": "NONE"}) == {}
+
+
+def test_an_unknown_partition_column_is_named(lake):
+    with pytest.raises(UsageError, match="unknown partition column 'departmnt'; did you mean"):
+        lake.top("leaders", partition={"departmnt": "DELI"})
+    with pytest.raises(UsageError, match="7 is no value of column 'department'"):
+        lake.top("leaders", partition={"department": 7})
+
+
+def test_ranks_with_ties_have_lists_of_rows(tmp_path):
+    project = project_at(tmp_path)
+    rows = [("DELI", 1, "9.00", 1), ("DELI", 2, "9.00", 1), ("DELI", 3, "1.00", 3)]
+    write_table(project, "tied", ranked(rows))
+    top = Lake(project).top("tied", partition={"department": "DELI"})
+    assert {r: [row["product_id"] for row in found] for r, found in top.items()} == {
+        1: [1, 2],
+        3: [3],
+    }
+
+
+def test_without_a_rank_column_the_order_ranks(tmp_path):
+    project = project_at(tmp_path)
+    rows = [
+        ("DELI", 3, "1.00", 0),
+        ("DELI", 2, "9.00", 0),
+        ("DELI", 1, "9.00", 0),
+        ("DELI", 4, None, 0),
+    ]
+    write_table(project, "unranked", ranked(rows, rank=False))
+    top = Lake(project).top("unranked", partition={"department": "DELI"})
+    assert [(rank, row["product_id"]) for rank, row in top.items()] == [
+        (1, 1),
+        (2, 2),
+        (3, 3),
+        (4, 4),
+    ]
+
+
+def test_another_kind_of_table_has_no_ranking(lake):
+    with pytest.raises(UsageError, match="top reads a topk; 'totals' is a cogroup"):
+        lake.top("totals")

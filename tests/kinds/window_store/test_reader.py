@@ -1,0 +1,278 @@
+"""Window store reads against a brute-force reading of the same rows, and what they touch."""
+
+from datetime import UTC, datetime, timedelta
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.read.tables import day, keyed, placed, position, project_at, write, write_table
+
+from sluice.errors import UsageError
+from sluice.kinds.window_store.reader import WindowStore, visible_span
+from sluice.language.interval import Duration
+from sluice.read.lake import Lake
+
+SCHEMA = pa.schema(
+    [
+        ("user", pa.int32()),
+        ("window_start", pa.timestamp("us", "UTC")),
+        ("what", pa.string()),
+        ("_sluice_id", pa.string()),
+        ("_sluice_day", pa.date32()),
+    ]
+)
+START = datetime(1969, 12, 30, tzinfo=UTC)
+times = st.integers(0, 4 * 86_400).flatmap(
+    lambda s: st.sampled_from([0, 1, 999, 999_999]).map(
+        lambda us: START + timedelta(seconds=s // 7_200 * 7_200, microseconds=us)
+    )
+)
+rows_of_commits = st.lists(
+    st.lists(
+        st.tuples(st.one_of(st.none(), st.integers(1, 4)), times, st.sampled_from("abc")),
+        min_size=1,
+        max_size=15,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def table_of(rows, start=0):
+    return pa.Table.from_pylist(
+        [
+            {
+                "user": user,
+                "window_start": at,
+                "what": what,
+                "_sluice_id": f"{start + i:05}",
+                "_sluice_day": at.date(),
+            }
+            for i, (user, at, what) in enumerate(rows)
+        ],
+        SCHEMA,
+    )
+
+
+def store_at(uri, **settings_):
+    return WindowStore(keyed(uri, "user", "window_start", "_sluice_id"), ("user",), **settings_)
+
+
+def newest_first_layout(commits, folder):
+    """As a sealed day lies: by key, newest first within a key, small row groups."""
+    start = 0
+    for rows in commits:
+        part = table_of(rows, start).sort_by(
+            [("user", "ascending"), ("window_start", "descending")]
+        )
+        write(f"{folder}/t", part, partition_by=["_sluice_day"], group_rows=3)
+        start += len(rows)
+    return store_at(f"{folder}/t")
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    rows_of_commits,
+    st.one_of(st.none(), st.integers(1, 4)),
+    st.one_of(st.none(), times),
+    st.one_of(st.none(), times),
+    st.booleans(),
+    st.one_of(st.none(), st.integers(0, 5)),
+    st.booleans(),
+)
+def test_a_fetch_is_the_sorted_rows_that_match(commits, user, low, high, reverse, limit, filtered):
+    every = [
+        (u, at, what, i) for i, (u, at, what) in enumerate(r for rows in commits for r in rows)
+    ]
+    expected = [
+        {"user": u, "window_start": at, "what": what}
+        for u, at, what, _ in sorted(every, key=lambda r: placed((r[1], r[0], r[3])))
+        if (user is None or u == user)
+        and (low is None or at >= low)
+        and (high is None or at <= high)
+        and (not filtered or what != "b")
+    ]
+    expected = expected[::-1] if reverse else expected
+    with TemporaryDirectory() as folder:
+        store = newest_first_layout(commits, folder)
+        if low and high and low > high:
+            expected = []
+        found = store.fetch(
+            key=user,
+            time_from=low,
+            time_to=high,
+            reverse=reverse,
+            limit=limit,
+            where="what <> 'b'" if filtered else None,
+        )
+        assert list(found) == expected[:limit]
+
+
+def month(tmp_path, users=20, per_day=200):
+    """Thirty days, each one sorted file of several row groups."""
+    for number in range(1, 31):
+        rows = [
+            (i % users, day(number) + timedelta(seconds=i * 60), "rare" if i % 97 == 0 else "usual")
+            for i in range(per_day)
+        ]
+        part = table_of(rows, number * per_day)
+        part = part.sort_by([("user", "ascending"), ("window_start", "descending")])
+        write(tmp_path / "t", part, partition_by=["_sluice_day"], group_rows=50)
+    return store_at(tmp_path / "t")
+
+
+def test_the_last_of_a_hot_key_touch_one_day(tmp_path):
+    store = month(tmp_path)
+    found = store.fetch(key=7, reverse=True, limit=5)
+    assert [row["window_start"].day for row in found] == [30] * 5
+    assert (found.touched.files, found.touched.row_groups) == (1, 1)
+
+
+def test_files_touched_do_not_grow_with_the_range(tmp_path):
+    store = month(tmp_path)
+    touched = []
+    for last in (10, 20, 30):
+        found = store.fetch(key=3, time_to=day(last, 23), reverse=True, limit=10)
+        assert len(list(found)) == 10
+        touched.append((found.touched.files, found.touched.row_groups))
+    assert touched == [(1, 1)] * 3
+
+
+def test_reading_goes_on_only_as_far_as_it_is_asked(tmp_path):
+    rows = month(tmp_path).all(reverse=True)
+    days = [next(rows)["window_start"].day for _ in range(450)]
+    assert days == [30] * 200 + [29] * 200 + [28] * 50
+    assert rows.touched.files == 3
+
+
+def test_the_last_of_a_whole_big_day_touch_only_that_day(tmp_path):
+    for number in (1, 2, 3):
+        rows = [(i % 5, day(number) + timedelta(seconds=i), "x") for i in range(30_000)]
+        part = table_of(rows).sort_by([("user", "ascending"), ("window_start", "descending")])
+        write(tmp_path / "t", part, partition_by=["_sluice_day"], group_rows=5_000)
+    found = store_at(tmp_path / "t").all(reverse=True, limit=100)
+    assert [row["window_start"] for row in found] == [
+        day(3) + timedelta(seconds=i) for i in range(29_999, 29_899, -1)
+    ]
+    assert found.touched.files == 1
+
+
+def test_a_filtered_read_stops_at_its_limit(tmp_path):
+    found = month(tmp_path).fetch_all(reverse=True, limit=3, where="what = 'rare'")
+    assert [row["window_start"].day for row in found] == [30, 30, 30]
+    assert found.touched.files == 1
+
+
+def test_key_ranges_and_single_rows(tmp_path):
+    store = month(tmp_path, users=5, per_day=10)
+    found = store.fetch(key_from=2, key_to=3, time_from=day(5), time_to=day(5, 23))
+    assert [(r["user"], r["window_start"].minute) for r in found] == [
+        (2, 2),
+        (3, 3),
+        (2, 7),
+        (3, 8),
+    ]
+    assert store.fetch_one(2, day(5) + timedelta(minutes=7))["what"] == "usual"
+    assert store.fetch_one(2, day(5)) is None
+    assert store.fetch_one(2, "2017-01-05T00:07:00") == store.fetch_one(
+        2, "2017-01-05T01:07:00+01:00"
+    )
+
+
+def test_of_duplicates_fetch_one_takes_the_last(tmp_path):
+    write(tmp_path / "t", table_of([(1, day(1), "a"), (1, day(1), "b")]))
+    assert store_at(tmp_path / "t").fetch_one(1, day(1))["what"] == "b"
+
+
+def test_fetch_one_of_the_null_key_is_no_other_keys_row(tmp_path):
+    write(tmp_path / "t", table_of([(1, day(1), "a")]))
+    assert store_at(tmp_path / "t").fetch_one(None, day(1)) is None
+    write(tmp_path / "t", table_of([(None, day(1), "b")]))
+    assert store_at(tmp_path / "t").fetch_one(None, day(1))["what"] == "b"
+
+
+def test_times_the_wrong_way_round_are_empty_unless_the_store_goes_backward(tmp_path):
+    month(tmp_path, users=2, per_day=2)
+    asked = {"time_from": day(3), "time_to": day(2)}
+    assert list(store_at(tmp_path / "t").fetch_all(**asked)) == []
+    backward = store_at(tmp_path / "t", backward_iteration=True)
+    found = [row["window_start"] for row in backward.fetch_all(**asked)]
+    minute = timedelta(minutes=1)
+    assert found == [day(3), day(2) + minute, day(2)]
+    assert next(backward.fetch_all(**asked, limit=1))["window_start"] == day(3)
+
+
+def test_an_iterator_is_pinned_to_its_version(tmp_path):
+    store = month(tmp_path, users=5, per_day=10)
+    rows = store.all(reverse=True)
+    first = next(rows)
+    write(tmp_path / "t", table_of([(1, day(31), "new")], 10_000))
+    DeltaTable(str(tmp_path / "t")).delete("user = 1")
+    rest = list(rows)
+    assert first["window_start"] == day(30) + timedelta(minutes=9)
+    assert len(rest) == 299
+    assert next(store_at(tmp_path / "t").all(reverse=True))["what"] == "usual"
+
+
+def test_columns_can_be_chosen_and_hidden_ones_are_not_shown(tmp_path):
+    store = month(tmp_path, users=5, per_day=10)
+    assert store.schema.names == ["user", "window_start", "what"]
+    assert next(store.fetch(key=1, columns=["what"])) == {"what": "usual"}
+    batch = next(store.all(limit=2, columns=["user"]).batches())
+    assert batch.to_pylist() == [{"user": 0}, {"user": 1}]
+
+
+def visits(days):
+    return pa.table(
+        {
+            "user_id": pa.array([1] * len(days), pa.int32()),
+            "window_start": pa.array([day(d) for d in days], pa.timestamp("us", "UTC")),
+            "what": ["x"] * len(days),
+            "_sluice_interval": pa.array([day(d) for d in days], pa.timestamp("us", "UTC")),
+            "_sluice_id": [str(d) for d in days],
+        }
+    )
+
+
+def test_rows_that_have_expired_are_invisible_at_once(tmp_path):
+    project = project_at(tmp_path)
+    write_table(project, "visits", visits([1, 2]), position(1, horizon=day(2)))
+    write_table(project, "visits", visits([31]), position(2, horizon=day(31)))
+    lake = Lake(project)
+    assert [r["window_start"].day for r in lake.window("visits").all()] == [2, 31]
+    assert {r["window_start"].day for r in lake.table("visits").read()} == {2, 31}
+    assert lake.table("visits").count == 2
+    assert [r["window_start"].day for r in lake.window("visits", version=0).all()] == [1, 2]
+
+
+def test_a_row_lives_while_its_start_is_after_the_horizon_less_the_retention():
+    (span,) = visible_span(day(31), Duration("30 days"))
+    at = pa.table({"window_start": [day(1), day(1) + timedelta(microseconds=1)]})
+    assert span.rows(at)["window_start"].to_pylist() == [day(1) + timedelta(microseconds=1)]
+    assert visible_span(None, Duration("30 days")) == ()
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda s: s.fetch(key="x"), "'x' is no value of column 'user'"),
+        (lambda s: s.fetch(key=1, key_from=1), "either key, or key_from and key_to"),
+        (lambda s: s.fetch(time_from="yesterday"), "'yesterday' is not a time"),
+        (lambda s: s.fetch(limit=-1), "limit must be 0 or more"),
+        (lambda s: s.fetch(limit="5"), "limit must be 0 or more, not '5'"),
+        (lambda s: s.fetch(limit=1.5), "limit must be 0 or more, not 1.5"),
+        (lambda s: s.fetch(time_form="2017-01-01"), "'time_form'; did you mean 'time_from'"),
+        (lambda s: s.all(revers=True), "did you mean 'reverse'"),
+        (lambda s: s.fetch(time_from="0001-01-01T00:00:00+05:00"), "is not a time"),
+        (lambda s: s.fetch_one(1, None), "a key and a time"),
+        (lambda s: s.fetch(where="total > 1"), "unknown column 'total'"),
+        (lambda s: s.all(columns=["whatt"]), "did you mean 'what'"),
+    ],
+)
+def test_what_can_not_be_asked_is_said_at_once(tmp_path, ask, message):
+    write(tmp_path / "t", table_of([(1, day(1), "a")]))
+    with pytest.raises(UsageError, match=message):
+        ask(store_at(tmp_path / "t"))

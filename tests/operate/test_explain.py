@@ -1,0 +1,49 @@
+"""What `sluice plan` says of tables, without Spark."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.read.tables import position, project_at, write_table
+
+from sluice.declare.project import Project
+from sluice.delta.intervals import Delivery, record
+from sluice.delta.lake import layout
+from sluice.language.interval import Interval
+from sluice.operate.explain import explain
+
+SALES = pa.table({"basket_id": pa.array([1], pa.int64()), "product_id": pa.array([2], pa.int32())})
+DAY = Interval(datetime(2017, 1, 1, tzinfo=UTC), datetime(2017, 1, 2, tzinfo=UTC))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return project_at(tmp_path)
+
+
+def steps(project: Project, name: str) -> list[tuple[str, str, str]]:
+    told = explain(project, project.graph.table(name))
+    return [(step.table, step.next, step.reason) for step in told]
+
+
+def deliver(project: Project, name: str) -> None:
+    uri = layout(project).uri(f"shop.{name}", "intervals")
+    record(uri, Delivery(DAY, "files", 1, 1, 0, 1))
+
+
+def test_a_source_that_was_never_delivered_is_one_step(project: Project) -> None:
+    assert steps(project, "sales") == [("shop.sales", "ingest", "0 delivered")]
+
+
+def test_a_source_with_a_key_tells_its_deliveries_from_the_latest_of_each(project: Project) -> None:
+    write_table(project, "sales", SALES, position(1))
+    deliver(project, "sales")
+    deliver(project, "events")
+    delivered = "1 delivered, the last one 2017-01-01 00:00"
+    assert [step[:2] for step in steps(project, "sales")] == [
+        ("shop.sales__deliveries", "ingest"),
+        ("shop.sales", "wait"),
+    ]
+    assert steps(project, "sales")[0][2] == delivered
+    assert steps(project, "events") == [("shop.events", "ingest", delivered)]

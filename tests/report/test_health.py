@@ -1,0 +1,60 @@
+"""How tables' data are, in a few words, for `sluice status`; and the report of a whole lake."""
+
+import datetime as dt
+from pathlib import Path
+
+from tests.report import lake
+
+from sluice.declare.project import Project
+from sluice.delta.arrow import append_rows
+from sluice.delta.lake import layout
+from sluice.gate import facts, history
+from sluice.gate.counts import RowCounts
+from sluice.gate.results import row_outcome
+from sluice.gate.suite import build_suite
+from sluice.gate.verdict import Verdict
+from sluice.report.health import Health, health
+from sluice.report.publish import publish
+
+NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
+RULE = "{type: expect_column_values_to_be_between, column: price, min_value: 0}"
+
+
+def check(project: Project, unexpected: int, at: dt.datetime) -> None:
+    suite = build_suite("shop.sales", project.graph.table("sales").spec.expect)  # type: ignore[union-attr]
+    outcome = row_outcome(suite.rows[0], RowCounts(10, 10, unexpected, ()))
+    verdict = Verdict("shop.sales", 10, 10, (outcome,))
+    rows = history.rows(verdict, run="r", batch=1, checked_at=at, interval_start=at)
+    append_rows(f"{layout(project).root}/{history.TABLE}", rows)
+
+
+def test_the_newest_check_tells_the_health(tmp_path: Path) -> None:
+    project = lake.declare(tmp_path, RULE)
+    tables = list(project.graph.tables.values())
+    assert str(health(project, tables)["shop.sales"]) == ""
+    check(project, 0, NOW)
+    check(project, 2, NOW + dt.timedelta(hours=1))
+    uri = layout(project).uri("shop.sales", facts.SUFFIX)
+    facts.keep(uri, facts.Kept(facts.Facts(3), 1, "r", NOW, unusual=("shop.sales: odd",)), [])
+    found = health(project, tables)
+    assert str(found["shop.sales"]) == "0 of 1 met, unusual"
+    assert found["shop.sales"].unusual == ("odd",)
+    assert found["shop.sales"].unmet[0].startswith("warn: price is at least 0: 2 of 10 rows")
+    assert found["shop.totals"] == Health()
+
+
+def test_the_report_of_a_lake_looks_at_whole_tables_and_has_data_docs_if_wanted(
+    tmp_path: Path,
+) -> None:
+    whole = "{type: expect_table_row_count_to_equal, value: 5, over: table}"
+    project = lake.declare(tmp_path, f"{RULE}, {whole}")
+    lake.put(project, "sales", lake.sales())
+    check(project, 0, NOW)
+    index = publish(project)
+    page = (index.parent / "shop.sales.html").read_text()
+    assert "row count is 5, over the whole table" in page
+    assert "Data Docs" not in page
+    wanted = project.quality.model_copy(update={"data_docs": True})
+    publish(project.model_copy(update={"quality": wanted}))
+    assert 'href="data_docs.shop.sales.html"' in (index.parent / "shop.sales.html").read_text()
+    assert (index.parent / "data_docs.shop.sales.html").exists()

@@ -1,0 +1,189 @@
+"""Bad input is set aside or refused with its reason; no row that was read is in neither table."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.support.landed import ALLOWED, Landed, day, folder_of
+
+from sluice.cli.job import Job, run_job
+from sluice.declare.table import Table
+from sluice.delta.arrow import read_rows
+from sluice.delta.lake import layout
+from sluice.engine.report import BatchReport
+from sluice.errors import ExitCode, QualityStop, UsageError
+from sluice.sources import ingest as ingestion
+from sluice.sources.ingest import ingest
+from sluice.spark.session import Spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOT_NULL = "{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}"
+
+
+def declared(extra: str = "", format_: str = "json", schema: str = "id INT, v INT") -> str:
+    path = "landing/{interval_start:%Y-%m-%d}/"
+    return (
+        f"sources:\n  events: {{path: '{path}', format: {format_}, schema: '{schema}', "
+        f"key: [id]{', ' + extra if extra else ''}}}\n"
+    )
+
+
+def expecting(*on_failure: str) -> str:
+    return f"expect: [{', '.join(NOT_NULL % how for how in on_failure)}]"
+
+
+def test_a_missing_folder_is_an_interval_without_rows_and_a_warning(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    report = lake.deliver()[0]
+    assert report.warnings == (
+        "shop.events: nothing was delivered for 2024-01-01; the interval has no rows",
+    )
+    assert lake.noted() == {day(0): (0, 0, 0)}
+    assert lake.rows("events") == []
+    lake.land(folder_of(0), a_json=[{"id": 1}])
+    lake.deliver()
+    lake.land(folder_of(0))
+    lake.deliver(run=ALLOWED)
+    assert lake.rows("events") == []
+
+
+def test_a_missing_folder_may_be_a_failure(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared("missing: fail"), spark)
+    with pytest.raises(UsageError, match=r"nothing was delivered at .*2024-01-01") as refused:
+        lake.deliver()
+    assert refused.value.exit_code == ExitCode.CONFIGURATION
+    assert lake.noted() == {}
+
+
+def test_rows_read_are_accepted_or_in_quarantine_with_their_reason(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(expecting("quarantine")), spark)
+    lake.land(
+        folder_of(0),
+        a_json='{"id":1,"v":1}\n{"id":"x"}\n{"v":3}\n{"id":4}\nnonsense\n',
+        b_json='{"id":5,"v":"é"}\n'.encode("latin-1"),
+    )
+    report = lake.deliver()[0]
+    assert report.quarantined == 5
+    assert lake.rows("events") == [{"id": 1, "v": 1}]
+    assert lake.noted() == {day(0): (6, 1, 5)}
+    assert [(q["reason"], q["raw"]) for q in lake.quarantine()] == [
+        ("column id: x is no INT", '{"id":"x"}'),
+        ("does not parse as the declared schema", "nonsense"),
+        ("expected that v is not null", '{"id":4,"v":null}'),
+        ("has bytes that are not of the encoding", '{"id":5,"v":"\ufffd"}'),
+        ("key column id is null", '{"id":null,"v":3}'),
+    ]
+    assert {q["_sluice_interval"] for q in lake.quarantine()} == {day(0).start}
+    assert all(q["file"].endswith(".json") for q in lake.quarantine())
+
+
+def test_a_good_delivery_empties_the_quarantine_of_its_interval_alone(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    for nth in range(2):
+        lake.land(folder_of(nth), a_json='{"id":"x"}\n')
+        lake.deliver(nth)
+    assert len(lake.quarantine()) == 2
+    lake.land(folder_of(0), a_json=[{"id": 1}])
+    lake.deliver(0)
+    assert [q["_sluice_interval"] for q in lake.quarantine()] == [day(1).start]
+    lake.land(folder_of(1))
+    lake.deliver(1)
+    assert lake.quarantine() == []
+
+
+def test_the_quarantine_is_committed_before_the_source(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Landed(tmp_path, declared(), spark)
+    lake.land(folder_of(0), a_json='{"id":1}\n{"id":"x"}\n')
+
+    def crash(*_: object, **__: object) -> None:
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ingestion, "write", crash)
+        with pytest.raises(RuntimeError, match="power cut"):
+            lake.deliver()
+    assert len(lake.quarantine()) == 1
+    assert lake.noted() == {}
+    lake.deliver()
+    assert (len(lake.quarantine()), len(lake.rows("events"))) == (1, 1)
+
+
+def test_a_stop_commits_nothing_and_keeps_its_result(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared(expecting("stop")), spark)
+    lake.land(folder_of(0), a_json='{"id":1}\n{"id":"x"}\n')
+    with pytest.raises(QualityStop, match="v is not null") as stopped:
+        lake.deliver()
+    assert stopped.value.exit_code == ExitCode.QUALITY
+    assert lake.quarantine() == []
+    assert lake.noted() == {}
+    assert not Path(lake.uri("events__deliveries")).exists()
+    (result,) = read_rows(f"{layout(lake.project).root}/__quality/results")
+    assert not result["success"]
+
+
+def test_a_warning_lets_rows_pass_and_is_told(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Landed(tmp_path, declared(expecting("warn")), spark)
+    lake.land(folder_of(0), a_json=[{"id": 1}])
+    report = lake.deliver()[0]
+    assert len(lake.rows("events")) == 1
+    assert len(report.warnings) == 1
+    assert "v is not null" in report.warnings[0]
+
+
+def test_the_job_ends_with_the_code_of_a_quality_stop(
+    spark: "SparkSession",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lake = Landed(tmp_path, declared(expecting("stop")), spark)
+    lake.land(folder_of(0), a_json=[{"id": 1}])
+    monkeypatch.setattr(Job, "spark", lake.spark)
+
+    def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
+        for interval in job.intervals("shop"):
+            yield from ingest(lake.spark, lake.project, table, interval, job.run)
+
+    arguments = ["events", "--config", str(tmp_path / "config"), "--start", "2024-01-01"]
+    code = run_job(step, [*arguments, "--end", "2024-01-02"])
+    assert code == ExitCode.QUALITY
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["exit_code"] == 4
+
+
+def test_a_file_without_a_declared_column_is_refused_by_name(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(format_="parquet"), spark)
+    lake.land(folder_of(0), a_parquet=pa.table({"id": [1], "v": [1]}), b_parquet=[{"id": 2}])
+    with pytest.raises(QualityStop, match=r"b\.parquet lacks the declared column\(s\) v"):
+        lake.deliver()
+    assert lake.noted() == {}
+
+
+def test_a_broken_file_beside_good_ones_goes_aside_as_a_whole(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, declared(format_="parquet"), spark)
+    lake.land(folder_of(0), a_parquet=[{"id": 1, "v": 1, "w": 1}], b_parquet=b"PAR1 not really")
+    report = lake.deliver()[0]
+    assert lake.noted() == {day(0): (2, 1, 1)}
+    (aside,) = lake.quarantine()
+    assert aside["reason"].startswith("the file can't be read: ")
+    assert aside["file"].endswith("b.parquet")
+    assert [w.partition(": ")[2][:36] for w in report.warnings] == [
+        "columns that `schema` lacks are igno",
+        f"{lake.landing}/2024-01-01/b.parquet can't"[:36],
+    ]

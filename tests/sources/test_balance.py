@@ -1,0 +1,131 @@
+"""Rows read = rows accepted + rows in quarantine, asserted in every batch of every delivery."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.support.landed import RUN, Landed, folder_of, lines
+
+from sluice.engine import aside
+from sluice.errors import QualityStop
+from sluice.sources.stream import ingest_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GOOD, BAD = {"id": 1, "v": 1, "op": "c"}, {"id": 2, "v": -1, "op": "c"}
+EXPECT = (
+    "[{type: expect_column_values_to_be_between, column: v, min_value: 0, on_failure: quarantine}]"
+)
+COMMON = f"format: json, schema: 'id INT, v INT, op STRING', expect: {EXPECT}"
+CHANGE = "change: {column: op, insert: [c], delete: [d]}"
+BY_DAY = "path: 'landing/{interval_start:%Y-%m-%d}/'"
+STREAM = "delivery: stream"
+SOURCES = {
+    "events": BY_DAY,
+    "keyed": f"{BY_DAY}, key: [id]",
+    "changes": f"{BY_DAY}, {CHANGE}",
+    "keyed changes": f"{BY_DAY}, key: [id], {CHANGE}",
+    "stream of files": f"path: landing/2024-01-01/, {STREAM}",
+    "stream of a table": f"path: inbox, {STREAM}",
+}
+DIMENSIONS = {
+    "snapshot": "key: [id]",
+    "history": "key: [id], history: true",
+    "changes": f"key: [id], delivery: changes, {CHANGE}",
+}
+
+
+def counted(lake: Landed, name: str, deliver: Any) -> tuple[int, int, int]:
+    """Rows read, accepted and in quarantine, as a delivery of a good and a bad row notes them."""
+    lake.land(folder_of(0), a_json=[GOOD, BAD])
+    deliver()
+    (noted,) = lake.noted(name).values()
+    assert len(lake.quarantine(name)) == noted[2]
+    return noted
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_row_of_a_source_is_accepted_or_aside(
+    spark: "SparkSession", tmp_path: Path, kind: str
+) -> None:
+    common = COMMON.replace("json", "delta") if "table" in kind else COMMON
+    lake = Landed(tmp_path, f"sources:\n  events: {{{SOURCES[kind]}, {common}}}\n", spark)
+    write_deltalake(tmp_path / "inbox", pa.Table.from_pylist([GOOD, BAD]))
+
+    def deliver() -> None:
+        if "stream" in kind:
+            ingest_stream(lake.spark, lake.project, lake.table("events"), RUN)
+        else:
+            lake.deliver()
+
+    assert counted(lake, "events", deliver) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("kind", DIMENSIONS)
+def test_every_row_of_a_dimension_is_accepted_or_aside(
+    spark: "SparkSession", tmp_path: Path, kind: str
+) -> None:
+    declared = f"things: {{path: landing/2024-01-01/, {DIMENSIONS[kind]}, {COMMON}}}"
+    lake = Landed(tmp_path, f"dimensions:\n  {declared}\n", spark)
+    assert counted(lake, "things", lake.load) == (2, 1, 1)
+
+
+def test_many_bad_rows_are_put_aside_by_spark_and_counted_where_they_lie(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake.limit(quarantined_rows=2)
+    for nth, bad in ((0, 3), (1, 4), (0, 5)):
+        lake.land(folder_of(nth), a_json=[GOOD, *[BAD] * bad])
+        lake.deliver(nth)
+    starts = [row["_sluice_interval"].day for row in lake.quarantine()]
+    assert (starts.count(1), starts.count(2)) == (5, 4)
+    properties = DeltaTable(lake.uri("events__quarantine")).metadata().configuration
+    assert properties["delta.enableExpiredLogCleanup"] == "false"
+    lake.land(folder_of(0), a_json=[GOOD])
+    lake.deliver(0)
+    assert len(lake.quarantine()) == 4
+
+
+def test_few_rows_that_are_large_as_text_are_put_aside_by_spark(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake.limit(quarantined_bytes=5_000)
+    for nth, (width, by) in enumerate([(4_000, "delta-rs"), (6_000, "Apache-Spark")]):
+        lake.land(folder_of(nth), a_json_gz=lines([GOOD, {**BAD, "op": "x" * width}]))
+        lake.deliver(nth)
+        (last,) = DeltaTable(lake.uri("events__quarantine")).history(1)
+        assert by in last.get("engineInfo", last.get("clientVersion", ""))
+    assert len(lake.quarantine()) == 2
+
+
+def test_a_row_that_is_in_neither_ends_the_batch(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake.land(folder_of(0), a_json=[GOOD, BAD, BAD])
+    rows = aside.quarantine.rows
+    monkeypatch.setattr(aside.quarantine, "rows", lambda *a, **k: rows(*a, **k).limit(1))
+    with pytest.raises(AssertionError, match="3 rows read are not 1 accepted and 1 quarantined"):
+        lake.deliver()
+    assert lake.noted() == {}
+
+
+def test_a_column_of_which_no_value_fits_stops_instead_of_emptying_the_interval(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
+    lake.land(folder_of(0), a_json=[GOOD])
+    lake.deliver()
+    lake.land(folder_of(0), a_json=[{**GOOD, "v": "one"}] * 19 + [{"id": 3}])
+    lake.deliver()
+    assert lake.noted() != {}
+    lake.land(folder_of(0), a_json=[{**GOOD, "v": "one"}] * 20 + [{"id": 3}])
+    told = r"column v: not one of 20 values .*a\.json: column v: one is no INT"
+    with pytest.raises(QualityStop, match=told):
+        lake.deliver()
+    assert [row["id"] for row in lake.rows("events")] == [3]

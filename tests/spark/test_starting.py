@@ -1,0 +1,119 @@
+"""What is said where Spark does not start, and that it says nothing where it does."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluice.declare.project import SparkSettings
+from sluice.errors import MissingDependency, Retryable
+from sluice.spark.session import open_session
+from sluice.spark.starting import check_server
+
+START = """
+from sluice.spark.session import Spark
+from sluice.declare.project import SparkSettings
+MODE = "spark.sql.sources.partitionOverwriteMode"
+conf = {"spark.driver.memory": "600m", MODE: "dynamic"}
+spark = Spark(SparkSettings(master="local[1]", conf=conf))
+print(spark.session.conf.get(MODE))
+print(spark.session.sql("SELECT sum(id) FROM range(10)").collect()[0][0])
+try:
+    spark.session.sql("SELECT id / (id - id) FROM range(10)").collect()
+except Exception as error:
+    print(type(error).__name__)
+beans = spark.session._jvm.java.lang.management.ManagementFactory
+rooms = [pool for pool in beans.getMemoryPoolMXBeans() if "Code" in pool.getName()]
+print(sum(pool.getUsage().getMax() for pool in rooms) // 2**20)
+spark.stop()
+"""
+
+SHORT = "SELECT length(repeat('x', 1500000000))"
+THEN_KILLED = """
+import os, signal, sys
+from sluice.errors import Retryable
+from sluice.spark.session import with_spark
+from sluice.spark.starting import lasting
+from sluice.declare.project import SparkSettings
+def work(spark):
+    session = spark.session
+    try:
+        with lasting():
+            session.sql(sys.argv[1]).collect()
+    except Retryable as error:
+        print(error)
+    java = session.sparkContext._gateway.proc
+    os.kill(java.pid, signal.SIGKILL)
+    java.wait()
+    session.range(3).count()
+with_spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}), work)
+"""
+ENDED = """import threading
+    threading.Timer(2, os.kill, (java.pid, signal.SIGTERM)).start()
+    session.sql("SELECT sum(hash(a.id, b.id)) FROM range(200000) a, range(200000) b").collect()"""
+
+
+def run(script: str, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """In a process of its own, which is to start its own Spark."""
+    given = {k: v for k, v in {**os.environ, **environ}.items() if k != "SPARK_REMOTE"}
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+
+
+def test_a_server_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        check_server(f"sc://127.0.0.1:{port}/;token=secret")
+    monkeypatch.setenv("SPARK_REMOTE", f"sc://127.0.0.1:{port}/;token=secret")
+    with pytest.raises(
+        Retryable, match=r"no Spark Connect server answers at 127\.0\.0\.1"
+    ) as raised:
+        open_session(SparkSettings())
+    assert "secret" not in str(raised.value)
+
+
+def test_a_java_that_ends_at_once_is_named(tmp_path: Path) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho no luck >&2\nexit 1\n")
+    java.chmod(0o755)
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.1"\n')
+    done = run(START, JAVA_HOME=str(tmp_path / "jdk"))
+    assert "no luck" in done.stderr
+    assert (
+        f"{MissingDependency.__name__}: Spark did not start: the Java at {tmp_path}" in done.stderr
+    )
+
+
+def test_a_heap_that_can_not_be_had_is_asked_about() -> None:
+    done = run(START.replace("600m", "900000g"))
+    assert "Spark did not start: the Java at " in done.stderr
+    assert "is there the memory that spark.driver.memory in sluice.yaml asks for?" in done.stderr
+
+
+def test_spark_says_nothing_but_what_it_raises() -> None:
+    done = run(START)
+    assert done.stderr == ""
+    mode, total, raised, room = done.stdout.split()
+    assert (total, raised, room) == ("45", "ArithmeticException", "512"), "room for compiled code"
+    assert mode == "static", "a table that is replaced is so whole, whatever the project sets"
+
+
+def test_a_java_that_ends_by_itself_at_work_is_named_like_one_that_was_killed() -> None:
+    """Its own hooks stop Spark first: the job that runs is cancelled before the process is gone."""
+    work = THEN_KILLED.replace("os.kill(java.pid, signal.SIGKILL)\n    java.wait()", ENDED)
+    assert work != THEN_KILLED
+    done = run(work, "SELECT 1")
+    assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
+    assert "Py4JJavaError" not in done.stderr.rpartition("Retryable: ")[2]
+
+
+def test_memory_that_does_not_suffice_and_a_java_that_is_killed_at_work_are_named() -> None:
+    done = run(THEN_KILLED, SHORT)
+    assert done.stdout.startswith("Spark's memory did not suffice\nhint: nothing is half-written")
+    assert "raise spark.driver.memory under spark: conf: in sluice.yaml" in done.stdout
+    assert "Retryable: Spark's Java process ended in the middle of the work" in done.stderr
+    assert done.stderr.rstrip().endswith("in sluice.yaml")
