@@ -36,6 +36,7 @@ PORT = "spark.connect.grpc.binding.port"
 
 CONF = {
     "spark.driver.memory": "1g",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
