@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 KNOWN = (HERE.parent / "language" / "hostile.txt").read_text("utf-8").split("\n")
 EXPRESSIONS = [line.split("\t")[0] for line in KNOWN if "\t" in line]
 EXPRESSIONS += (HERE / "expressions.txt").read_text("utf-8").splitlines()
-AGGREGATES = {"sum(", "count(", "any(", "approx_top_k("}  # which are what an aggregate is
+AGGREGATES = {"sum(", "count(", "any(", "approx_top_k(", "max_by(", "percentile("}  # as they are
 Config = dict[str, Any]
 
 COLUMNS = (
