@@ -4,8 +4,10 @@ import click
 
 from sluice.read.changes import Changelog
 from sluice.read.lake import open_lake
-from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, write_json, write_rows
+from sluice.read.values import check_columns
+from sluice.terminal.fitting import write_found
+from sluice.terminal.options import columns_option, config_option, format_option
+from sluice.terminal.output import Format, write_json
 
 
 @click.command()
@@ -21,6 +23,7 @@ from sluice.terminal.output import Format, write_json, write_rows
     show_default=True,
     help="Each changed row, or what was touched as a whole: of rankings, each partition.",
 )
+@columns_option
 @format_option
 @config_option
 def changes(
@@ -29,18 +32,21 @@ def changes(
     to_version: int | None,
     run: str | None,
     as_: str,
+    columns: list[str] | None,
     format_: Format,
     config: str,
 ) -> None:
     """Show what changed in TABLE, version by version."""
     changelog = Changelog.open(open_lake(config), table, to_version)
     if as_ == "rows":
-        rows = changelog.rows(from_version=from_version, run=run)
-        write_rows(rows, rows.schema.names, format_)
+        rows = changelog.rows(from_version=from_version, run=run, columns=columns)
+        write_found(rows, rows.schema.names, format_, changelog.leading, columns)
         return
     maps = changelog.maps(from_version=from_version, run=run)
+    check_columns(table, columns, maps.columns)
     if format_ is Format.JSON:
         for whole in maps:
-            write_json(whole.as_json())
+            write_json(whole.as_json(columns))
         return
-    write_rows((row for whole in maps for row in whole.rows()), maps.columns, format_)
+    found = (row for whole in maps for row in whole.rows())
+    write_found(found, maps.columns, format_, maps.leading, columns)

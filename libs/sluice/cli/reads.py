@@ -6,15 +6,14 @@ import click
 
 from sluice.errors import ExitCode
 from sluice.read.lake import open_lake
-from sluice.read.rows import Rows
-from sluice.terminal.options import config_option, format_option, version_option
-from sluice.terminal.output import Format, write_record, write_rows
+from sluice.read.values import check_columns
+from sluice.terminal.fitting import arranged, write_found
+from sluice.terminal.options import columns_option, config_option, format_option, version_option
+from sluice.terminal.output import Format, write_record
 from sluice.terminal.paging import (
-    columns_option,
     key_from_option,
     key_to_option,
     limit_option,
-    names,
     page_options,
     where_option,
     write_page,
@@ -32,7 +31,7 @@ from sluice.terminal.paging import (
 def read(
     table: str,
     where: str | None,
-    columns: str | None,
+    columns: list[str] | None,
     limit: int | None,
     version: int | None,
     format_: Format,
@@ -40,25 +39,34 @@ def read(
 ) -> None:
     """Show the rows of TABLE as they are stored (`range` keeps key order)."""
     opened = open_lake(config).table(table, version=version)
-    _write(opened.read(where=where, limit=limit, columns=names(columns)), format_)
+    rows = opened.read(where=where, limit=limit, columns=columns)
+    write_found(rows, rows.schema.names, format_, opened.leading, columns)
 
 
 @click.command()
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
+@columns_option
 @version_option
 @format_option
 @config_option
 def get(
-    table: str, key: tuple[str, ...], version: int | None, format_: Format, config: str
+    table: str,
+    key: tuple[str, ...],
+    columns: list[str] | None,
+    version: int | None,
+    format_: Format,
+    config: str,
 ) -> None:
     """Show the row of TABLE with that KEY: a value for each key column. Exit 1 if there is none."""
     opened = open_lake(config).table(table, version=version)
+    check_columns(table, columns, opened.schema.names)
     row = opened.get(*(opened.key.parse(key) or ()))
     if row is None:
         click.echo(f"{table} has no row with the key {' '.join(key)}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
-    write_record(row, format_)
+    shown = arranged(list(row), format_, opened.leading, columns)
+    write_record({column: row[column] for column in shown}, format_)
 
 
 @click.command("range")
@@ -70,7 +78,7 @@ def range_(
     table: str,
     key_from: tuple[str, ...],
     key_to: tuple[str, ...],
-    columns: str | None,
+    columns: list[str] | None,
     version: int | None,
     format_: Format,
     config: str,
@@ -79,9 +87,5 @@ def range_(
     """Show the rows of TABLE between two keys, both included, in key order."""
     opened = open_lake(config).table(table, version=version)
     low, high = opened.key.parse(key_from), opened.key.parse(key_to)
-    rows = opened.range(key_from=low, key_to=high, columns=names(columns), **how)
-    write_page(rows, how["limit"], format_)
-
-
-def _write(rows: Rows, format_: Format) -> None:
-    write_rows(rows, rows.schema.names, format_)
+    rows = opened.range(key_from=low, key_to=high, columns=columns, **how)
+    write_page(rows, how["limit"], format_, opened.leading, columns)

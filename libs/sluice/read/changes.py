@@ -21,6 +21,7 @@ from sluice.read.order import Order
 from sluice.read.rows import Rows
 from sluice.read.scan import Touched
 from sluice.read.snapshot import Snapshot, open_delta
+from sluice.read.values import check_columns
 
 CHANGE_TYPE, COMMIT_VERSION, IS_NEW = "_change_type", "_commit_version", "_is_new"
 LAST_RUNS = 5  # named if an unknown one was asked for
@@ -32,8 +33,8 @@ class Whole(Protocol):
 
     version: int
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the part as JSON, for programs."""
+    def as_json(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the part as JSON, for programs: rows of these columns, or whole ones."""
         ...
 
     def rows(self) -> Iterable[dict[str, Any]]:
@@ -44,7 +45,15 @@ class Whole(Protocol):
 class Wholes(Protocol):
     """Touched parts of several versions."""
 
-    columns: Sequence[str]
+    @property
+    def columns(self) -> Sequence[str]:
+        """Columns of the rows."""
+        ...
+
+    @property
+    def leading(self) -> Sequence[str]:
+        """Columns that people see first."""
+        ...
 
     def __iter__(self) -> Iterator[Whole]: ...
 
@@ -72,6 +81,11 @@ class Changelog:
     def snapshot(self) -> Snapshot:
         return self.table.snapshot
 
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """Columns that people see first: the change, then what identifies the row."""
+        return (CHANGE_TYPE, COMMIT_VERSION, *self.table.leading)
+
     def commits(self, *, from_version: int | None = None, run: str | None = None) -> list[Commit]:
         """Return the commits that changed rows, oldest first."""
         first = from_version or 0
@@ -86,11 +100,19 @@ class Changelog:
             self._check_run(run, kept)
         return [c for c in kept if c.changes_data and (run is None or _run(c) == run)]
 
-    def rows(self, *, from_version: int | None = None, run: str | None = None) -> Rows:
-        """Return every change, led by its type and version. Lazy by version."""
-        commits = self.commits(from_version=from_version, run=run)
+    def rows(
+        self,
+        *,
+        from_version: int | None = None,
+        run: str | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """Return every change, led by its type and version; or only `columns`. Lazy by version."""
         visible = [self.snapshot.schema.field(c) for c in self.snapshot.visible]
-        schema = pa.schema([*CHANGE_FIELDS, *visible])
+        fields = {field.name: field for field in (*CHANGE_FIELDS, *visible)}
+        shown = check_columns(self.name, columns, fields)
+        commits = self.commits(from_version=from_version, run=run)
+        schema = pa.schema([fields[column] for column in shown])
         tables = (self.feed(c.version).select(schema.names) for c in commits)
         return Rows(tables, schema, self.snapshot.version, Touched())
 

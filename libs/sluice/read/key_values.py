@@ -60,6 +60,11 @@ class KeyValues(ABC):
     def key(self) -> KeyColumns:
         """Key columns that a reader can name."""
 
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """Columns that identify a row, which people see first."""
+        return self.key.names
+
     @abstractmethod
     def between(
         self,

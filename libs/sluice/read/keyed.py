@@ -32,7 +32,8 @@ class KeyedTable(KeyValues):
 
     `spans` hold the rows that readers may see: all, unless the table has a retention. `current`
     names the flag of a key's standing version, in a table that keeps all versions.
-    `backward_iteration` allows ranges from a later to an earlier key.
+    `backward_iteration` allows ranges from a later to an earlier key. `first` names columns that
+    people see even before the key.
     """
 
     snapshot: Snapshot
@@ -41,6 +42,7 @@ class KeyedTable(KeyValues):
     current: str | None = None
     backward_iteration: bool = False
     newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
+    first: tuple[str, ...] = ()
 
     def refresh(self) -> "KeyedTable":
         """Return the table at its newest version; this one, and its reads, keep theirs."""
@@ -63,6 +65,11 @@ class KeyedTable(KeyValues):
         """Key columns that a reader can name."""
         names = [c for c in self.identity if not c.startswith(RESERVED_PREFIX)]
         return KeyColumns.of(self.name, names, self.snapshot.schema)
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        columns = dict.fromkeys((*self.first, *self.identity))
+        return tuple(c for c in columns if c in self.snapshot.visible)
 
     @property
     def schema(self) -> pa.Schema:

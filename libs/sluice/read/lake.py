@@ -87,8 +87,13 @@ class Lake:
         backward_iteration: bool = False,
         current: str | None = None,
         alive: Callable[[Snapshot], Iterable[Span]] = lambda _: (),
+        first: tuple[str, ...] = (),
     ) -> KeyedTable:
-        """Return a stored table; `alive` gives the spans of the rows that its readers may see."""
+        """Return a stored table.
+
+        `alive` gives the spans of the rows that its readers may see, `first` the columns that
+        people see before the key.
+        """
         snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))
         newest = partial(
             self.stored,
@@ -96,9 +101,10 @@ class Lake:
             backward_iteration=backward_iteration,
             current=current,
             alive=alive,
+            first=first,
         )
         spans = tuple(alive(snapshot))
-        return KeyedTable(snapshot, table.key, spans, current, backward_iteration, newest)
+        return KeyedTable(snapshot, table.key, spans, current, backward_iteration, newest, first)
 
     def _opened(self, table: Table, version: int | None, *, backward_iteration: bool) -> KeyValues:
         reader = cast(Reader | None, kind(table.kind).part("reader"))

@@ -1,6 +1,6 @@
 """Options shared by commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
@@ -37,6 +37,23 @@ def format_option(command: F) -> F:
     )
     short = click.option("--json", "format_", flag_value="json", help="The same as --format json.")
     return short(choice(command))
+
+
+def columns_option(command: F) -> F:
+    """Add `--columns A,B`, as the argument `columns`: a list of names, or None."""
+    return click.option(
+        "--columns",
+        multiple=True,
+        metavar="A,B",
+        callback=lambda _context, _option, value: _names(value),
+        help="Only these columns, in this order; repeatable.",
+    )(command)
+
+
+def _names(given: Iterable[str]) -> list[str] | None:
+    """Return each name once; None if there are none."""
+    names = (name.strip() for text in given if text for name in text.split(","))
+    return list(dict.fromkeys(names)) or None
 
 
 def debug_option(command: F) -> F:

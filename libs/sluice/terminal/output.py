@@ -45,11 +45,11 @@ def write_record(row: Row, format_: Format) -> None:
         write_rows([row], list(row), format_)
         return
     table = Table(show_header=False)
-    table.add_column(style="bold")
+    table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for column, value in row.items():
         table.add_row(column, _cell(value))
-    _print(table)
+    draw(table)
 
 
 def counted(number: int, noun: str) -> str:
@@ -127,13 +127,19 @@ def _field(value: Any) -> str:
 
 
 def _write_table(rows: Iterator[Row], columns: Sequence[str]) -> None:
-    page = list(islice(rows, PAGE))
-    _print(_table(page, columns))
+    for page in pages(rows):
+        draw(table_of(page, columns))
+
+
+def pages(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Yield the rows in pages; one empty page if there are no rows."""
+    yield list(islice(rows, PAGE))
     while page := list(islice(rows, PAGE)):
-        _print(_table(page, columns))
+        yield page
 
 
-def _table(page: Sequence[Row], columns: Sequence[str], missing: str = "null") -> Table:
+def table_of(page: Sequence[Row], columns: Sequence[str], missing: str = "null") -> Table:
+    """Return a table of these columns, numbers on the right; `missing` stands for null."""
     table = Table(header_style="bold")
     for column in columns:
         values = [row.get(column) for row in page]
@@ -161,18 +167,24 @@ def _cell(value: Any, missing: str = "null") -> Text:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
     """Print a table of a report: None is left blank, and each row has all columns."""
     named = [dict(zip(columns, row, strict=True)) for row in rows]
-    table = _table(named, columns, missing="")
+    table = table_of(named, columns, missing="")
     if table.columns:
         table.columns[0].no_wrap = True  # a folded name can't be read or copied
     table.title = title or None
-    _print(table)
+    draw(table)
 
 
-def _print(table: Table) -> None:
-    terminal = sys.stdout.isatty()
+def terminal_width() -> int | None:
+    """Return the width of the terminal that standard output is; None if it is none."""
+    return Console().width if sys.stdout.isatty() else None
+
+
+def draw(table: Table, least: int = 0) -> None:
+    """Print a table as wide as the terminal, or as `least` if that is more."""
+    terminal = terminal_width()
     page = StringIO()
-    width = None if terminal else WIDE
-    console = Console(file=page, force_terminal=terminal, width=width, highlight=False)
+    width = max(terminal or WIDE, least)
+    console = Console(file=page, force_terminal=bool(terminal), width=width, highlight=False)
     console.print(table)
     sys.stdout.write(page.getvalue())
     sys.stdout.flush()

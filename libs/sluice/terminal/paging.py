@@ -1,12 +1,13 @@
 """Options and output of commands that show rows page by page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from sluice.terminal.options import config_option, format_option, version_option
-from sluice.terminal.output import Format, write_rows
+from sluice.terminal.fitting import write_found
+from sluice.terminal.options import columns_option, config_option, format_option, version_option
+from sluice.terminal.output import Format
 
 if TYPE_CHECKING:
     from sluice.read.rows import Rows
@@ -19,7 +20,6 @@ after_option = click.option(
     metavar="CURSOR",
     help="Go on behind the last row of a page, by what it said.",
 )
-columns_option = click.option("--columns", metavar="A,B", help="Only these columns.")
 key_from_option = click.option(
     "--key-from", multiple=True, metavar="K", help="First key; once for each key column."
 )
@@ -36,14 +36,15 @@ def page_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def write_page(rows: "Rows", limit: int | None, format_: Format) -> None:
+def write_page(
+    rows: "Rows",
+    limit: int | None,
+    format_: Format,
+    lead: Sequence[str],
+    chosen: Sequence[str] | None,
+) -> None:
     """Write the rows and, if there may be a next page, its cursor; for people and for programs."""
     page = rows if limit is None else list(rows)
-    write_rows(page, rows.schema.names, format_)
+    write_found(page, rows.schema.names, format_, lead, chosen)
     if limit and isinstance(page, list) and len(page) == limit and rows.cursor:
         click.echo(f"next page: --after {rows.cursor}", err=True)
-
-
-def names(columns: str | None) -> list[str] | None:
-    """Return the columns that `--columns` names."""
-    return [name.strip() for name in columns.split(",")] if columns else None

@@ -99,3 +99,13 @@ def test_without_a_rank_column_the_order_ranks(tmp_path):
 def test_another_kind_of_table_has_no_ranking(lake):
     with pytest.raises(UsageError, match="top reads a topk; 'totals' is a cogroup"):
         lake.top("totals")
+
+
+def test_only_some_columns_of_ranks_keep_their_shape(tmp_path):
+    project = project_at(tmp_path)
+    write_table(project, "tied", ranked([("DELI", 1, "9.00", 1), ("DELI", 2, "9.00", 1)]))
+    ranking = Lake(project).ranking("tied")
+    ((_, ranks),) = ranking.partitions({})
+    found = ranking.only(ranks, ["rank", "product_id"])
+    assert found == {1: [{"rank": 1, "product_id": 1}, {"rank": 1, "product_id": 2}]}
+    assert ranking.only(ranks, None) == ranks

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sluice.errors import UsageError
-from sluice.terminal.options import config_option, format_option, version_option
-from sluice.terminal.output import Format, write_json, write_rows
+from sluice.terminal.fitting import write_found
+from sluice.terminal.options import columns_option, config_option, format_option, version_option
+from sluice.terminal.output import Format, write_json
 
 if TYPE_CHECKING:
     from sluice.kinds.topk.ranking import Ranking
@@ -18,25 +19,34 @@ if TYPE_CHECKING:
 @click.option(
     "--partition", multiple=True, metavar="COLUMN=VALUE", help="Only this partition; repeatable."
 )
+@columns_option
 @version_option
 @format_option
 @config_option
 def top(
-    view: str, partition: tuple[str, ...], version: int | None, format_: Format, config: str
+    view: str,
+    partition: tuple[str, ...],
+    columns: list[str] | None,
+    version: int | None,
+    format_: Format,
+    config: str,
 ) -> None:
     """Show the rankings of the top-k VIEW, partition by partition."""
     from sluice.kinds.topk.ranking import Ranking
     from sluice.read.lake import open_lake
+    from sluice.read.values import check_columns
 
     ranking = Ranking.open(open_lake(config), view, version)
+    check_columns(view, columns, ranking.columns)
     found = ranking.partitions(_partition(ranking, partition))
     if format_ is Format.JSON:
         names = ranking.partition_columns
         for key, ranks in found:
-            write_json({"partition": dict(zip(names, key, strict=True)), "top": ranks})
+            group = dict(zip(names, key, strict=True))
+            write_json({"partition": group, "top": ranking.only(ranks, columns)})
         return
     rows = (row for _, ranks in found for row in ranking.flat(ranks))
-    write_rows(rows, ranking.columns, format_)
+    write_found(rows, ranking.columns, format_, ranking.leading, columns)
 
 
 def _partition(ranking: "Ranking", texts: Iterable[str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A top-k's changelog as whole rankings, for readers that keep them elsewhere."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,10 @@ class Full:
     ranks: Ranks
     ranking: Ranking
 
-    def as_json(self) -> dict[str, Any]:
-        return {COMMIT_VERSION: self.version, "partition": self.partition, "top": self.ranks}
+    def as_json(self, columns: Sequence[str] | None = None) -> dict[str, Any]:
+        of_rows = None if columns is None else [c for c in columns if c != COMMIT_VERSION]
+        top = self.ranking.only(self.ranks, of_rows)
+        return {COMMIT_VERSION: self.version, "partition": self.partition, "top": top}
 
     def rows(self) -> Iterator[Row]:
         for row in (*self.ranking.flat(self.ranks),) or ({},):
@@ -41,6 +43,11 @@ class Maps:
     def columns(self) -> list[str]:
         """Columns of the rows."""
         return [COMMIT_VERSION, *self.newest.columns]
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """Columns that people see first."""
+        return (COMMIT_VERSION, *self.newest.leading)
 
     def __iter__(self) -> Iterator[Full]:
         lake, name = self.changelog.lake, self.changelog.name

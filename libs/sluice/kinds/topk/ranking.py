@@ -23,6 +23,7 @@ from sluice.read.values import from_text
 
 Partition = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]
+UNNAMED = "rank"  # the rank's column in rows of a view that has none
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Ranking:
     def open(cls, lake: Lake, name: str, version: int | None = None) -> "Ranking":
         """Open the rankings of that top-k; UsageError if it is another kind of table."""
         table, spec = lake.of_kind(name, TopK, "top")
-        return cls(lake.stored(table, version), spec)
+        return cls(lake.stored(table, version, first=shown_first(spec)), spec)
 
     @property
     def version(self) -> int:
@@ -45,8 +46,7 @@ class Ranking:
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """Columns that distinguish one ranking from another."""
-        window = ("window_start",) if self.spec.window else ()
-        return (*window, *(named.name for named in self.spec.partition_by))
+        return _partition_columns(self.spec)
 
     def top(self, partition: Mapping[str, Any] | None = None) -> Ranks | dict[Partition, Ranks]:
         """Return the map rank -> row of one partition, or partition -> rank -> row of several.
@@ -63,13 +63,30 @@ class Ranking:
     def columns(self) -> list[str]:
         """Columns of its rows as shown, including the rank."""
         names: list[str] = self.table.schema.names
-        return names if self.spec.rank else [*names, "rank"]
+        return names if self.spec.rank else [*names, UNNAMED]
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """Columns that people see first: rank, partition, key."""
+        leading = self.table.leading
+        return leading if self.spec.rank else (UNNAMED, *leading)
+
+    def only(self, ranks: Ranks, columns: Sequence[str] | None) -> Ranks:
+        """Return the ranks with only these columns of each row, in this order; None means all."""
+        if columns is None:
+            return ranks
+        chosen: dict[int, Any] = {}
+        for rank, found in ranks.items():
+            alone: Any = {rank: found}
+            rows = [{c: row.get(c) for c in columns} for row in self.flat(alone)]
+            chosen[rank] = rows if isinstance(found, list) else rows[0]
+        return chosen
 
     def flat(self, ranks: Ranks) -> Iterator[Row]:
         """Yield the rows of one partition's ranks, each with its rank."""
         for rank, found in ranks.items():
             for row in found if isinstance(found, list) else [found]:
-                yield row if self.spec.rank else {**row, "rank": rank}
+                yield row if self.spec.rank else {**row, UNNAMED: rank}
 
     def value(self, column: str, text: str) -> Any:
         """Convert a command line's text to a value of a partition column."""
@@ -131,6 +148,16 @@ class Ranking:
             f"{self.table.name!r} has no rank column, and {why}",
             hint="give the view a rank column, or select the columns of its order",
         )
+
+
+def shown_first(spec: TopK) -> tuple[str, ...]:
+    """Return the columns that people see first: the rank, if the view has it, and the partition."""
+    return (*((spec.rank,) if spec.rank else ()), *_partition_columns(spec))
+
+
+def _partition_columns(spec: TopK) -> tuple[str, ...]:
+    window = ("window_start",) if spec.window else ()
+    return (*window, *(named.name for named in spec.partition_by))
 
 
 def _sorted(rows: list[Row], column: str, key: SortKey) -> list[Row]:

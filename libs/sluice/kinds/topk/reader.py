@@ -5,7 +5,8 @@ from typing import Any
 
 from sluice.declare.table import Table
 from sluice.kinds.topk.maps import Maps
-from sluice.kinds.topk.ranking import Partition, Ranking, Ranks
+from sluice.kinds.topk.ranking import Partition, Ranking, Ranks, shown_first
+from sluice.kinds.topk.spec import TopK
 from sluice.read.changes import Changelog
 from sluice.read.keyed import KeyedTable
 from sluice.read.lake import Lake
@@ -15,7 +16,9 @@ def opened(
     lake: Lake, table: Table, version: int | None, *, backward_iteration: bool
 ) -> KeyedTable:
     """Open a top-k as a key-value store."""
-    return lake.stored(table, version, backward_iteration=backward_iteration)
+    assert isinstance(table.spec, TopK)
+    first = shown_first(table.spec)
+    return lake.stored(table, version, backward_iteration=backward_iteration, first=first)
 
 
 def ranking(lake: Lake, name: str, *, version: int | None = None) -> Ranking:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from sluice.terminal.output import Format
-from sluice.terminal.paging import key_from_option, key_to_option, names, page_options, write_page
+from sluice.terminal.paging import key_from_option, key_to_option, page_options, write_page
 
 
 @click.command(short_help="Read a window store by key and time.")
@@ -22,7 +22,7 @@ def fetch(
     key: tuple[str, ...],
     key_from: tuple[str, ...],
     key_to: tuple[str, ...],
-    columns: str | None,
+    columns: list[str] | None,
     version: int | None,
     format_: Format,
     config: str,
@@ -34,8 +34,8 @@ def fetch(
 
     store = window(open_lake(config), view, version=version)
     one, low, high = (store.key.parse(texts) for texts in (key, key_from, key_to))
-    how["columns"] = names(columns)
-    write_page(store.fetch(key=one, key_from=low, key_to=high, **how), how["limit"], format_)
+    rows = store.fetch(key=one, key_from=low, key_to=high, columns=columns, **how)
+    write_page(rows, how["limit"], format_, store.table.leading, columns)
 
 
 COMMANDS = (fetch,)
