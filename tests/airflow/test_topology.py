@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.java import LEAN
 
 from airflow_client import AirflowClient
 from daemons import Daemons
@@ -32,9 +33,11 @@ spark:
     spark.driver.bindAddress: 127.0.0.1
     spark.driver.memory: 1g
     spark.executor.memory: 512m
+    spark.executor.extraJavaOptions: -XX:TieredStopAtLevel=1
 """
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1500),
     pytest.mark.skipif(programs() is None, reason="there is no PostgreSQL on this machine"),
 ]
 
@@ -83,6 +86,7 @@ def stack(home: Path, cluster: Cluster, database: Postgres) -> Iterator[Stack]:
         "SLUICE_LANDING": str(home / "landing"),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database.address,
+        **LEAN,
     }
     stack = Stack(home / "airflow", "submit", Ports.free(), root=home, variables=variables)
     with stack.running():
@@ -98,7 +102,7 @@ def test_a_run_that_loses_a_worker_ends_with_the_same_tables(
     run = client.trigger("corner", start=DAYS[0], end=DAYS[2])
     await_executors(cluster, client, run)
     cluster.kill_worker(0)
-    ended = await_run(client, "corner", run, patience=240)
+    ended = await_run(client, "corner", run, patience=900)
     failed = [task for task, state in states(client, "corner", run).items() if state == "failed"]
     assert ended == "success", log_of(client, "corner", run, failed[0])
     assert "spark-worker-0" not in cluster.daemons.running()
@@ -112,7 +116,7 @@ def test_a_run_that_loses_a_worker_ends_with_the_same_tables(
 def await_executors(cluster: Cluster, client: AirflowClient, run: str) -> None:
     """Returns when both workers run an executor of the run's first application."""
     folders = [cluster.daemons.folder / f"spark-worker-{nth}" for nth in (0, 1)]
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not all(list(folder.glob("app-*/*")) for folder in folders):
         assert time.monotonic() < deadline, states(client, "corner", run)
         time.sleep(0.1)

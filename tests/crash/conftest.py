@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, Deployed, Shop, day
 from tests.crash.worker import HEAP, MARK
+from tests.support.java import LEAN
 
 from sluice.delta.failpoint import VARIABLE
 from sluice.language.interval import Interval
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
-LEAN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Worker:
         command = [sys.executable, str(ROOT / "tests" / "crash" / "worker.py"), str(folder)]
         environment = {
             **os.environ,
-            **({"SPARK_REMOTE": remote} if remote else {"JDK_JAVA_OPTIONS": LEAN}),
+            **({"SPARK_REMOTE": remote} if remote else LEAN),
             HEAP: heap,
             "AIRFLOW_HOME": str(folder / "airflow"),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)]),

@@ -109,8 +109,7 @@ def _attempt(
         return _nothing(plan, clock), None
     passing("pinned", node.id)
     with clock.phase("session"):
-        most = node.batch.few_tasks_bytes(context.limits)
-        session = spark.tune(small=plan.size.bytes <= most)
+        session = node.batch.session_for(spark, context, plan.size)
     with clock.phase("compute"):
         horizon = horizon_of(session, context, plan)
         position = next_position(plan, run, horizon)

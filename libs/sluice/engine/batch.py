@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import diff, inserted
 from sluice.changes.net import WEIGHT, arrivals, as_inserts, net, weighted
 from sluice.delta import table as delta
-from sluice.delta.feed_size import table_size
+from sluice.delta.feed_size import FeedSize, table_size
 from sluice.delta.lake import LakeLayout
 from sluice.engine.computed import Computed, Whole
 from sluice.engine.context import Context
@@ -29,6 +29,7 @@ from sluice.engine.pruning import bounds_of
 from sluice.engine.retention import Horizon
 from sluice.engine.rows import snapshots_at
 from sluice.limits import Limits
+from sluice.spark.session import Spark
 
 FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
@@ -63,6 +64,11 @@ class Batch:
     def few_tasks_bytes(cls, limits: Limits) -> int:
         """Return the most bytes to read for which many tasks are not worth starting."""
         return limits.few_tasks_bytes
+
+    @classmethod
+    def session_for(cls, spark: Spark, context: Context, read: FeedSize) -> SparkSession:
+        """Return the session, set up for as much as there is to read."""
+        return spark.tune(small=read.bytes <= cls.few_tasks_bytes(context.limits))
 
     @classmethod
     def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:

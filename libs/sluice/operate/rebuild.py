@@ -98,7 +98,7 @@ def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
     clock = Clock()
     with clock.phase("plan"):
         plan, horizon, extension = _way(spark, context, node)
-    session = spark.tune(small=False)
+    session = node.batch.session_for(spark, context, plan.size)
     position = replace(next_position(plan, run, horizon), kind=REBUILD)
     batch = node.batch(context, session, plan, position.batch, horizon)
     rows = batch.stored(batch.living(extension.rows(batch)) if extension else batch.query())
@@ -117,13 +117,15 @@ def _way(
     whole.
     """
     if extension := node.batch.extension(node, context.lake):
-        horizon = horizon_of(spark.tune(small=False), context, extension.plan)
+        session = node.batch.session_for(spark, context, extension.plan.size)
+        horizon = horizon_of(session, context, extension.plan)
         if horizon is None or not horizon.has_fallen:
             return extension.plan, horizon, extension
     plan = plan_rebuild(node, context.lake, context.graph, context.limits)
     if plan.waiting_for:
         raise UsageError(f"{node.id} waits for {plan.waiting_for}")
-    return plan, horizon_of(spark.tune(small=False), context, plan), None
+    session = node.batch.session_for(spark, context, plan.size)
+    return plan, horizon_of(session, context, plan), None
 
 
 def _above(project: Project, table: Table) -> list[Table]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.feed_size import FeedSize, table_size
 from sluice.delta.invariants import row_count
 from sluice.delta.position import Head, head
 from sluice.delta.table import snapshot
@@ -90,7 +91,7 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
         raise UsageError(
             f"{node.id} has not been built yet", hint=f"run `sluice advance {node.table.name}`"
         )
-    session = spark.tune(small=False)
+    session = node.batch.session_for(spark, context, _read(context, uri, at))
     rows = snapshot(session, uri, at.version, context.limits)
     recomputed = _expected(session, context, node, at, rows)
     expected = _leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
@@ -99,18 +100,26 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
     differs = diff(rows, expected, key, ignore=node.ignored).unionByName(repeated).persist()
     try:
         counted = {r[CHANGE]: r["n"] for r in _counts(differs).collect()}
-        samples = [r.asDict(recursive=True) for r in differs.limit(SAMPLES).collect()]
+        shown = differs.limit(SAMPLES).collect() if counted else []
     finally:
         differs.unpersist()
     return Verdict(
         node.id,
         at.version,
-        rows.count(),
+        row_count(uri, at.version),
         missing=counted.get("insert", 0),
         extra=counted.get("delete", 0) + counted.get(REPEATED, 0),
         different=counted.get("update", 0),
-        differences=tuple(samples),
+        differences=tuple(row.asDict(recursive=True) for row in shown),
     )
+
+
+def _read(context: Context, uri: str, at: Head) -> FeedSize:
+    """Return the size of the table and of what it is recomputed from."""
+    assert at.position is not None
+    inputs = {context.lake.uri(name): pin.version for name, pin in at.position.inputs.items()}
+    sizes = (table_size(*read) for read in {**inputs, uri: at.version}.items())
+    return sum(sizes, FeedSize())
 
 
 def _repeated(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.java import LEAN
 
 from airflow_client import AirflowClient
 from sluice.read.lake import Lake
@@ -46,7 +47,7 @@ def alerts() -> Iterator[list[dict[str, Any]]]:
 def stack(folder: Path, alerts: list[dict[str, Any]]) -> Iterator[Stack]:
     """Airflow with a Spark Connect server, started once."""
     places = {"SLUICE_LAKE": folder / "lake", "SLUICE_LANDING": folder / "landing"}
-    variables = {name: str(place) for name, place in places.items()} | STOPS
+    variables = {name: str(place) for name, place in places.items()} | STOPS | LEAN
     stack = Stack(folder / "airflow", "connect", Ports.free(), root=folder, variables=variables)
     with stack.running():
         yield stack

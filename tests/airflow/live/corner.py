@@ -74,7 +74,7 @@ def sell(landing: Path, day: str, sales: Iterable[tuple[int, str, int, int]]) ->
     file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
-def await_run(client: AirflowClient, dag: str, run: str, patience: float = 120) -> str:
+def await_run(client: AirflowClient, dag: str, run: str, patience: float = 400) -> str:
     """The state in which a run ends."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

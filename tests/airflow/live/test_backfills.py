@@ -40,7 +40,7 @@ def backfill(
     return by_state(task for task in client.tasks(RETAIL) if task.day in days)
 
 
-def await_runs(client: AirflowClient, days: Sequence[str], patience: float = 300) -> None:
+def await_runs(client: AirflowClient, days: Sequence[str], patience: float = 600) -> None:
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         runs = [run for run in client.runs(RETAIL) if run.start in days]

@@ -36,7 +36,7 @@ def shoot(landing: Path, day: str, *numbers: int) -> None:
     file.write_text("".join(f"{json.dumps({'id': n})}\n" for n in numbers), "utf-8")
 
 
-def stopped(stack: Stack, patience: float = 60) -> psutil.Process:
+def stopped(stack: Stack, patience: float = 300) -> psutil.Process:
     """The task that stands still, once there is one."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
