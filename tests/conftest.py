@@ -19,7 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 from sluice.declare.settings import Driver
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment
-from sluice.spark.session import CODE_CACHE
+from sluice.spark.session import CODE_CACHE, OPTIMISED_LATER
 from sluice.spark.starting import hush
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.codegen.cache.maxEntries": "1000",
-    "spark.driver.extraJavaOptions": f"{CODE_CACHE} -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} -XX:+UseSerialGC",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
 }

@@ -46,6 +46,7 @@ from sluice.engine.advance import Run, advance
 from sluice.engine.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.kinds.cogroup.operator import CogroupState
+from sluice.limits import Limits
 from sluice.read.lake import Lake
 
 ROWS_OF_A_KEY = 5
@@ -109,7 +110,7 @@ class Bench(BenchLake):
             laid = rows.repartitionByRange(FILES, "id").sortWithinPartitions("id")
             inserts = laid.withColumn(CHANGE, F.lit("insert"))
             counts = {"insert": self.rows}
-            commit_spark(self.session, before, inserts, counts, ("id",), position(1))
+            commit_spark(self.session, before, inserts, counts, ("id",), position(1), Limits())
 
     def _rows(self, name: str, start: int, end: int) -> DataFrame:
         def drawn(seed: int, below: int) -> Any:
@@ -139,7 +140,7 @@ class Bench(BenchLake):
             changes = moved.select(fresh.columns).unionByName(fresh).persist()
             counts = {r[CHANGE]: r["count"] for r in changes.groupBy(CHANGE).count().collect()}
             now = position(before.next_batch)
-            commit_spark(self.session, before, changes, counts, ("id",), now)
+            commit_spark(self.session, before, changes, counts, ("id",), now, Limits())
             changes.unpersist()
             known.unpersist()
 

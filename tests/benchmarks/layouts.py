@@ -118,7 +118,9 @@ class Bench:
             deleted = pc.sum(pc.equal(rows[CHANGE], "delete")).as_py()
             counts = {"delete": deleted, "update": rows.num_rows - deleted}
             frame = session.createDataFrame(rows)
-            done = commit_spark(session, before, frame, counts, key, position(before.next_batch))
+            done = commit_spark(
+                session, before, frame, counts, key, position(before.next_batch), Limits()
+            )
         seconds = round(time.perf_counter() - began, 2)
         return seconds, round(megabytes(uri, done.version), 1)
 

@@ -38,6 +38,7 @@ from sluice.delta.position import Position, head
 from sluice.delta.table import create
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run, advance
+from sluice.limits import Limits
 from sluice.spark.session import Spark
 
 PIPELINE = """
@@ -160,7 +161,7 @@ class Shop:
         )
         position = Position(before.next_batch, uuid.uuid4().hex, "ingest", made)
         changelog = rows.withColumn("_sluice_change", F.lit(kind))
-        commit_spark(self.session, before, changelog, {kind: count}, table.key, position)
+        commit_spark(self.session, before, changelog, {kind: count}, table.key, position, Limits())
         self.count += 0 if change else count
 
     def load(self, name: str) -> Any:

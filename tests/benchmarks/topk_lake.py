@@ -92,7 +92,9 @@ class Bench(BenchLake):
                 create(self.uri(way), ranked.schema, position(0))
                 counts = {"insert": ranked.count()}
                 rows = ranked.withColumn(CHANGE, F.lit("insert"))
-                commit_spark(self.session, self.head(way), rows, counts, ("g", "id"), position(1))
+                commit_spark(
+                    self.session, self.head(way), rows, counts, ("g", "id"), position(1), Limits()
+                )
                 ranked.unpersist()
 
     def advance(self, way: str) -> Any:
@@ -116,7 +118,7 @@ class Bench(BenchLake):
         changelog = diff(old, self.ranked(), ("g", "id")).persist()
         counts = changelog_counts(changelog)
         now = position(before.next_batch)
-        done = commit_spark(self.session, before, changelog, counts, ("g", "id"), now)
+        done = commit_spark(self.session, before, changelog, counts, ("g", "id"), now, Limits())
         changelog.unpersist()
         return done.changed
 
@@ -134,7 +136,7 @@ class Bench(BenchLake):
         if sum(counts.values()) <= self.project.spark.small_changelog:
             commit_arrow(before, to_arrow(changes), self.key, now)
         else:
-            commit_spark(self.session, before, changes, counts, self.key, now)
+            commit_spark(self.session, before, changes, counts, self.key, now, Limits())
         self.merged_in = time.perf_counter() - began
         changes.unpersist()
         return sum(counts.values())
@@ -228,7 +230,7 @@ def filled(
     uri = layout(project).uri("bench.facts")
     before = create(uri, rows.schema, position(0))
     changelog = rows.withColumn(CHANGE, F.lit("insert"))
-    commit_spark(session, before, changelog, {"insert": count}, key, position(1))
+    commit_spark(session, before, changelog, {"insert": count}, key, position(1), Limits())
 
 
 def facts(session: SparkSession, count: int, groups: int, first: int = 0) -> DataFrame:

@@ -32,6 +32,7 @@ from sluice.delta.conflicts import lost_race_of
 from sluice.delta.position import Head, head_as_found, positions
 from sluice.delta.table import create
 from sluice.errors import HistoryLost, LostRace
+from sluice.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -209,9 +210,9 @@ def test_spark_caught_in_the_middle_of_its_write_loses(
         if kind == "overwrite":
             overwrite_spark(session, before, changelog.drop(CHANGE), position)
         elif kind == "replace":
-            replace_spark(session, before, changelog, counts, ["id"], position)
+            replace_spark(session, before, changelog, counts, ["id"], position, Limits())
         else:
-            commit_spark(session, before, changelog, counts, ["id"], position)
+            commit_spark(session, before, changelog, counts, ["id"], position, Limits())
 
     if rival == "batch":
         with pytest.raises(LostRace):

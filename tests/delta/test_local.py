@@ -148,7 +148,7 @@ def test_a_partitioned_table_is_read_the_same(session: "SparkSession", tmp_path:
             spark = session.read.format("delta").option("versionAsOf", version).load(table.uri)
             same(local_snapshot(session, table.uri, version, Limits()), spark)
         assert not has_local_feed(table.uri, 2)
-        same(delta.feed(session, table.uri, 0, 2), spark_feed(session, table, 0, 2))
+        same(delta.feed(session, table.uri, 0, 2, Limits()), spark_feed(session, table, 0, 2))
 
 
 def test_the_feed_of_a_table_partitioned_by_days_is_read_the_same(

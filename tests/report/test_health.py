@@ -13,6 +13,7 @@ from sluice.gate.counts import RowCounts
 from sluice.gate.results import row_outcome
 from sluice.gate.suite import build_suite
 from sluice.gate.verdict import Verdict
+from sluice.language.internal import FACTS
 from sluice.report.health import Health, health
 from sluice.report.publish import publish
 
@@ -34,7 +35,7 @@ def test_the_newest_check_tells_the_health(tmp_path: Path) -> None:
     assert str(health(project, tables)["shop.sales"]) == ""
     check(project, 0, NOW)
     check(project, 2, NOW + dt.timedelta(hours=1))
-    uri = layout(project).uri("shop.sales", facts.SUFFIX)
+    uri = layout(project).uri("shop.sales", FACTS)
     facts.keep(uri, facts.Kept(facts.Facts(3), 1, "r", NOW, unusual=("shop.sales: odd",)), [])
     found = health(project, tables)
     assert str(found["shop.sales"]) == "0 of 1 met, unusual"
