@@ -176,7 +176,8 @@ class Game(RuleBasedStateMachine):
             self.rebuild(name)
             return None
         assert not self.is_redefined(name), "another definition was overlooked"
-        assert not self.is_otherwise(self.views[name].read), f"{name} has read other rows"
+        is_astray = not plan.replaces and self.is_otherwise(self.views[name].read)
+        assert not is_astray, f"{name} has read other rows"
         for input_id, (after, upto) in plan.ranges.items():
             table = self.tables[self.uri(short(input_id))]
             is_new = any(len(table.log[v]) > 1 for v in range(after + 1, upto + 1))
@@ -242,7 +243,7 @@ class Game(RuleBasedStateMachine):
 
     def commit(self, batch: Batch) -> None:
         plan, view = batch.plan, self.views[batch.name]
-        before = plan.before
+        before = plan.before or plan.replaces
         if before is None:
             if self.is_there(batch.name):
                 raise LostRace("somebody has made it")
@@ -294,8 +295,11 @@ class Game(RuleBasedStateMachine):
         assert faults == []
 
     def is_redefined(self, name: str) -> bool:
+        """Whether another definition has filled it, and somebody may have read it."""
         at = head_as_found(self.uri(name))
-        made = at.position.definition if at and at.position else ""
+        view = head_as_found(self.uri(name.removesuffix("__state")))
+        is_read = at is not None and at.is_filled and view is not None and view.is_filled
+        made = at.position.definition if is_read and at and at.position else ""
         return bool(made) and made != self.by.nodes[name].definition
 
     def put(self, name: str, rows: Rows, kind: str) -> None:

@@ -146,4 +146,4 @@ def test_a_field_of_any_line_is_taken_from_json(shop: Shop) -> None:
     rows = [{**ROW, "id": n, **({"colour": {"r": 1}} if n == 150 else {})} for n in range(151)]
     shop.land(0, rows)
     shop.deliver(0)
-    assert stored(shop, "id", "colour")[-1] == (150, '{"r": 1}')
+    assert stored(shop, "id", "colour")[-1] == (150, '{"r":1}')
