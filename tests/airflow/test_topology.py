@@ -33,7 +33,6 @@ spark:
     spark.driver.bindAddress: 127.0.0.1
     spark.driver.memory: 1g
     spark.executor.memory: 512m
-    spark.executor.extraJavaOptions: -XX:TieredStopAtLevel=1
 """
 pytestmark = [
     pytest.mark.slow,
