@@ -48,7 +48,7 @@ views:
 """
 IMPORT = "from sluice.airflow.blueprint import site; import pathlib, sys; "
 IMPATIENT = (
-    "from sluice.spark import retries; retries.PAUSES = (0.1,); "
+    "from sluice.engine import retries; retries.PAUSES = (0.1,); "
     "from sluice.cli.main import main; main()"
 )
 KEEP = IMPORT + "print(site(pathlib.Path(sys.argv[1])))"
