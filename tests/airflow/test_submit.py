@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from tests.support.java import LEAN
 from tests.support.tasks import context
 
 from sluice.airflow.assets import asset
@@ -28,7 +29,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def config(configured: Configured, tmp_path: Path) -> Path:
+def config(configured: Configured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in LEAN.items():
+        monkeypatch.setenv(name, value)
     for name, rows in LANDED.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")

@@ -3,14 +3,22 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
+from tests.gate.conftest import SALES
 from tests.gate.rows import expect
 
 from sluice.declare.quality import Expectation
-from sluice.gate import review
+from sluice.gate import engine, review
 
 COLUMNS = {"quantity": "INT", "price": "DECIMAL(12,2)", "department": "STRING", "at": "TIMESTAMP"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +131,46 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
 def test_a_mistake_is_named(expectation: Expectation, told: str) -> None:
     (mistake,) = review.mistakes(expectation, COLUMNS)
     assert told in mistake
+
+
+def test_what_was_found_right_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def mistakes(expectation: Expectation) -> list[str]:
+        asked.append(expectation.label)
+        return ["wrong"] if "mostly" in expectation.kwargs else []
+
+    monkeypatch.setattr(engine, "mistakes", mistakes)
+    right = expect("column_values_to_not_be_null", column="at")
+    other = expect("column_values_to_not_be_null", column="price")
+    wrong = expect("column_values_to_not_be_null", column="at", mostly=3)
+    for _ in range(2):
+        assert [review.mistakes(e, COLUMNS) for e in (right, other, wrong)] == [[], [], ["wrong"]]
+    assert asked == [e.label for e in (right, other, wrong, wrong)]
+    (file,) = tmp_path.iterdir()
+    assert version("great-expectations") in file.name
+    file.write_text("[[")
+    assert review.mistakes(right, COLUMNS) == []
+    assert len(asked) == 5
+
+
+def test_validate_imports_only_what_it_needs_to_look_again(tmp_path: Path) -> None:
+    config = tmp_path / "config" / "pipelines"
+    config.mkdir(parents=True)
+    (config / "shop.yaml").write_text(SALES)
+    heavy = ("great_expectations", "pandas", "pyspark.sql.connect", "airflow")
+    program = (
+        "import sys\n"
+        "from sluice.cli.main import main\n"
+        "main(['validate'], standalone_mode=False)\n"
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", program]
+    for _ in range(2):
+        done = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["1 pipeline (shop), 1 table: no mistakes", "[]"]
 
 
 def test_the_gate_does_not_import_great_expectations() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.support.java import LEAN
 
 CANARY = "c4n@ry/S3cret+of:the~mine"
 CONNECTION = f"postgresql://app:{quote(CANARY, safe='')}@127.0.0.1:9/shop"
@@ -72,10 +73,10 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(shop: Path, *words: str) -> str:
+def run(shop: Path, *words: str, **variables: str) -> str:
     """What a command writes to its outputs; they are kept with the rest."""
     told = {"CANARY": CANARY, "AIRFLOW_CONN_SHOP_DB": CONNECTION, "AIRFLOW_HOME": str(shop)}
-    command, environ = [sys.executable, *words], {**os.environ, **told}
+    command, environ = [sys.executable, *words], {**os.environ, **told, **variables}
     done = subprocess.run(command, cwd=shop, env=environ, capture_output=True, check=False)
     with (shop / "outputs").open("ab") as outputs:
         outputs.write(done.stdout + done.stderr)
@@ -125,11 +126,13 @@ def test_mistakes_do_not_repeat_a_secret(shop: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_whose_database_is_away_writes_no_secret(shop: Path) -> None:
+def test_a_run_whose_database_is_away_writes_no_secret(shop: Path, remote: str) -> None:
+    """In a Spark of its own, and as a client of another."""
     bounds = ("--start", "2024-01-01", "--end", "2024-01-02")
-    said = run(shop, "-c", IMPATIENT, "run", "shop", *bounds, "--debug")
+    said = run(shop, "-c", IMPATIENT, "run", "shop", *bounds, "--debug", **LEAN)
     assert "127.0.0.1:9" in said, "it did not get as far as the database"
     for name in ("items", "shops"):
-        assert "127.0.0.1:9" in run(shop, "-c", IMPATIENT, "load", name, "--debug")
+        load = (IMPATIENT, "load", name, "--debug")
+        assert "127.0.0.1:9" in run(shop, "-c", *load, SPARK_REMOTE=remote)
     assert (shop / "lake" / "shop" / "sales" / "_delta_log").is_dir()
     assert list(leaks(shop)) == []

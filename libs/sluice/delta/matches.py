@@ -9,11 +9,10 @@ the join itself is Spark's. Values are compared by plain equality, so only exact
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
@@ -21,6 +20,9 @@ from pyspark.sql.types import StructType
 from sluice.delta.feed_size import size_of
 from sluice.delta.local import plain, spark_schema
 from sluice.limits import Limits
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 EXACT = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
@@ -83,12 +85,14 @@ class Place:
         return plain(pa.concat_tables(pages))
 
 
-def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> ds.FileSystemDataset:
+def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> "ds.FileSystemDataset":
     """Return the files that may hold wanted rows, judged by their partitions and whole numbers.
 
     The log's other statistics can't be compared here. Local files are read without a detour through
     Python.
     """
+    import pyarrow.dataset as ds  # with pandas, which takes a moment
+
     local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
     found, parts = table.to_pyarrow_dataset(filesystem=local), table.metadata().partition_columns
     far = _files_far(table, wanted)
@@ -124,8 +128,10 @@ def _meets(file: Mapping[str, Any], spans: Mapping[str, tuple[int, int]]) -> boo
     return True
 
 
-def _partition(file: ds.ParquetFileFragment, parts: Sequence[str]) -> pc.Expression:
-    known = ds.get_partition_keys(file.partition_expression)
+def _partition(file: "ds.ParquetFileFragment", parts: Sequence[str]) -> pc.Expression:
+    from pyarrow.dataset import get_partition_keys
+
+    known = get_partition_keys(file.partition_expression)
     values = {name: value for name, value in known.items() if name in parts}
     tests = [pc.field(n).is_null() if v is None else pc.field(n) == v for n, v in values.items()]
     return reduce(pc.Expression.__and__, tests, pc.scalar(True))

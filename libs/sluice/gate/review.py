@@ -2,8 +2,7 @@
 
 Great Expectations checks its own names and arguments. This module checks what it leaves to run
 time. It finds values that can't be compared with their column, row conditions that Spark would not
-take, and what a batch can't answer at all. Importing it takes seconds, so only `sluice validate`
-asks.
+take, and what a batch can't answer at all. Only `sluice validate` asks.
 """
 
 import datetime as dt
@@ -12,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sluice.declare.quality import Expectation
-from sluice.gate import comparison, engine, java_regex, moments
+from sluice.gate import asked, comparison, java_regex, moments
 from sluice.gate.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
 from sluice.language.inference import infer
@@ -38,12 +37,12 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
     if expectation.type in comparison.COMPILED:
         return comparison.mistakes(expectation)
     values = list(_values(expectation, columns))
-    if told := engine.mistakes(expectation):
+    if told := asked.mistakes(expectation):
         return values or told
     if told := refusals(expectation):
         return told
     return [
-        *([] if expectation.type in COMPILERS else engine.not_on_spark(expectation)),
+        *([] if expectation.type in COMPILERS else asked.not_on_spark(expectation)),
         *_order(expectation.kwargs),
         *_patterns(expectation.kwargs),
         *_condition(expectation.kwargs.get("row_condition"), columns),

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sluice.cache import cache_folder
 from sluice.declare.settings import Driver
 from sluice.errors import MissingDependency
 from sluice.spark import ivy
-from sluice.spark.cache import cache_folder
 
 
 @dataclass(frozen=True, slots=True)

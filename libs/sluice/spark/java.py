@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sluice.cache import cache_folder
 from sluice.errors import MissingDependency
-from sluice.spark.cache import cache_folder
 
 SUPPORTED = (17, 21)
 

@@ -9,8 +9,6 @@ import time
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.connect.shell.progress import ProgressHandler
-
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -20,7 +18,7 @@ UI_PORT = "4040"
 log = logging.getLogger(__name__)
 
 
-class Progress(ProgressHandler):
+class Progress:
     """Listener for the progress that a Spark Connect server reports of a session's operations."""
 
     def __init__(self) -> None:

@@ -96,7 +96,7 @@ class Spark:
             session.conf.set(name, value)
         is_remote = has_no_jvm(session)
         if is_remote:
-            session.registerProgressHandler(Progress())
+            session.registerProgressHandler(Progress())  # type: ignore[arg-type] # any callable will do
         if first is None:
             say_where(session, is_remote=is_remote)
         return session

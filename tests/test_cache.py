@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.spark import cache
-from sluice.spark.cache import cache_folder
+from sluice import cache
+from sluice.cache import cache_folder
 
 
 def test_a_folder_that_the_user_names_comes_first():
@@ -13,7 +13,7 @@ def test_a_folder_that_the_user_names_comes_first():
 
 
 def test_a_checkout_keeps_its_own():
-    checkout = Path(cache.__file__).resolve().parents[3]
+    checkout = Path(cache.__file__).resolve().parents[2]
     assert cache_folder({}) == checkout / ".cache"
 
 

@@ -1,4 +1,4 @@
-"""Folder of what Sluice made or fetched for this machine: jars, a Java launcher.
+"""Folder of what Sluice made or fetched for this machine: jars, a Java launcher, answers.
 
 It is `SLUICE_CACHE` if set, in a checkout its own `.cache`, otherwise the user's cache folder.
 Everything in it can be deleted at any time.
@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

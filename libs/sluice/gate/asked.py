@@ -1,0 +1,60 @@
+"""Answers of Great Expectations about expectations, kept from one command to the next.
+
+Asking it means importing it, which takes seconds. What it finds wrong depends on the expectation
+and on its version alone. Kept is which questions found nothing. The file can be deleted any time.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from sluice.cache import cache_folder
+from sluice.declare.quality import Expectation
+from sluice.gate import engine
+
+
+def mistakes(expectation: Expectation) -> list[str]:
+    """Return what Great Expectations finds wrong with an expectation's name and arguments."""
+    return _answer(engine.mistakes, expectation)
+
+
+def not_on_spark(expectation: Expectation) -> list[str]:
+    """Return a mistake if Great Expectations has the expectation, but not for Spark."""
+    return _answer(engine.not_on_spark, expectation)
+
+
+def _answer(ask: Callable[[Expectation], list[str]], expectation: Expectation) -> list[str]:
+    file = cache_folder() / f"expectations-{version('great-expectations')}.json"
+    settled, question = _kept(file), _question(ask.__name__, expectation)
+    if question in settled:
+        return []
+    found = ask(expectation)
+    if not found:
+        _keep(file, settled | {question})
+    return found
+
+
+def _question(about: str, expectation: Expectation) -> str:
+    asked = [about, expectation.type, expectation.kwargs]
+    text = json.dumps(asked, sort_keys=True, default=lambda v: f"{type(v).__name__} {v}")
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _kept(file: Path) -> set[str]:
+    try:
+        return set(json.loads(file.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return set()
+
+
+def _keep(file: Path, settled: set[str]) -> None:
+    """Put the file in place whole; without a folder that can be written, the next asks again."""
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(sorted(settled), indent=0), "utf-8")
+        draft.replace(file)
