@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def steps(project: Project, name: str) -> list[tuple[str, str, str]]:
-    told = explain(project, project.graph.table(name))
+    told = explain(project, project.graph.table(name), DAY.end)
     return [(step.table, step.next, step.reason) for step in told]
 
 
@@ -33,14 +33,17 @@ def deliver(project: Project, name: str) -> None:
 
 
 def test_a_source_that_was_never_delivered_is_one_step(project: Project) -> None:
-    assert steps(project, "sales") == [("shop.sales", "ingest", "0 delivered")]
+    assert steps(project, "sales") == [
+        ("shop.sales", "ingest", "0 delivered; due: [2017-01-01, 2017-01-02) (1 interval)")
+    ]
 
 
 def test_a_source_with_a_key_tells_its_deliveries_from_the_latest_of_each(project: Project) -> None:
     write_table(project, "sales", SALES, position(1))
     deliver(project, "sales")
     deliver(project, "events")
-    delivered = "1 delivered, the last one 2017-01-01 00:00"
+    gone = "without files now: [2017-01-01, 2017-01-02) (1 interval)"  # there never were any
+    delivered = f"1 delivered, the last one 2017-01-01 00:00; {gone}"
     assert [step[:2] for step in steps(project, "sales")] == [
         ("shop.sales__deliveries", "ingest"),
         ("shop.sales", "wait"),

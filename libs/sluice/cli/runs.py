@@ -24,6 +24,7 @@ from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
 from sluice.operate.failures import Failures
+from sluice.operate.outside import pending_intervals
 from sluice.operate.run import intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
@@ -56,6 +57,9 @@ pin_option = click.option(
 @click.argument("pipeline")
 @start_option
 @end_option
+@click.option(
+    "--changed", is_flag=True, help="Take the intervals whose files changed, too; no bounds."
+)
 @empty_option
 @format_option
 @config_option
@@ -63,6 +67,7 @@ def run(
     pipeline: str,
     start: str | None,
     end: str | None,
+    changed: bool,
     allow_empty: bool,
     format_: Format,
     config: str,
@@ -75,8 +80,15 @@ def run(
     """
     project = load_project(config)
     declared = _pipeline(project, pipeline)
+    if changed and (start or end):
+        raise UsageError("--changed finds its intervals itself: leave out --start and --end")
     first, last = (parse_time(t, declared.timezone) if t else None for t in (start, end))
-    intervals = intervals_to_run(project, declared, first, last, datetime.now(UTC))
+    now = datetime.now(UTC)
+    intervals = (
+        pending_intervals(project, declared, now)
+        if changed
+        else intervals_to_run(project, declared, first, last, now)
+    )
     tables = project.graph.pipeline(pipeline)
     with Steps(_steps(intervals, tables, project.limits), format_ is Format.TABLE) as steps:
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -15,9 +16,12 @@ from sluice.engine.nodes import nodes_of
 from sluice.engine.plan import BatchPlan, plan_batch
 from sluice.errors import UsageError
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
-from sluice.language.spans import Span
+from sluice.language.spans import Span, spans
+from sluice.operate.outside import outside
 from sluice.read.status import missing
 from sluice.sources.spec import Source
+
+WORDS = ("missing between them", "due", "with other files now", "without files now")
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,8 @@ class Step:
     """Next batch of one table.
 
     `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read.
-    `joins`: dimension -> how it is joined to the facts. `missing`: undelivered intervals between
-    delivered ones.
+    `joins`: dimension -> how it is joined to the facts. Of a source's intervals: `missing` between
+    delivered ones, `due` since they ended, `changed` in their files, `gone` without files now.
     """
 
     table: str
@@ -39,11 +43,14 @@ class Step:
     bytes: int = 0
     files: int = 0
     missing: tuple[Span, ...] = ()
+    due: tuple[Span, ...] = ()
+    changed: tuple[Span, ...] = ()
+    gone: tuple[Span, ...] = ()
 
 
-def explain(project: Project, table: Table) -> list[Step]:
-    """Return the next steps of a table and of the internal tables behind it."""
-    steps = list(_delivery(project, table))
+def explain(project: Project, table: Table, now: datetime | None = None) -> list[Step]:
+    """Return the next steps, at that time, of a table and of the internal tables behind it."""
+    steps = list(_delivery(project, table, now or datetime.now(UTC)))
     if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
         return steps
     context = Context.of(project)
@@ -54,15 +61,22 @@ def explain(project: Project, table: Table) -> list[Step]:
     return [*steps, *(_step(context, plan) for plan in plans)]
 
 
-def _delivery(project: Project, table: Table) -> Iterator[Step]:
+def _delivery(project: Project, table: Table, now: datetime) -> Iterator[Step]:
     if isinstance(table.spec, Source):
         known = deliveries(layout(project).uri(table.id, INTERVALS))
         last = f", the last one {known[-1].interval.start:%Y-%m-%d %H:%M}" if known else ""
         is_kept = known and nodes_of(table, project.graph)
         written = internal(table.id, DELIVERIES) if is_kept else table.id
-        gaps = missing(project, table)
-        lacks = f"; missing between them: {', '.join(map(str, gaps))}" if gaps else ""
-        yield Step(written, "ingest", f"{len(known)} delivered{last}{lacks}", missing=gaps)
+        news = outside(project, table, now)
+        found = (missing(project, table), *map(spans, (news.due, news.changed, news.gone)))
+        said = (
+            f"; {w}: {', '.join(map(str, some))}"
+            for w, some in zip(WORDS, found, strict=True)
+            if some
+        )
+        gaps, new, changed, gone = map(tuple, found)
+        reason = f"{len(known)} delivered{last}{''.join(said)}"
+        yield Step(written, "ingest", reason, missing=gaps, due=new, changed=changed, gone=gone)
     elif isinstance(table.spec, Dimension):
         yield _load(project, table)
 

@@ -1,0 +1,81 @@
+"""News outside the lake: intervals whose files a source does not reflect. Starts no Spark.
+
+An interval is due if it ended and was not delivered. It has changed if its files are others than
+those that were delivered, and is gone if there are none any more.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sluice.declare.declared import FILES
+from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.project import Pipeline, Project
+from sluice.declare.table import Table
+from sluice.delta import landing
+from sluice.delta.intervals import Delivery, deliveries
+from sluice.delta.lake import layout
+from sluice.delta.position import head_as_found
+from sluice.language.internal import INTERVALS
+from sluice.language.interval import Interval
+from sluice.operate.run import complete_intervals
+from sluice.sources.delivery import stored_as
+from sluice.sources.spec import Source
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Intervals of one source that a run would deliver, in order."""
+
+    due: tuple[Interval, ...] = ()
+    changed: tuple[Interval, ...] = ()
+    gone: tuple[Interval, ...] = ()
+
+    @property
+    def every(self) -> frozenset[Interval]:
+        return frozenset((*self.due, *self.changed, *self.gone))
+
+
+def outside(project: Project, table: Table, now: datetime) -> Outside:
+    """Return the news of a source at that time; none for one that isn't delivered by interval.
+
+    Whether an interval has changed is known only of sources that are read from files.
+    """
+    spec, pipeline = table.spec, project.pipelines[table.pipeline]
+    if not isinstance(spec, Source) or not spec.is_by_interval:
+        return Outside()
+    known = deliveries(layout(project).uri(table.id, INTERVALS))
+    complete = complete_intervals(pipeline, pipeline.start_date, now) if pipeline.start_date else ()
+    due = tuple(i for i in complete if not any(d.interval.covers(i) for d in known))
+    if spec.format not in FILES:
+        return Outside(due)
+    read = [(delivery, _files(project, table, delivery)) for delivery in known]
+    definitions = {definition_of_deliveries(table), _filled_by(project, table, spec)}
+    others = [
+        (delivery, files)
+        for delivery, files in read
+        if delivery.files not in {landing.fingerprint(files, d) for d in definitions}
+    ]
+    return Outside(
+        due,
+        tuple(d.interval for d, files in others if files),
+        tuple(d.interval for d, files in others if not files),
+    )
+
+
+def pending_intervals(project: Project, pipeline: Pipeline, now: datetime) -> list[Interval]:
+    """Return the intervals in which any source of the pipeline has news, in order."""
+    sources = (t for t in project.graph.pipeline(pipeline.name) if t.is_source)
+    return sorted(set[Interval]().union(*(outside(project, t, now).every for t in sources)))
+
+
+def _files(project: Project, table: Table, delivery: Delivery) -> tuple[landing.LandedFile, ...]:
+    assert isinstance(table.spec, Source)
+    zone = project.pipelines[table.pipeline].timezone
+    path = landing.interval_path(table.spec.path, delivery.interval, zone)
+    return landing.delivered(project.resolve(path), table.id)
+
+
+def _filled_by(project: Project, table: Table, spec: Source) -> str:
+    """Return the definition of the newest delivery: another one is no news of files."""
+    at = head_as_found(layout(project).uri(stored_as(table, spec)))
+    return at.position.definition if at and at.position else ""
