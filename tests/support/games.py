@@ -5,7 +5,8 @@ plays by chance alone, twice as many in that time, and says which one has failed
 """
 
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from random import Random
 from typing import TypeVar
 
@@ -49,14 +50,25 @@ def play(kind: type[RuleBasedStateMachine], seed: int, steps: int) -> None:
     chance, game = Random(seed), kind()
     held_back = {rule.function for rule in game.rules if chance.random() < HELD_BACK}
     rules = [rule for rule in game.rules if rule.function not in held_back]
-    try:
-        for _ in range(steps):
-            able = [rule for rule in rules if all(can(game) for can in rule.preconditions)]
-            if able:
-                rule = chance.choice(able)
-                drawn = {n: chance.choice(OPTIONS[s]) for n, s in rule.arguments.items()}
-                rule.function(game, **drawn)
+    with _noted(f"in the game by chance of seed {seed}, {steps} steps"):
+        try:
+            for _ in range(steps):
+                able = [rule for rule in rules if all(can(game) for can in rule.preconditions)]
+                if able:
+                    rule = chance.choice(able)
+                    drawn = {n: chance.choice(OPTIONS[s]) for n, s in rule.arguments.items()}
+                    rule.function(game, **drawn)
+        except Exception:
+            with suppress(Exception):  # it puts back what it replaced; its own findings come late
+                game.teardown()
+            raise
         game.teardown()
+
+
+@contextmanager
+def _noted(where: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:
-        error.add_note(f"in the game by chance of seed {seed}, {steps} steps")
+        error.add_note(where)
         raise

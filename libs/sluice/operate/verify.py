@@ -115,10 +115,11 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
 
 
 def _read(context: Context, uri: str, at: Head) -> FeedSize:
-    """Return the size of the table and of what it is recomputed from."""
+    """Return the size of the table and of all that it is recomputed from."""
     assert at.position is not None
-    inputs = {context.lake.uri(name): pin.version for name, pin in at.position.inputs.items()}
-    sizes = (table_size(*read) for read in {**inputs, uri: at.version}.items())
+    pins = {**at.position.references, **at.position.inputs}
+    read = {context.lake.uri(name): pin.version for name, pin in pins.items()}
+    sizes = (table_size(*one) for one in {**read, uri: at.version}.items())
     return sum(sizes, FeedSize())
 
 
