@@ -1,17 +1,6 @@
 """Maintain tables without changing a visible row: `maintain.py TABLE...`."""
 
-import sys
-
-from sluice.cli.job import Job, run_job
-from sluice.declare.table import Table
-from sluice.operate.maintain import Upkeep, maintain
-from sluice.spark.session import Spark
-
-
-def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:
-    """Maintain a table and the internal tables behind it."""
-    return maintain(spark, job.project, [table])
-
+from sluice.cli.jobs.maintain import main
 
 if __name__ == "__main__":
-    sys.exit(run_job(step, keeps_failures=False))
+    main()

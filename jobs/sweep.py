@@ -1,17 +1,6 @@
 """Check the expectations of whole tables: `sweep.py TABLE...`."""
 
-import sys
-
-from sluice.cli.job import Job, run_job
-from sluice.declare.table import Table
-from sluice.operate.sweep import Swept, sweep
-from sluice.spark.session import Spark
-
-
-def step(job: Job, spark: Spark, table: Table) -> list[Swept]:
-    """Check a table as it is. Unmet expectations are reported but don't fail the job."""
-    return [sweep(spark, job.project, table, job.run.id)]
-
+from sluice.cli.jobs.sweep import main
 
 if __name__ == "__main__":
-    sys.exit(run_job(step, keeps_failures=False))
+    main()

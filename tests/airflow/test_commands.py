@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sluice.airflow.commands import Command, Run, job
+from sluice.airflow.commands import Command, Run, job, script_of
 from sluice.airflow.graph import Task, TaskKind
 from sluice.language.interval import Interval
 
@@ -16,7 +16,6 @@ def command(kind: TaskKind, *tables: str, run: Run) -> Command:
 
 def test_an_ingest_is_told_its_interval() -> None:
     made = command(TaskKind.INGEST, "shop.sales", run=Run("r1", DAY))
-    assert made.script == Path("/project/jobs/ingest.py")
     assert made.arguments == (
         *("shop.sales", "--config", "/project/config", "--run-id", "r1"),
         *("--start", "2024-01-01T00:00:00+00:00", "--end", "2024-01-02T00:00:00+00:00"),
@@ -40,3 +39,13 @@ def test_what_a_form_allows_reaches_the_job_as_flags() -> None:
 def test_what_a_user_writes_stays_one_argument() -> None:
     run = Run("manual; rm -rf / {{ ds }}", None)
     assert "manual; rm -rf / {{ ds }}" in command(TaskKind.LOAD, "shop.items", run=run).arguments
+
+
+def test_a_project_needs_no_jobs_and_may_have_its_own(tmp_path: Path) -> None:
+    for kind in set(TaskKind) - {TaskKind.QUALITY}:
+        assert script_of(kind.value, tmp_path / "config").is_file()
+    own = tmp_path / "jobs" / "ingest.py"
+    own.parent.mkdir()
+    own.touch()
+    assert script_of("ingest", tmp_path / "config") == own
+    assert script_of("load", tmp_path / "config") != tmp_path / "jobs" / "load.py"

@@ -1,7 +1,8 @@
 """Command lines of jobs: the arguments that a task and its run pass to the process.
 
-A job is a script in the project's `jobs/`. It gets arguments, never a shell line. It reports what
-it did, or why it failed, in the file named by `--report`.
+A job is a script of the package, or of the project's `jobs/` if there is one of its name. It gets
+arguments, never a shell line. It reports what it did, or why it failed, in the file named by
+`--report`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +14,9 @@ from sluice.airflow.graph import Task, TaskKind
 
 if TYPE_CHECKING:
     from sluice.language.interval import Interval
+
+
+PACKAGED = Path(__file__).parents[1] / "cli" / "jobs"
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,16 @@ class Command:
 
 def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path) -> Command:
     """Return the job that does a task's work on these of its tables in that run."""
-    script = config.parent / "jobs" / f"{task.kind.value}.py"
+    script = script_of(task.kind.value, config)
     arguments = (*tables, "--config", str(config), "--run-id", run.id)
     asked = (*_bounds(task, run), *_pins(run), *_flags(run))
     return Command(script, (*arguments, *asked, "--report", str(report)))
+
+
+def script_of(name: str, config: Path) -> Path:
+    """Return the script of a job: the project's own, or that of the package."""
+    own = config.parent / "jobs" / f"{name}.py"
+    return own if own.exists() else PACKAGED / f"{name}.py"
 
 
 def _bounds(task: Task, run: Run) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from airflow.executors.local_executor import LocalExecutor
 
+from sluice.airflow.commands import PACKAGED, script_of
 from sluice.airflow.projects import airflows_config, project
 from sluice.errors import SluiceError
 
@@ -35,11 +36,11 @@ class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
         with suppress(SluiceError):
             if project(config).spark.engine == "connect":
                 import_module(CLIENT)
-                _import_jobs(config.parent / "jobs")
+                _import_jobs(config)
         super().start()
 
 
-def _import_jobs(folder: Path) -> None:
+def _import_jobs(config: Path) -> None:
     """Import what the jobs import, without running them."""
-    for script in folder.glob("*.py"):
-        runpy.run_path(str(script), run_name="imported")
+    for packaged in PACKAGED.glob("[!_]*.py"):
+        runpy.run_path(str(script_of(packaged.stem, config)), run_name="imported")

@@ -1,0 +1,38 @@
+"""Compare tables with a recompute at the versions that they reflect: `verify.py VIEW...`."""
+
+import sys
+from collections.abc import Iterator
+
+from sluice.cli.job import Job, run_job
+from sluice.declare.table import Table
+from sluice.errors import Differs
+from sluice.operate.verify import Verdict, verify
+from sluice.spark.session import Spark
+
+
+def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
+    """Verify a view and its internal tables. Raises Differs at the first that is not sound."""
+    for verdict in verify(spark, job.project, table):
+        if not verdict.is_equal:
+            raise Differs(
+                f"{verdict.table} is not what its query gives at version {verdict.version}: "
+                f"{verdict.missing} rows missing, {verdict.extra} extra, {verdict.different} wrong",
+                hint=f"`sluice verify {table.id}` shows them; keep that, then `sluice rebuild "
+                f"{table.id}`",
+            )
+        if verdict.faults:
+            raise Differs(
+                f"{verdict.table} at version {verdict.version}: {verdict.faults[0]}",
+                hint=f"`sluice verify {table.id}` tells all; keep that, then `sluice rebuild "
+                f"{table.id}`",
+            )
+        yield verdict
+
+
+def main() -> None:
+    """Run the job by the arguments of this process, and exit with its code."""
+    sys.exit(run_job(step, keeps_failures=False))
+
+
+if __name__ == "__main__":
+    main()
