@@ -51,7 +51,9 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def cluster(home: Path) -> Iterator[Cluster]:
+def cluster(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    for name, value in LEAN.items():  # its executors live as briefly as their applications
+        monkeypatch.setenv(name, value)
     daemons = Daemons(home / "cluster")
     try:
         cluster = Cluster(daemons)

@@ -96,3 +96,12 @@ def test_the_command_finds_its_intervals_itself(lake: Landed) -> None:
     asked = ["run", "shop", "--changed", "--start", "2024-01-01"]
     said = CliRunner().invoke(main, [*asked, "--config", str(lake.folder / "config")])
     assert "leave out --start and --end" in said.output
+
+
+def test_a_run_with_nothing_due_builds_views_that_are_new(lake: Landed) -> None:
+    file = lake.folder / "config" / "pipelines" / "shop.yaml"
+    lake.declare(
+        file.read_text() + "  newest: {kind: topk, from: weather, order_by: [id desc], limit: 3}\n"
+    )
+    brought_up(lake, [])
+    assert [row["id"] for row in lake.rows("newest")] == [9]

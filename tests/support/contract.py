@@ -7,8 +7,9 @@ makes what it finds as short as possible, which takes minutes.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from tests.support.lake import Lake, Row, State, counted, folded, repeated
+
+from sluice.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,8 +50,8 @@ class Case:
 
     `rows`: source -> a strategy for its rows, key included. `query` makes a brute-force reading of
     the defining query; a fresh one for each run, because a lookup's remembers what it joined.
-    `sketches`: columns that may differ with the order of what came. `limits`: other than a
-    project's, so that small data takes the ways of large data.
+    `sketches`: columns that may differ with the order of what came. `ways`: limits of one batch
+    after the other, in a circle, so that small data takes the ways of large data.
     """
 
     name: str
@@ -59,7 +62,7 @@ class Case:
     depends_on_batches: bool = False
     sketches: frozenset[str] = frozenset()
     spark: Mapping[str, Any] = field(default_factory=dict)
-    limits: Mapping[str, float] = field(default_factory=dict)
+    ways: Sequence[Mapping[str, float]] = ({},)
 
     def __str__(self) -> str:
         return self.name
@@ -96,7 +99,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.case = case
         self.folder = TemporaryDirectory()
         self.lake = Lake(self.path / "lake", case.declared, session, **case.spark)
-        self.lake.limit(**case.limits)
+        self.ways = cycle(case.ways)
         for source in case.rows:
             self.lake.put(source)
         self.expected = case.query()
@@ -108,7 +111,8 @@ class ViewMachine(RuleBasedStateMachine):
 
     def batch(self) -> None:
         self.is_sound = False
-        self.lake.advance()
+        self.lake.limits = Limits()
+        self.lake.limit(**next(self.ways)).advance()
         self.equals_its_query()
         self.feed_is_minimal_and_whole()
         self.replay_commits_nothing()

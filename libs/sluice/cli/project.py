@@ -1,6 +1,7 @@
 """Commands on the configuration itself."""
 
 import json
+from pathlib import Path
 
 import click
 
@@ -24,6 +25,33 @@ def validate(config: str) -> None:
     names = ", ".join(project.pipelines)
     pipelines = counted(len(project.pipelines), "pipeline")
     click.echo(f"{pipelines} ({names}), {counted(len(tables), 'table')}: no mistakes")
+
+
+@click.command()
+@click.option(
+    "--from",
+    "patterns",
+    multiple=True,
+    metavar="FILES",
+    help="Data files, folders or patterns, e.g. --from 'data/*.csv'; may be given again.",
+)
+@click.argument("more", nargs=-1, metavar="[FILES]...")
+def init(patterns: tuple[str, ...], more: tuple[str, ...]) -> None:
+    """Begin a project in this folder, with a table for each group of data files.
+
+    Names, types, times and keys are taken from the data; look them over before the first run. Files
+    with a time in every row become sources, others dimensions. Files with a date in their path are
+    delivered by it.
+    """
+    from sluice.gate.review import mistakes
+    from sluice.starter.project import start
+
+    folder = Path.cwd()
+    editors = json.dumps(json_schema("pipeline"), indent=2) + "\n"
+    for file in start(folder, (*patterns, *more), editors):
+        click.echo(f"wrote {file.relative_to(folder)}")
+    (pipeline,) = load(folder / "config", review=mistakes).pipelines
+    click.echo(f"next: `sluice plan`, then `sluice run {pipeline}`")
 
 
 @click.command()

@@ -196,7 +196,7 @@ def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limit
     """Return the number of a run's deliveries and batches, those of internal tables not counted."""
     stored = [t for t in tables if t.is_stored]
     count = Counter(t.section for t in stored)
-    rounds = rounds_of(intervals, stored, limits)
+    rounds = rounds_of(intervals, limits)
     return len(intervals) * count["sources"] + count["dimensions"] + len(rounds) * count["views"]
 
 

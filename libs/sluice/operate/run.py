@@ -55,7 +55,7 @@ def run(
     files.
     """
     tables, every = _stored(project, pipeline), tuple(intervals)
-    rounds = rounds_of(every, tables, project.limits)
+    rounds = rounds_of(every, project.limits)
     failures = Failures(project, _run_name(pipeline, every))
     _check_dimensions(project, tables, failures, on_step)
     pins = _of_other_pipelines(project, pipeline)
@@ -93,14 +93,11 @@ def _check_dimensions(
     failures.raise_all()
 
 
-def rounds_of(
-    intervals: Sequence[Interval], tables: Sequence[Table], limits: Limits
-) -> list[tuple[Interval, ...]]:
-    """Group the intervals into rounds; without intervals, one empty round if streams wait."""
+def rounds_of(intervals: Sequence[Interval], limits: Limits) -> list[tuple[Interval, ...]]:
+    """Group the intervals into rounds; without intervals, there is one round for all the rest."""
     most = limits.round_intervals
     found = [tuple(intervals[i : i + most]) for i in range(0, len(intervals), most)]
-    no_intervals = any(is_stream(t) for t in tables) or not any(t.is_source for t in tables)
-    return found or [()] * no_intervals
+    return found or [()]
 
 
 def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:

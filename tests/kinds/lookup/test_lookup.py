@@ -1,7 +1,6 @@
 """Lookups against brute force: which dimension version a fact is joined with, and when again."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -240,11 +239,6 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_lookup_equals_its_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
     hold(case, spark)
-
-
-@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[4]], ids=str)
-def test_so_it_does_where_the_tables_are_large(case: Case, spark: "SparkSession") -> None:
-    hold(replace(case, limits={"read_here_bytes": -1}), spark)
 
 
 def test_of_a_history_a_lookup_of_the_latest_takes_the_row_that_stands(

@@ -1,0 +1,214 @@
+"""Data files in the groups that become tables: of the same columns, in one place, by date or not.
+
+A date in the name of a file or of a folder above it stands for the interval that the file belongs
+to: such files are one table, whose path has a placeholder there.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.json as pj
+import pyarrow.parquet as pq
+from pyarrow.compute import is_in
+
+from sluice.errors import UsageError
+
+FORMATS: Mapping[str, str] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+COMPRESSED = (".gz", ".bz2", ".zst")
+DATE = re.compile(r"(?<!\d)(20\d\d|19\d\d)-(\d\d)-(\d\d)(?!\d)")
+PLACEHOLDER = "{interval_start:%Y-%m-%d}"
+WHOLE = 2**30  # bytes of a CSV file that are looked at as one
+SNIFFED = 64_000  # bytes, to find a separator
+NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files of one table. `path`: a pattern for all of them, relative to the project."""
+
+    name: str
+    path: str
+    format: str
+    options: Mapping[str, str]
+    rows: pa.Table
+    days: tuple[date, ...] = ()
+
+
+def find(patterns: Iterable[str], folder: Path) -> list[Found]:
+    """Return the tables in these files, folders and patterns below the project's folder.
+
+    Raises UsageError for what holds no data file, and for files that can't be read.
+    """
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Path]] = {}
+    for file in _listed(patterns, folder):
+        place = DATE.sub("*", str(file.parent))
+        groups.setdefault((place, _format(file), _columns(file)), []).append(file)
+    return [_found(files, folder) for files in groups.values()]
+
+
+def _listed(patterns: Iterable[str], folder: Path) -> list[Path]:
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        given = Path(pattern)
+        anchor = given.anchor or str(folder)
+        matches = sorted(Path(anchor).glob(str(given.relative_to(given.anchor))))
+        files = [f for match in matches for f in ([match] if match.is_file() else _below(match))]
+        data = [file.resolve() for file in files if _format(file)]
+        if not data:
+            raise UsageError(
+                f"there is no data file at {pattern}",
+                hint=f"name files that end in {', '.join(FORMATS)}, also compressed, or a folder",
+            )
+        found |= dict.fromkeys(data)
+    return list(found)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    return (file for file in sorted(folder.rglob("*")) if file.is_file())
+
+
+def _format(file: Path) -> str:
+    if file.name.startswith(("_", ".")):
+        return ""
+    return FORMATS.get(_bare(file).suffix.lower(), "")
+
+
+def _bare(file: Path) -> Path:
+    """Return the name without the ending of its compression."""
+    return file.with_suffix("") if file.suffix in COMPRESSED else file
+
+
+def _columns(file: Path) -> tuple[str, ...]:
+    """Return what files of one table have in common; JSON lines need not have every field."""
+    with _naming(file):
+        match _format(file):
+            case "csv":
+                return tuple(_open(file, _options(file)).schema.names)
+            case "parquet":
+                return tuple(pq.read_schema(file).names)
+    return (re.sub(r"[\d-]+", "*", _bare(file).stem),)
+
+
+def _found(files: list[Path], folder: Path) -> Found:
+    options, format_ = _options(files[0]), _format(files[0])
+    rows = _together(files, options)
+    if format_ == "csv" and (null := _null(rows)):
+        other = _together(files, {**options, "nullValue": null})
+        if other.schema != rows.schema:
+            rows, options = other, {**options, "nullValue": null}
+    days = tuple(sorted({day for file in files if (day := _day(file))}))
+    path = _path(files, folder, is_dated=len(days) > 0)
+    return Found(_name(path), path, format_, options, rows, days)
+
+
+def _together(files: list[Path], options: Mapping[str, str]) -> pa.Table:
+    tables = [_read(file, options) for file in files]
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
+    with _naming(file):
+        match _format(file):
+            case "csv":
+                return _open(file, options).read_all()
+            case "parquet":
+                return pq.read_table(file)
+        return pj.read_json(file)
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Raise UsageError, which names the file, for one that can't be read."""
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise UsageError(f"{file} can't be read as {_format(file)}: {first}") from error
+
+
+def _open(file: Path, options: Mapping[str, str]) -> pc.CSVStreamingReader:
+    nulls = ["", *([options["nullValue"]] if "nullValue" in options else [])]
+    return pc.open_csv(
+        file,
+        read_options=pc.ReadOptions(block_size=WHOLE),  # types are those of all rows
+        parse_options=pc.ParseOptions(delimiter=options.get("sep", ","), newlines_in_values=True),
+        convert_options=pc.ConvertOptions(null_values=nulls, strings_can_be_null=True),
+    )
+
+
+def _options(file: Path) -> Mapping[str, str]:
+    """Return the options of Spark's reader; the separator is found in the first lines."""
+    if _format(file) != "csv":
+        return {}
+    with pa.input_stream(file, compression="detect") as stream:
+        head = stream.read(SNIFFED).decode("utf-8", "replace").splitlines()[:20]
+    try:
+        sep = csv.Sniffer().sniff("\n".join(head), delimiters=",;\t|").delimiter
+    except csv.Error:  # a single column
+        sep = ","
+    return {} if sep == "," else {"sep": sep}
+
+
+def _null(rows: pa.Table) -> str:
+    """Return the text that most often seems to stand for null; nothing if there is none."""
+    texts = [column for column in rows.columns if pa.types.is_string(column.type)]
+    seen = Counter[str]()
+    for column in texts:
+        counts = column.filter(is_in(column, pa.array(NULLS))).value_counts().to_pylist()
+        seen.update({one["values"]: one["counts"] for one in counts})
+    return max(seen, key=lambda text: seen[text], default="")
+
+
+def _day(file: Path) -> date | None:
+    found = DATE.search(str(file))
+    try:
+        return date(*map(int, found.groups())) if found else None
+    except ValueError:
+        return None
+
+
+def _path(files: list[Path], folder: Path, *, is_dated: bool) -> str:
+    """Return one path for all files: their folder if it is dated, their name, or a pattern."""
+    shown = [_shown(file, folder) for file in files]
+    if is_dated:
+        shown = [DATE.sub(PLACEHOLDER, one, count=1) for one in shown]
+        parents = {one.rpartition("/")[0] + "/" for one in shown}
+        if len(parents) == 1 and PLACEHOLDER in min(parents):
+            return min(parents)
+    if len(set(shown)) == 1:
+        return shown[0]
+    first, last = min(shown), max(shown)
+    start = next(n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    suffix = "".join(Path(first).suffixes)
+    return f"{first[:start]}*{suffix}"
+
+
+def _shown(file: Path, folder: Path) -> str:
+    try:
+        return file.relative_to(folder.resolve()).as_posix()
+    except ValueError:
+        return file.as_posix()
+
+
+def _name(path: str) -> str:
+    """Return a table's name: of the last part of the path that is no date."""
+    parts = [part for part in path.replace(PLACEHOLDER, "").split("/") if part.strip("*")]
+    stem = parts[-1].partition(".")[0] if parts else ""
+    name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
+    return name if name and name[0].isalpha() else f"table_{name}".rstrip("_")

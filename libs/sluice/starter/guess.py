@@ -1,0 +1,127 @@
+"""Guess a table from its data: types of columns, a time, a key that holds in every row."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import combinations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.starter.files import Found
+
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # a column that can be declared
+MOST_COLUMNS_OF_A_KEY = 3
+MOST_TRIED = 12  # columns, the first ones: a key is seldom at the end
+INTERVALS = 31  # the most that a first run should deliver
+SCHEDULES = (("@daily", 1), ("@monthly", 30), ("@yearly", 365))
+PLAIN: Mapping[pa.DataType, str] = {
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "SMALLINT",
+    pa.uint16(): "INT",
+    pa.uint32(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "STRING",
+    pa.large_string(): "STRING",
+    pa.string_view(): "STRING",
+    pa.binary(): "BINARY",
+    pa.large_binary(): "BINARY",
+    pa.date32(): "DATE",
+    pa.uint64(): "DECIMAL(20,0)",
+}
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A table as the data suggests it; without a `time` and without days, it is a dimension.
+
+    `columns`: name -> Spark's type, of those that can be declared.
+    """
+
+    found: Found
+    columns: Mapping[str, str]
+    time: str
+    key: tuple[str, ...]
+    first: date | None
+    last: date | None
+
+    @property
+    def is_source(self) -> bool:
+        return self.first is not None
+
+
+def guess(found: Found) -> Guess:
+    """Return what the rows of these files suggest; a key is one only if all rows are told apart."""
+    named = (field for field in found.rows.schema if NAME.fullmatch(field.name))
+    columns = {field.name: _type(field.type) for field in named}
+    time = next(_times(found.rows, columns), "")
+    first, last = _span(found, time)
+    return Guess(found, columns, time, _key(found.rows, columns), first, last)
+
+
+def schedule(guesses: list[Guess]) -> str:
+    """Return the finest schedule by which a first run delivers few intervals."""
+    days = [day for g in guesses for day in (g.first, g.last) if day]
+    span = (max(days) - min(days)) if days else timedelta()
+    fitting = (name for name, length in SCHEDULES if span.days / length <= INTERVALS)
+    is_by_day = any(g.found.days for g in guesses)
+    return "@daily" if is_by_day else next(fitting, "@yearly")
+
+
+def _type(type_: pa.DataType) -> str:
+    """Return the type in Spark's words; text for what has none, which every reader can give."""
+    if pa.types.is_decimal(type_):
+        return f"DECIMAL({type_.precision},{type_.scale})"
+    if pa.types.is_timestamp(type_):
+        return "TIMESTAMP"
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"ARRAY<{_type(type_.value_type)}>"
+    if pa.types.is_struct(type_):
+        return f"STRUCT<{', '.join(f'{f.name}: {_type(f.type)}' for f in type_)}>"
+    if pa.types.is_dictionary(type_):
+        return _type(type_.value_type)
+    return PLAIN.get(type_, "STRING")
+
+
+def _times(rows: pa.Table, columns: Mapping[str, str]) -> Iterator[str]:
+    """Yield the columns that every row has a time in, those with the most values first."""
+    whole = [c for c, t in columns.items() if t in ("TIMESTAMP", "DATE") and _is_whole(rows, c)]
+    yield from sorted(whole, key=lambda c: -pc.count_distinct(rows[c]).as_py())
+
+
+def _is_whole(rows: pa.Table, column: str) -> bool:
+    return bool(rows.num_rows) and not rows[column].null_count
+
+
+def _span(found: Found, time: str) -> tuple[date | None, date | None]:
+    if found.days:
+        return found.days[0], found.days[-1]
+    if not time:
+        return None, None
+    ends = pc.min_max(found.rows[time].cast(pa.timestamp("us"))).as_py()
+    return tuple(_day(ends[which]) for which in ("min", "max"))  # type: ignore[return-value]
+
+
+def _day(moment: datetime) -> date:
+    return moment.date()
+
+
+def _key(rows: pa.Table, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the smallest set of columns that tells all rows apart and is never null."""
+    able = [c for c, t in columns.items() if _can_be_key(t) and _is_whole(rows, c)][:MOST_TRIED]
+    able.sort(key=lambda c: not c.endswith("id"))
+    for size in range(1, MOST_COLUMNS_OF_A_KEY + 1):
+        for some in combinations(able, size):
+            if rows.group_by(list(some)).aggregate([]).num_rows == rows.num_rows:
+                return some
+    return ()
+
+
+def _can_be_key(type_: str) -> bool:
+    return not type_.startswith(("FLOAT", "DOUBLE", "BOOLEAN", "BINARY", "ARRAY", "STRUCT"))

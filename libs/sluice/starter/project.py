@@ -1,0 +1,159 @@
+"""The files of a new project: settings, a pipeline, the DAG file, what git ignores."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from sluice.errors import UsageError
+from sluice.starter.files import Found, find
+from sluice.starter.guess import Guess, guess, schedule
+
+SETTINGS = """\
+# Where tables live and how work is done. Relative paths start at the folder above this one.
+lake: ${SLUICE_LAKE:-lake}
+
+spark:
+  engine: ${SLUICE_ENGINE:-submit}    # submit: an application per task; connect: a warm server
+  master: ${SLUICE_MASTER:-local[*]}
+"""
+DAGS = '''\
+"""One Airflow DAG for each pipeline in config/, one for upkeep and one for the weekly proof."""
+
+from sluice.airflow.dag_factory import dags, maintenance, verification
+from sluice.airflow.projects import config_folder
+
+config = config_folder(__file__)
+for dag in (*dags(config), maintenance(config), verification(config)):
+    globals()[dag.dag_id] = dag
+'''
+IGNORED = "/lake/\n/reports/\n/.airflow/\n"
+SCHEMA = "pipeline.schema.json"
+PLACES = ("landing", "data")
+STILL_COMING = timedelta(days=7)
+LONGER = {"@daily": timedelta(1), "@monthly": timedelta(31), "@yearly": timedelta(366)}
+
+
+def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
+    """Write a project into the folder, with a table for each group of data files; return its files.
+
+    `schema`: the JSON Schema of pipelines, for editors. Raises UsageError, before anything is
+    written, if the folder has a configuration, or if data can't be read or suggests no table.
+    """
+    if (folder / "config").exists():
+        raise UsageError(f"{folder / 'config'} exists already", hint="begin in another folder")
+    wanted = list(patterns) or [place for place in PLACES if (folder / place).is_dir()]
+    if not wanted:
+        raise UsageError(
+            "there is no data to begin with", hint="`sluice init --from FILES` names some"
+        )
+    name = _pipeline_name(folder)
+    guesses, today = [guess(found) for found in find(wanted, folder)], datetime.now(UTC).date()
+    texts = {
+        "config/sluice.yaml": SETTINGS,
+        f"config/pipelines/{name}.yaml": pipeline(name, guesses, today),
+        f"config/{SCHEMA}": schema,
+        "dags/pipelines.py": DAGS,
+        ".gitignore": IGNORED,
+    }
+    written = []
+    for path, text in texts.items():
+        file = folder / path
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
+            written.append(file)
+    return written
+
+
+def pipeline(name: str, guesses: list[Guess], today: date) -> str:
+    """Return a pipeline's file. Raises UsageError if a table could not be declared."""
+    sources = [g for g in guesses if g.is_source]
+    others = [g for g in guesses if not g.is_source]
+    for table in others:
+        if not table.key:
+            raise UsageError(
+                f"{table.found.path} has neither a time nor a key: no column is a time in every "
+                "row, and no three columns tell all rows apart",
+                hint="leave it out, or declare it by hand: see docs/sources.md",
+            )
+    head = [
+        f"# yaml-language-server: $schema=../{SCHEMA}",
+        f"pipeline: {name}",
+        f'schedule: "{schedule(sources)}"',
+        *_bounds(sources, today),
+        "timezone: UTC",
+        "",
+    ]
+    body = [
+        *_section("sources", {g.found.name: _source(g) for g in sources}),
+        *_section("dimensions", {g.found.name: _dimension(g) for g in others}),
+        *_section("views", {f"newest_{g.found.name}": _view(g) for g in sources[:1] if g.time}),
+    ]
+    return "\n".join([*head, *body])
+
+
+def _bounds(sources: list[Guess], today: date) -> list[str]:
+    """Return the lines of the first and, of data that is history, the last interval's bounds."""
+    days = [day for g in sources for day in (g.first, g.last) if day]
+    if not days:
+        return []
+    by = schedule(sources)
+    first, end = _bound(min(days), by), _bound(_bound(max(days), by) + LONGER[by], by)
+    if end + STILL_COMING >= today:
+        return [f"start_date: {first}"]
+    return [f"start_date: {first}", f"end_date: {end}    # the data ends there; not if more comes"]
+
+
+def _bound(day: date, every: str) -> date:
+    """Return the schedule's bound at or before that day."""
+    if every == "@yearly":
+        return day.replace(month=1, day=1)
+    return day.replace(day=1) if every == "@monthly" else day
+
+
+def _section(name: str, tables: Mapping[str, list[str]]) -> list[str]:
+    if not tables:
+        return []
+    lines = [line for t, fields in tables.items() for line in (f"  {t}:", *_indented(fields))]
+    return [f"{name}:", *lines, ""]
+
+
+def _indented(fields: list[str]) -> list[str]:
+    return [f"    {field}" for field in fields]
+
+
+def _source(table: Guess) -> list[str]:
+    time = [f"time: {table.time}"] if table.time else []
+    key = [f"# key: [{', '.join(table.key)}]    # no two rows have the same"] if table.key else []
+    return [*_files(table.found), *_schema(table), *time, *key]
+
+
+def _dimension(table: Guess) -> list[str]:
+    return [*_files(table.found), *_schema(table), f"key: [{', '.join(table.key)}]"]
+
+
+def _files(found: Found) -> list[str]:
+    options = ", ".join(f'{name}: "{value}"' for name, value in found.options.items())
+    path = f'path: "{found.path}"'
+    return [path, f"format: {found.format}", *([f"options: {{{options}}}"] if options else [])]
+
+
+def _schema(table: Guess) -> list[str]:
+    columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns.items())
+    odd = [name for name in table.found.rows.column_names if name not in table.columns]
+    left_out = [f"# left out, because of their names: {', '.join(odd)}"] if odd else []
+    return [f'schema: "{columns}"', *left_out]
+
+
+def _view(table: Guess) -> list[str]:
+    return [
+        "kind: topk",
+        f"from: {table.found.name}",
+        f'order_by: ["`{table.time}` desc"]',
+        "limit: 10",
+    ]
+
+
+def _pipeline_name(folder: Path) -> str:
+    kept = "".join(c if c.isalnum() and c.isascii() else "_" for c in folder.resolve().name.lower())
+    return kept.strip("_") if kept.strip("_")[:1].isalpha() else "shop"

@@ -1,0 +1,165 @@
+"""A project that `sluice init` begins runs as it is, and says what the data says."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from ruamel.yaml import YAML
+
+from sluice.declare.project import load
+from sluice.errors import UsageError
+from sluice.read.lake import Lake
+from sluice.starter.files import find
+from sluice.starter.guess import guess, schedule
+from sluice.starter.project import pipeline, start
+
+TODAY = date(2024, 6, 1)
+FLIGHTS = """id;carrier;delay;at;dep time
+1;AA;5;2013-01-01 05:00:00;517
+2;UA;NA;2013-01-02 06:30:00;533
+3;AA;-7;2013-01-03 07:00:00;NA
+"""
+AIRLINES = "carrier,name\nAA,American\nUA,United\n"
+
+
+@pytest.fixture
+def land(tmp_path: Path) -> Callable[[str, object], None]:
+    def put(path: str, content: object) -> None:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, pa.Table):
+            pq.write_table(content, file)
+            return
+        text = content if isinstance(content, str) else "".join(map(line, content))  # type: ignore[arg-type]
+        raw = text.encode()
+        file.write_bytes(gzip.compress(raw) if file.suffix == ".gz" else raw)
+
+    return put
+
+
+def line(row: object) -> str:
+    return json.dumps(row) + "\n"
+
+
+def declared(folder: Path, *patterns: str) -> dict[str, dict[str, dict[str, object]]]:
+    guesses = [guess(found) for found in find(patterns, folder)]
+    return YAML(typ="safe").load(pipeline("shop", guesses, TODAY))  # type: ignore[no-any-return]
+
+
+def test_files_of_the_same_columns_in_one_place_are_one_table(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for nth in (1, 2):
+        land(f"data/sales-{nth}.csv", f"id,at,paid\n{nth},2024-01-0{nth}T10:00:00,1.5\n")
+    land("data/airlines.csv", AIRLINES)
+    found = declared(tmp_path, "data")
+    assert found["sources"]["sales"] == {
+        "path": "data/sales-*.csv",
+        "format": "csv",
+        "schema": "id BIGINT, at TIMESTAMP, paid DOUBLE",
+        "time": "at",
+    }
+    assert found["dimensions"]["airlines"]["key"] == ["carrier"]
+
+
+def test_a_date_in_a_path_is_the_interval(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for day in ("2024-05-30", "2024-05-31"):
+        land(f"landing/clicks/{day}/part-{day[-1]}.json.gz", [{"who": 1, "tags": ["a"]}])
+        land(f"landing/stock-{day}.parquet", pa.table({"n": pa.array([1], pa.int32())}))
+    found = declared(tmp_path, "landing")
+    clicks, stock = found["sources"]["clicks"], found["sources"]["stock"]
+    assert clicks["path"] == "landing/clicks/{interval_start:%Y-%m-%d}/"
+    assert clicks["schema"] == "who BIGINT, tags ARRAY<STRING>"
+    assert stock["path"] == "landing/stock-{interval_start:%Y-%m-%d}.parquet"
+    assert (found["schedule"], found["start_date"]) == ("@daily", date(2024, 5, 30))
+    assert "end_date" not in found  # more is coming
+
+
+def test_history_ends_where_the_data_does_and_takes_few_intervals(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("days.csv", "at\n2013-01-01\n2013-01-31\n")
+    land("months.csv", "at,n\n2013-01-15,1\n2013-12-31,2\n")
+    land("years.csv", "at,n,m\n1999-05-01,1,1\n2013-12-31,2,2\n")
+    of = {name: [guess(f) for f in find([f"{name}.csv"], tmp_path)] for name in ("days", "months")}
+    assert [schedule(g) for g in of.values()] == ["@daily", "@monthly"]
+    whole = declared(tmp_path, "years.csv")
+    bounds = (date(1999, 1, 1), date(2014, 1, 1))
+    assert (whole["schedule"], (whole["start_date"], whole["end_date"])) == ("@yearly", bounds)
+    assert declared(tmp_path, "days.csv")["end_date"] == date(2013, 2, 1)
+
+
+def test_separators_and_texts_for_null_are_found(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("flights.csv", FLIGHTS)
+    flights = declared(tmp_path, "flights.csv")["sources"]["flights"]
+    assert flights["options"] == {"sep": ";", "nullValue": "NA"}
+    assert flights["schema"] == "id BIGINT, carrier STRING, delay BIGINT, at TIMESTAMP"
+    land("words.csv", "id,word\n1,NA\n2,null\n")  # texts that look like null in a column of texts
+    assert "options" not in declared(tmp_path, "words.csv")["dimensions"]["words"]
+
+
+def test_a_key_is_one_only_if_it_tells_all_rows_apart(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("two.csv", "a,b,c\n1,1,x\n1,2,x\n2,1,x\n")
+    (two,) = find(["two.csv"], tmp_path)
+    assert guess(two).key == ("a", "b")
+    land("none.csv", "a,b\n1,1\n1,1\n")
+    with pytest.raises(UsageError, match="neither a time nor a key"):
+        declared(tmp_path, "none.csv")
+
+
+def test_what_can_not_be_begun_is_refused_and_nothing_written(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    with pytest.raises(UsageError, match="no data to begin with"):
+        start(tmp_path, [], "{}")
+    with pytest.raises(UsageError, match=r"no data file at nowhere"):
+        start(tmp_path, ["nowhere"], "{}")
+    land("broken.parquet", "PAR1")
+    with pytest.raises(UsageError, match=r"broken\.parquet can't be read as parquet"):
+        start(tmp_path, ["broken.parquet"], "{}")
+    assert {path.name for path in tmp_path.iterdir()} == {"broken.parquet"}
+    (tmp_path / "config").mkdir()
+    with pytest.raises(UsageError, match="exists already"):
+        start(tmp_path, ["broken.parquet"], "{}")
+
+
+@pytest.mark.slow
+def test_a_project_runs_as_it_was_begun(
+    tmp_path: Path, land: Callable[[str, object], None], remote: str
+) -> None:
+    land("data/flights.csv", FLIGHTS)
+    land("data/airlines.csv", AIRLINES)
+
+    def sluice(*words: str) -> str:
+        command = [sys.executable, "-m", "sluice.cli.main", *words]
+        environment = {**os.environ, "SPARK_REMOTE": remote}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    said = sluice("init", "--from", "data/flights.csv", "data/airlines.csv")
+    (file,) = (tmp_path / "config" / "pipelines").iterdir()
+    assert said.splitlines()[-1] == f"next: `sluice plan`, then `sluice run {file.stem}`"
+    assert file.read_text().startswith("# yaml-language-server: $schema=../pipeline.schema.json")
+    assert json.loads((tmp_path / "config" / "pipeline.schema.json").read_text())
+    compile((tmp_path / "dags" / "pipelines.py").read_text(), "pipelines.py", "exec")
+    sluice("run", file.stem)
+    lake = Lake(load(tmp_path / "config"))
+    assert [row["id"] for row in lake.table("newest_flights").read()] == [3, 2, 1]
+    assert len(list(lake.table("airlines").read())) == 2
