@@ -1,7 +1,6 @@
 """A job as an application of its own, by a real spark-submit."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from sluice.read.snapshot import NotBuilt
 
 from .conftest import SHOP, Configured
 
-JOBS = Path(__file__).parents[2] / "jobs"
 LANDED = {
     "sales/2024-01-01/a.json": [{"id": 1, "item": 7, "paid": 3}, {"id": 2, "item": 8, "paid": 4}],
     "items/a.json": [{"item": 7, "maker": 1}],
@@ -35,7 +33,6 @@ def config(configured: Configured, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for name, rows in LANDED.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    shutil.copytree(JOBS, tmp_path / "jobs")
     master = "{spark: {engine: submit, master: 'local[2]', conf: {spark.driver.memory: 1g}}}"
     return configured(master, shop=SHOP)
 

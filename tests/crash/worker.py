@@ -6,10 +6,9 @@ out, behind a mark that nothing else prints.
 
 import json
 import os
-import runpy
-import shutil
 import sys
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from sluice.airflow.tasks import ScriptJob
 
 MARK, HEAP = "@sluice@ ", "SLUICE_WORKER_HEAP"
-JOBS = Path(__file__).resolve().parents[2] / "jobs"
 VIEWS = ("shop.totals", "shop.best")
 
 
@@ -77,7 +75,7 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
 
 def step_of(job: str) -> Step:
     """What that job does to a table."""
-    step: Step = runpy.run_path(str(JOBS / f"{job}.py"))["step"]
+    step: Step = import_module(f"sluice.cli.jobs.{job}").step
     return step
 
 
@@ -85,7 +83,6 @@ def task(config: Path) -> "ScriptJob":
     """Airflow's, that brings the views up to their inputs by a job in its own process."""
     from sluice.airflow.tasks import ScriptJob
 
-    shutil.copytree(JOBS, config.parent / "jobs", dirs_exist_ok=True)
     work = Task("advance.best", TaskKind.ADVANCE, "shop", VIEWS)
     return ScriptJob(task_id="advance.best", work=work, config=config)
 
