@@ -51,8 +51,12 @@ def work(spark):
     session.range(3).count()
 with_spark(SparkSettings(master="local[1]", conf={"spark.driver.memory": "600m"}), work)
 """
-ENDED = """import threading
-    threading.Timer(2, os.kill, (java.pid, signal.SIGTERM)).start()
+ENDED = """import threading, time
+    def end():
+        while not session.sparkContext.statusTracker().getActiveJobsIds():
+            time.sleep(0.1)
+        os.kill(java.pid, signal.SIGTERM)
+    threading.Thread(target=end).start()
     session.sql("SELECT sum(hash(a.id, b.id)) FROM range(200000) a, range(200000) b").collect()"""
 
 
