@@ -430,16 +430,16 @@ def session(state: State) -> list[Row]:
     return per_key(streams, ("window_start", "window_end", "g"))
 
 
-def case(name: str, query: Query, declared: str) -> Case:
-    return Case(
-        name, SOURCES + declared, "found", {"sales": sales, "clicks": clicks}, lambda: query
-    )
+def case(name: str, query: Query, declared: str, *sketches: str) -> Case:
+    rows = {"sales": sales, "clicks": clicks}
+    kept = frozenset(sketches)
+    return Case(name, SOURCES + declared, "found", rows, lambda: query, sketches=kept)
 
 
 CASES = [
     case("aggregates that add and subtract, over two streams", additive, ADDITIVE),
     case("floating point comes back to where it was", exact_floats, FLOATS),
-    case("aggregates that need all rows of a key", needing_all_rows, ORDERED),
+    case("aggregates that need all rows of a key", needing_all_rows, ORDERED, "about"),
     case("modes, percentiles, variances, and values at a bound", statistics, STATISTICS),
     case("two streams of one input, initial values, a select", over_streams_of_one_input, SHARED),
     case(
