@@ -6,17 +6,19 @@ those that were delivered, and is gone if there are none any more.
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 
 from sluice.declare.declared import FILES
 from sluice.declare.definition import definition_of_deliveries
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
 from sluice.delta import landing
-from sluice.delta.intervals import Delivery, deliveries
+from sluice.delta.intervals import deliveries
 from sluice.delta.lake import layout
 from sluice.delta.position import head_as_found
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
+from sluice.language.spans import spans
 from sluice.operate.run import complete_intervals
 from sluice.sources.delivery import stored_as
 from sluice.sources.spec import Source
@@ -45,10 +47,12 @@ def outside(project: Project, table: Table, now: datetime) -> Outside:
         return Outside()
     known = deliveries(layout(project).uri(table.id, INTERVALS))
     complete = complete_intervals(pipeline, pipeline.start_date, now) if pipeline.start_date else ()
-    due = tuple(i for i in complete if not any(d.interval.covers(i) for d in known))
+    done = [span.interval for span in spans(d.interval for d in known)]
+    due = tuple(i for i in complete if not any(one.covers(i) for one in done))
     if spec.format not in FILES:
         return Outside(due)
-    read = [(delivery, _files(project, table, delivery)) for delivery in known]
+    listed = cache(partial(landing.delivered, reader=table.id))
+    read = [(d, listed(_path(project, pipeline, spec, d.interval))) for d in known]
     definitions = {definition_of_deliveries(table), _filled_by(project, table, spec)}
     others = [
         (delivery, files)
@@ -68,11 +72,8 @@ def pending_intervals(project: Project, pipeline: Pipeline, now: datetime) -> li
     return sorted(set[Interval]().union(*(outside(project, t, now).every for t in sources)))
 
 
-def _files(project: Project, table: Table, delivery: Delivery) -> tuple[landing.LandedFile, ...]:
-    assert isinstance(table.spec, Source)
-    zone = project.pipelines[table.pipeline].timezone
-    path = landing.interval_path(table.spec.path, delivery.interval, zone)
-    return landing.delivered(project.resolve(path), table.id)
+def _path(project: Project, pipeline: Pipeline, spec: Source, interval: Interval) -> str:
+    return project.resolve(landing.interval_path(spec.path, interval, pipeline.timezone))
 
 
 def _filled_by(project: Project, table: Table, spec: Source) -> str:
