@@ -85,6 +85,38 @@ def test_a_date_in_a_path_is_the_interval(
     assert "end_date" not in found  # more is coming
 
 
+def test_tables_side_by_side_in_dated_folders_have_paths_and_names_of_their_own(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for day in ("2024-05-30", "2024-05-31"):
+        land(f"landing/{day}/orders.csv", "id,paid\n1,2\n")
+        land(f"landing/{day}/visits.csv", "id,page\n1,x\n")
+    land("old/orders.csv", "id,worth\n1,2\n")
+    found = declared(tmp_path, "landing", "old")
+    folder = "landing/{interval_start:%Y-%m-%d}"
+    paths = {name: table["path"] for name, table in found["sources"].items()}
+    assert paths == {"orders": f"{folder}/orders.csv", "visits": f"{folder}/visits.csv"}
+    assert found["dimensions"]["orders_2"]["path"] == "old/orders.csv"
+
+
+def test_files_whose_pattern_would_take_others_are_refused(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for name, header in (("a1", "x,y"), ("a2", "x,z"), ("a3", "x,y")):
+        land(f"data/{name}.csv", f"{header}\n1,2\n")
+    with pytest.raises(UsageError, match="no path of their own"):
+        declared(tmp_path, "data")
+
+
+def test_the_last_rows_count_for_types_and_odd_texts_for_null(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    numbers = "".join(f"{n},{n}\n" for n in range(200_000))
+    land("long.csv", f"id,n\n{numbers}200000,0.5\n200001,\\N\n")
+    long = declared(tmp_path, "long.csv")["dimensions"]["long"]
+    assert (long["schema"], long["options"]) == ("id BIGINT, n DOUBLE", {"nullValue": "\\N"})
+
+
 def test_history_ends_where_the_data_does_and_takes_few_intervals(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:
@@ -158,7 +190,19 @@ def test_a_project_runs_as_it_was_begun(
     assert said.splitlines()[-1] == f"next: `sluice plan`, then `sluice run {file.stem}`"
     assert file.read_text().startswith("# yaml-language-server: $schema=../pipeline.schema.json")
     assert json.loads((tmp_path / "config" / "pipeline.schema.json").read_text())
-    compile((tmp_path / "dags" / "pipelines.py").read_text(), "pipelines.py", "exec")
+    found = "import runpy; made = runpy.run_path('dags/pipelines.py'); "
+    found += "print(sorted({v.dag_id for v in made.values() if hasattr(v, 'dag_id')}))"
+    done = subprocess.run(
+        [sys.executable, "-c", found],
+        cwd=tmp_path,
+        env={**os.environ, "AIRFLOW_HOME": str(tmp_path / "airflow")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert eval(done.stdout.splitlines()[-1]) == sorted(  # noqa: S307 - a list of texts
+        {file.stem, "sluice_maintenance", "sluice_verify"}
+    )
     sluice("run", file.stem)
     lake = Lake(load(tmp_path / "config"))
     assert [row["id"] for row in lake.table("newest_flights").read()] == [3, 2, 1]

@@ -9,9 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -33,7 +35,6 @@ FORMATS: Mapping[str, str] = {
 COMPRESSED = (".gz", ".bz2", ".zst")
 DATE = re.compile(r"(?<!\d)(20\d\d|19\d\d)-(\d\d)-(\d\d)(?!\d)")
 PLACEHOLDER = "{interval_start:%Y-%m-%d}"
-WHOLE = 2**30  # bytes of a CSV file that are looked at as one
 SNIFFED = 64_000  # bytes, to find a separator
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
 
@@ -56,10 +57,17 @@ def find(patterns: Iterable[str], folder: Path) -> list[Found]:
     Raises UsageError for what holds no data file, and for files that can't be read.
     """
     groups: dict[tuple[str, str, tuple[str, ...]], list[Path]] = {}
-    for file in _listed(patterns, folder):
+    every = _listed(patterns, folder)
+    for file in every:
         place = DATE.sub("*", str(file.parent))
         groups.setdefault((place, _format(file), _columns(file)), []).append(file)
-    return [_found(files, folder) for files in groups.values()]
+    found: dict[str, Found] = {}
+    for files in groups.values():
+        others = [_shown(file, folder) for file in every if file not in files]
+        table = _found(files, folder, others)
+        name = next(n for n in _names(table.path) if n not in found)
+        found[name] = replace(table, name=name)
+    return list(found.values())
 
 
 def _listed(patterns: Iterable[str], folder: Path) -> list[Path]:
@@ -99,13 +107,14 @@ def _columns(file: Path) -> tuple[str, ...]:
     with _naming(file):
         match _format(file):
             case "csv":
-                return tuple(_open(file, _options(file)).schema.names)
+                how = _how_csv(_options(file))
+                return tuple(pc.open_csv(file, **how).schema.names)
             case "parquet":
                 return tuple(pq.read_schema(file).names)
     return (re.sub(r"[\d-]+", "*", _bare(file).stem),)
 
 
-def _found(files: list[Path], folder: Path) -> Found:
+def _found(files: list[Path], folder: Path, others: list[str]) -> Found:
     options, format_ = _options(files[0]), _format(files[0])
     rows = _together(files, options)
     if format_ == "csv" and (null := _null(rows)):
@@ -113,8 +122,8 @@ def _found(files: list[Path], folder: Path) -> Found:
         if other.schema != rows.schema:
             rows, options = other, {**options, "nullValue": null}
     days = tuple(sorted({day for file in files if (day := _day(file))}))
-    path = _path(files, folder, is_dated=len(days) > 0)
-    return Found(_name(path), path, format_, options, rows, days)
+    path = _path([_shown(file, folder) for file in files], others, is_dated=len(days) > 0)
+    return Found("", path, format_, options, rows, days)
 
 
 def _together(files: list[Path], options: Mapping[str, str]) -> pa.Table:
@@ -126,7 +135,7 @@ def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
     with _naming(file):
         match _format(file):
             case "csv":
-                return _open(file, options).read_all()
+                return pc.read_csv(file, **_how_csv(options))
             case "parquet":
                 return pq.read_table(file)
         return pj.read_json(file)
@@ -142,14 +151,15 @@ def _naming(file: Path) -> Iterator[None]:
         raise UsageError(f"{file} can't be read as {_format(file)}: {first}") from error
 
 
-def _open(file: Path, options: Mapping[str, str]) -> pc.CSVStreamingReader:
+def _how_csv(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return PyArrow's words for the options of Spark's reader."""
     nulls = ["", *([options["nullValue"]] if "nullValue" in options else [])]
-    return pc.open_csv(
-        file,
-        read_options=pc.ReadOptions(block_size=WHOLE),  # types are those of all rows
-        parse_options=pc.ParseOptions(delimiter=options.get("sep", ","), newlines_in_values=True),
-        convert_options=pc.ConvertOptions(null_values=nulls, strings_can_be_null=True),
-    )
+    return {
+        "parse_options": pc.ParseOptions(
+            delimiter=options.get("sep", ","), newlines_in_values=True
+        ),
+        "convert_options": pc.ConvertOptions(null_values=nulls, strings_can_be_null=True),
+    }
 
 
 def _options(file: Path) -> Mapping[str, str]:
@@ -183,20 +193,37 @@ def _day(file: Path) -> date | None:
         return None
 
 
-def _path(files: list[Path], folder: Path, *, is_dated: bool) -> str:
-    """Return one path for all files: their folder if it is dated, their name, or a pattern."""
-    shown = [_shown(file, folder) for file in files]
+def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
+    """Return one path for all files and no other: a dated folder, their name, or a pattern.
+
+    Raises UsageError if each of these would also be a path of `others`.
+    """
     if is_dated:
         shown = [DATE.sub(PLACEHOLDER, one, count=1) for one in shown]
-        parents = {one.rpartition("/")[0] + "/" for one in shown}
-        if len(parents) == 1 and PLACEHOLDER in min(parents):
-            return min(parents)
-    if len(set(shown)) == 1:
-        return shown[0]
-    first, last = min(shown), max(shown)
+    for path in _paths(sorted(set(shown))):
+        if not any(_covers(path, other) for other in others):
+            return path
+    raise UsageError(
+        f"{shown[0]} and {len(shown) - 1} more files of the same columns have no path of their own",
+        hint="put files of other columns into another folder",
+    )
+
+
+def _paths(shown: list[str]) -> Iterator[str]:
+    parents = {f"{one.rpartition('/')[0]}/" for one in shown}
+    if len(parents) == 1 and PLACEHOLDER in min(parents):
+        yield min(parents)
+    first, last = shown[0], shown[-1]
+    if first == last:
+        yield first
+        return
     start = next(n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    suffix = "".join(Path(first).suffixes)
-    return f"{first[:start]}*{suffix}"
+    yield f"{first[:start]}*{''.join(Path(first).suffixes)}"
+
+
+def _covers(path: str, file: str) -> bool:
+    parts = (re.escape(part).replace(r"\*", ".*") for part in path.split(PLACEHOLDER))
+    return bool(re.fullmatch(DATE.pattern.join(parts) + (".*" if path.endswith("/") else ""), file))
 
 
 def _shown(file: Path, folder: Path) -> str:
@@ -206,9 +233,11 @@ def _shown(file: Path, folder: Path) -> str:
         return file.as_posix()
 
 
-def _name(path: str) -> str:
-    """Return a table's name: of the last part of the path that is no date."""
+def _names(path: str) -> Iterator[str]:
+    """Yield names for a table: of the last part of the path that is no date, then numbered."""
     parts = [part for part in path.replace(PLACEHOLDER, "").split("/") if part.strip("*")]
     stem = parts[-1].partition(".")[0] if parts else ""
     name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
-    return name if name and name[0].isalpha() else f"table_{name}".rstrip("_")
+    name = name if name and name[0].isalpha() else f"table_{name}".rstrip("_")
+    yield name
+    yield from (f"{name}_{nth}" for nth in count(2))

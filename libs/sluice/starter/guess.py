@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import combinations
 
 import pyarrow as pa
@@ -104,12 +104,8 @@ def _span(found: Found, time: str) -> tuple[date | None, date | None]:
         return found.days[0], found.days[-1]
     if not time:
         return None, None
-    ends = pc.min_max(found.rows[time].cast(pa.timestamp("us"))).as_py()
-    return tuple(_day(ends[which]) for which in ("min", "max"))  # type: ignore[return-value]
-
-
-def _day(moment: datetime) -> date:
-    return moment.date()
+    ends = pc.min_max(found.rows[time].cast(pa.timestamp("us"), safe=False)).as_py()
+    return ends["min"].date(), ends["max"].date()
 
 
 def _key(rows: pa.Table, columns: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The files of a new project: settings, a pipeline, the DAG file, what git ignores."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -25,6 +26,14 @@ from sluice.airflow.projects import config_folder
 config = config_folder(__file__)
 for dag in (*dags(config), maintenance(config), verification(config)):
     globals()[dag.dag_id] = dag
+'''
+CHECK = '''\
+"""Report mistakes in config/ as this file's import error; sound pipelines keep running."""
+
+from sluice.airflow.blueprint import check
+from sluice.airflow.projects import config_folder
+
+check(config_folder(__file__))
 '''
 IGNORED = "/lake/\n/reports/\n/.airflow/\n"
 SCHEMA = "pipeline.schema.json"
@@ -53,6 +62,7 @@ def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
         f"config/pipelines/{name}.yaml": pipeline(name, guesses, today),
         f"config/{SCHEMA}": schema,
         "dags/pipelines.py": DAGS,
+        "dags/config_check.py": CHECK,
         ".gitignore": IGNORED,
     }
     written = []
@@ -133,8 +143,8 @@ def _dimension(table: Guess) -> list[str]:
 
 
 def _files(found: Found) -> list[str]:
-    options = ", ".join(f'{name}: "{value}"' for name, value in found.options.items())
-    path = f'path: "{found.path}"'
+    options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in found.options.items())
+    path = f"path: {json.dumps(found.path, ensure_ascii=False)}"
     return [path, f"format: {found.format}", *([f"options: {{{options}}}"] if options else [])]
 
 
