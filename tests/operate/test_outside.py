@@ -105,3 +105,9 @@ def test_a_run_with_nothing_due_builds_views_that_are_new(lake: Landed) -> None:
     )
     brought_up(lake, [])
     assert [row["id"] for row in lake.rows("newest")] == [9]
+
+
+def test_a_run_before_anything_is_due_waits(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = Landed(tmp_path, DECLARED, spark)
+    brought_up(lake, [])
+    assert not (tmp_path / "lake" / "shop").exists()
