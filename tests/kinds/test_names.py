@@ -12,13 +12,14 @@ NAMES = re.compile(
     r"top-?k|cogroup|(?<!File)(?<![a-z])lookup(?!error)|window_?stores?|dimension_?view",
     re.IGNORECASE,
 )
-# Messages that send a user to a kind of view.
+# Messages that send a user to a kind of view, and the view that `sluice init` proposes.
 ADVICE = {
     "airflow/request.py",
     "declare/building.py",
     "language/join_syntax.py",
     "language/syntax.py",
     "read/engine_sql.py",
+    "starter/project.py",
 }
 # Still to be reworded. This list only gets shorter.
 TO_MOVE = {"limits.py"}
