@@ -42,7 +42,11 @@ class Files:
 
     def rows(self, *how: str, **declared: Any) -> tuple[list[Values], list[Values]]:
         found = self.read(*how, **declared).rows.toArrow().to_pylist()
-        good = [tuple(r.values())[:-5] for r in found if r["_sluice_reason"] is None]
+        good = [
+            tuple(v for c, v in r.items() if not c.startswith("_sluice_"))
+            for r in found
+            if r["_sluice_reason"] is None
+        ]
         bad = [(r["_sluice_reason"], r["_sluice_raw"]) for r in found if r["_sluice_reason"]]
         return sorted(good, key=repr), sorted(bad)
 

@@ -3,6 +3,7 @@
 import gzip
 import os
 from pathlib import Path
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -144,6 +145,24 @@ def test_a_file_of_text_that_is_something_else_goes_aside_whole_by_its_name(
         f"{files.folder}/{name}": f"the file can't be read: {what}"
         for name, what in zip(lies, reasons, strict=True)
     }
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_a_compressed_file_that_breaks_off_late_goes_aside_and_the_rest_arrives(
+    files: Files, format_: str
+) -> None:
+    row = {"csv": "id\n7\n", "json": '{"id":7}\n'}[format_]
+    long = row + SystemRandom().randbytes(1_500_000).hex() + "\n"
+    whole = gzip.compress(long.encode())
+    for name, raw in {"cut": whole[:-100], "bits": whole[:-8] + bytes(8)}.items():
+        (files.folder / f"{name}.{format_}.gz").write_bytes(raw)
+    (files.folder / f"z.{format_}").write_text(row)
+    found = files.read(format_, "id INT").rows.toArrow().to_pylist()
+    assert [r["id"] for r in found if r["_sluice_reason"] is None] == [7]
+    assert [r["_sluice_reason"] for r in found if r["_sluice_reason"]] == [
+        "the file can't be read: zlib inflate failed: incorrect data check",
+        "the file can't be read: Truncated compressed stream",
+    ]
 
 
 def test_a_file_that_is_no_parquet_goes_aside_whole_by_its_name(files: Files) -> None:

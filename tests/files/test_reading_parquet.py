@@ -118,3 +118,25 @@ def test_a_type_that_spark_does_not_have_names_the_file(files: Files) -> None:
     files.put(a_parquet=pa.table({"id": pa.array([1], pa.time64("us"))}))
     with pytest.raises(QualityStop, match=r"no type for the column\(s\) id as file .*a\.parquet"):
         files.read("parquet", "id INT").rows.collect()
+
+
+def test_years_beyond_the_calendar_are_found_inside_nested_values(files: Files) -> None:
+    days = pa.array([2932897, 0, 2932897, 0], pa.date32())
+    nested = {
+        "s": pa.StructArray.from_arrays([days], ["on day"]),
+        "m": pa.MapArray.from_arrays([0, 1, 2, 3, 4], ["a", "b", "c", "d"], days),
+        "e": pa.array([[{}], [{"x": 0}], None, [None]], pa.list_(pa.map_(pa.string(), "date32"))),
+    }
+    types = "s STRUCT<`on day`: DATE>, m MAP<STRING, DATE>, e ARRAY<MAP<STRING, DATE>>"
+    files.put(a_parquet=pa.table({"i": range(4), **nested}))
+    rows, bad = files.rows("parquet", f"i INT, {types}")
+    assert [r[0] for r in rows] == [1, 3]
+    assert [reason.partition(":")[0] for reason, _ in bad] == ["column s", "column s"]
+
+
+@pytest.mark.parametrize("type_", [pa.decimal256(50, 2), pa.float16(), pa.binary(4)])
+def test_a_type_beyond_sparks_names_column_and_file(files: Files, type_: pa.DataType) -> None:
+    value = b"abcd" if type_ == pa.binary(4) else Decimal("1.50") if "dec" in str(type_) else 1.5
+    files.put(a_parquet=pa.table({"id": pa.array([value], type_)}))
+    with pytest.raises(QualityStop, match=r"no type for the column\(s\) id as file .*a\.parquet"):
+        files.read("parquet", "id INT").rows.collect()

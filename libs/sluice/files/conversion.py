@@ -13,24 +13,32 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
+    ByteType,
     DataType,
     DateType,
     DecimalType,
     DoubleType,
     FloatType,
+    IntegerType,
     IntegralType,
+    LongType,
+    MapType,
+    ShortType,
+    StructType,
 )
 
 from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import FILE, RAW, REASON
+from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
 from sluice.files.retyped import NESTED, TIMES, check_types
-from sluice.gate.sql import as_json, text
+from sluice.gate.sql import as_json, name, text
 from sluice.spark.paths import REAL_PATH
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
-_FRACTIONS = (FloatType, DoubleType, DecimalType)
+_BINARY_FRACTIONS = (FloatType, DoubleType)
+_LIMITS = {ByteType: 2.0**7, ShortType: 2.0**15, IntegerType: 2.0**31, LongType: 2.0**63}
 SHOWN = 80  # characters of a value in a reason
 METADATA = (f"{REAL_PATH} AS {FILE}", f"_metadata.file_block_start AS {BLOCK}")
 NO_REASON = "CAST(NULL AS STRING)"
@@ -68,7 +76,7 @@ def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
 
 
 def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
-    """Return the columns by what is kept of them, and OWN; `raw`: SQL for a row as it was."""
+    """Return the columns by what is kept of them, OWN, and CUT if there; `raw`: a row as it was."""
     typed = judged.selectExpr(
         *(f"{value} AS `{column}`" for column, value in kept.items()),
         f"make_valid_utf8({REASON}) AS {REASON}",
@@ -76,6 +84,7 @@ def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: st
         FILE,
         f"CAST({BLOCK} AS BIGINT) AS {BLOCK}",
         f"{ROW if ROW in judged.columns else 'monotonically_increasing_id()'} AS {ROW}",
+        *(c for c in judged.columns if c == CUT),
     )
     return _with_null_keys(typed, spec.key)
 
@@ -114,18 +123,16 @@ class _Conversion:
     def lost(self) -> str:
         """SQL for a row whose value can't become the declared type; '' if none can be lost."""
         found = "" if _alike(self.stored, self.declared) else self._lost_by_cast()
-        if isinstance(self.declared, TIMES):
-            years = f"year({self.value}) NOT BETWEEN 1 AND 9999"
-            found = f"{found} OR {years}" if found else years
-        return f"`{self.name}` IS NOT NULL AND coalesce({found}, true)" if found else ""
+        either = " OR ".join(filter(None, (found, _strange_year(self.value, self.declared))))
+        return f"`{self.name}` IS NOT NULL AND coalesce({either}, true)" if either else ""
 
     def _lost_by_cast(self) -> str:
         if isinstance(self.declared, NESTED):
             return f"NOT ({as_json(self.value)} <=> {as_json(f'`{self.name}`')})"
         if isinstance(self.stored, BinaryType):
             return f"NOT is_valid_utf8(CAST(`{self.name}` AS STRING))"
-        if isinstance(self.stored, _FRACTIONS) and isinstance(self.declared, IntegralType):
-            return f"NOT coalesce({self.value} = `{self.name}`, false)"
+        if isinstance(self.stored, _BINARY_FRACTIONS):
+            return f"{self.value} IS NULL{self._is_beyond()}"
         if isinstance(self.stored, TIMES) and isinstance(self.declared, DateType):
             days = f"CAST({self.value} AS TIMESTAMP)"
             return f"{self.value} IS NULL OR {days} <> CAST(`{self.name}` AS TIMESTAMP)"
@@ -133,12 +140,25 @@ class _Conversion:
 
     def _has_further_places(self) -> str:
         """SQL for further places than declared; all places of a stored decimal count."""
-        stored, declared = self.stored, self.declared
-        if not isinstance(stored, DecimalType) or not isinstance(declared, DecimalType):
+        if not isinstance(self.stored, DecimalType):
             return ""
-        if stored.scale <= declared.scale:
+        if not isinstance(self.declared, (DecimalType, IntegralType)):
             return ""
-        return f" OR `{self.name}` % 1E-{declared.scale}BD <> 0"
+        places = self.declared.scale if isinstance(self.declared, DecimalType) else 0
+        # Compared as doubles: a common type with 0 would lose the last places of DECIMAL(38, 38).
+        rest = f"double(`{self.name}` % 1E-{places}BD) <> 0D"
+        return f" OR {rest}" if self.stored.scale > places else ""
+
+    def _is_beyond(self) -> str:
+        """SQL for a stored FLOAT or DOUBLE that the cast saturates, truncates or makes zero."""
+        stored = f"double(`{self.name}`)"
+        if isinstance(self.declared, IntegralType):
+            limit = _LIMITS[type(self.declared)]
+            return f" OR {stored} >= {limit!r}D OR double({self.value}) <> {stored}"
+        if isinstance(self.declared, FloatType):
+            is_infinite = f"abs({self.value}) = double('Infinity') AND abs({stored})"
+            return f" OR {is_infinite} < double('Infinity') OR {self.value} = 0 AND {stored} <> 0"
+        return ""
 
     @property
     def says(self) -> str:
@@ -148,6 +168,28 @@ class _Conversion:
             shown = f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM string(`{self.name}`)))"
         before, after = text(f"column {self.name}: "), text(f" is no {self.written}")
         return f"concat({before}, {shown}, {after})"
+
+
+def _strange_year(sql: str, type_: DataType, depth: int = 0) -> str:
+    """Return SQL for a year outside 1 to 9999 in a value that is not null; '' if it has no time."""
+    if isinstance(type_, TIMES):
+        return f"year({sql}) NOT BETWEEN 1 AND 9999"
+    match type_:
+        case ArrayType():
+            parts = [(sql, type_.elementType)]
+        case MapType():
+            parts = [(f"map_keys({sql})", type_.keyType), (f"map_values({sql})", type_.valueType)]
+        case StructType():
+            parts = [(f"array({sql}.{name(f.name)})", f.dataType) for f in type_.fields]
+        case _:
+            return ""
+    return " OR ".join(filter(None, (_any_year(*part, depth) for part in parts)))
+
+
+def _any_year(array: str, type_: DataType, depth: int) -> str:
+    v = f"v{depth}"
+    is_strange = _strange_year(v, type_, depth + 1)
+    return f"exists({array}, {v} -> coalesce({is_strange}, false))" if is_strange else ""
 
 
 def _alike(a: DataType, b: DataType) -> bool:

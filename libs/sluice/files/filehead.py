@@ -20,6 +20,7 @@ from sluice.files.csv_quotes import Quotes
 FIRST_BYTES = 1_000_000
 FIRST_LINES = 100
 NANOS = "NANOS"
+MAX_PRECISION = 38  # of Spark's DECIMAL
 VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _KINDS = {  # by first bytes that begin no text
@@ -156,15 +157,25 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
 
 
 def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
-    """Return its beginning as text. Raises Unreadable if its first bytes are of another format."""
+    """Return its beginning as text.
+
+    Raises Unreadable if its first bytes are of another format, or if it can't be decompressed.
+    """
     ending, codec = _compression(file)
 
     def read(filesystem: FileSystem, path: Any) -> bytes:
         with filesystem.open_input_file(path) as found:
             _check_kind(found.read(_LONGEST), codec or format_, ending)
             found.seek(0)
-            stream = pa.CompressedInputStream(found, codec) if codec else found
-            return bytes(stream.read(FIRST_BYTES))
+            if not codec:
+                return bytes(found.read(FIRST_BYTES))
+            stream = pa.CompressedInputStream(found, codec)
+            first = bytes(stream.read(FIRST_BYTES))
+            while stream.read(
+                FIRST_BYTES
+            ):  # a compressed file shows only at its end if it is whole
+                pass
+            return first
 
     first = _opened(file, read)
     if first and not first.strip(b"\0"):
@@ -217,7 +228,7 @@ def _ddl(type_: pa.DataType) -> str:
         return _ddl(type_.value_type)
     if pa.types.is_nested(type_):
         return _nested(type_)
-    if pa.types.is_decimal(type_):
+    if pa.types.is_decimal(type_) and type_.precision <= MAX_PRECISION:
         return f"DECIMAL({type_.precision}, {type_.scale})"
     if pa.types.is_timestamp(type_) and type_.unit != "ns":
         return "TIMESTAMP" if type_.tz else "TIMESTAMP_NTZ"

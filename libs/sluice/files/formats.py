@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import FILE, RAW
+from sluice.declare.delivered_row import CUT, FILE, RAW
 from sluice.errors import ConfigError, QualityStop
 from sluice.files.conversion import BLOCK, METADATA, ROW, converted
 from sluice.files.filehead import NANOS, VOID, FileHead
@@ -98,10 +98,10 @@ def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[Da
     for pairs, group in _grouped(heads, lambda h: _stored_types(spec, h)).items():
         schema = ", ".join(f"`{n}` {'BIGINT' if t == NANOS else t}" for n, t in pairs)
         rows = session.read.schema(schema).options(**spec.options).parquet(*_uris(group))
-        micros = {n: _micros(n) for n, t in pairs if t == NANOS}
-        values = (f"{micros.get(n, f'`{n}`')} AS `{n}`" for n, _ in pairs)
+        nanos = [n for n, t in pairs if t == NANOS]
+        values = (f"{_micros(n) if n in nanos else f'`{n}`'} AS `{n}`" for n, _ in pairs)
         origin = f"file {group[0].file.shown}"
-        yield converted(rows.selectExpr(*values, *METADATA), spec, origin=origin)
+        yield converted(rows.selectExpr(*values, *METADATA, *_cut(nanos)), spec, origin=origin)
 
 
 def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...]:
@@ -113,6 +113,12 @@ def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...
             f"{', '.join(strange)} as file {found.file.shown} stores them"
         )
     return tuple((name, of[name]) for name in spec.types if of.get(name, VOID) != VOID)
+
+
+def _cut(nanos: Sequence[str]) -> tuple[str, ...]:
+    """Return SQL for CUT, the number of times that lie between two microseconds."""
+    between = (f"CASE WHEN `{n}` % 1000 <> 0 THEN 1 ELSE 0 END" for n in nanos)
+    return (f"{' + '.join(between)} AS {CUT}",) if nanos else ()
 
 
 def _micros(name: str) -> str:

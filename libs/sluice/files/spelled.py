@@ -4,6 +4,7 @@ Every expression is null if its text is not accepted. So a text that is given bu
 its row's reason.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,6 +21,7 @@ FORMATS = {
     "TIMESTAMP": "timestampFormat",
     "TIMESTAMP_NTZ": "timestampNTZFormat",
 }
+MICROSECOND = 6  # digits of a second
 CULTURE = ("locale", "timeZone")
 Step = Callable[[str], str]
 _NUMBERS = count()
@@ -122,6 +124,19 @@ class Texts:
         cell = f"concat('\"', replace({sql}, '\"', '\"\"'), '\"')"
         read = f"from_csv({cell}, 'v {type_}', {self._culture(FORMATS[type_])}).v"
         return f"CASE WHEN NOT {sql} RLIKE '[\\\\r\\\\n]' THEN {_within(read)} END"
+
+    def cut(self, sql: str, type_: DataType) -> str:
+        """Return SQL that is true if a pattern cuts digits of the text; '' if none does."""
+        places = [self._places(kind) for kind in FORMATS if kind in _kinds(type_)]
+        further = max(places, default=0) - MICROSECOND
+        if further <= 0:
+            return ""
+        digits = rf"[0-9]{{{MICROSECOND}}}(?!0{{{further}}})[0-9]{{{further}}}(?![0-9])"
+        return f"{sql} RLIKE {text(digits)}"
+
+    def _places(self, kind: str) -> int:
+        """Return the digits of a second that the pattern accepts."""
+        return max(map(len, re.findall("S+", self.options.get(FORMATS[kind], ""))), default=0)
 
     def _culture(self, *more: str) -> str:
         given = {o: self.options[o] for o in (*CULTURE, *more) if o in self.options}
@@ -235,6 +250,11 @@ def _within(sql: str) -> str:
 def _base64(sql: str, type_: str) -> str:
     is_taken = f"{_is(sql, spelling(type_).shape)} AND length({sql}) % 4 = 0"
     return f"CASE WHEN {is_taken} THEN unbase64({sql}) END"
+
+
+def _kinds(type_: DataType) -> set[str]:
+    """Return the names of the scalar types in a type."""
+    return set(re.findall(r"[A-Z_]+", type_.simpleString().upper()))
 
 
 def texts_of(type_: DataType) -> str:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField
 
 from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import FILE, RAW, REASON
+from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
 from sluice.files.conversion import METADATA, SHOWN, ddl, finished
 from sluice.files.retyped import NESTED
 from sluice.files.spelled import Texts, is_spelled
@@ -32,7 +32,7 @@ def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> D
     types = {c.name: c.type for c in spec.columns}
     said = (_says(f, types[f.name], texts) for f in read)
     says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
-    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}")
+    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}", *_cut(read, texts))
     kept = {f.name: f"{VALUE}{f.name}" if f in read else name(f.name) for f in declared}
     whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
     raw = f"coalesce({RAW}, {whole})" if RAW in rows.columns else whole
@@ -49,6 +49,13 @@ def _typed(rows: DataFrame, read: Sequence[StructField], texts: Texts) -> DataFr
     return typed
 
 
+def _cut(read: Sequence[StructField], texts: Texts) -> tuple[str, ...]:
+    """Return SQL for CUT, the number of columns that lost digits by a pattern, if any can."""
+    cut = filter(None, (texts.cut(_written(f, texts), f.dataType) for f in read))
+    counted = " + ".join(f"coalesce(CAST({condition} AS INT), 0)" for condition in cut)
+    return (f"{counted} AS {CUT}",) if counted else ()
+
+
 def _says(field: StructField, written: str, texts: Texts) -> str:
     """Return SQL for the reason of a badly encoded or rejected text; '' if there can be none."""
     column, type_ = name(field.name), field.dataType
@@ -59,6 +66,12 @@ def _says(field: StructField, written: str, texts: Texts) -> str:
     if isinstance(type_, StringType):
         return ""
     is_lost = f"{column} IS NOT NULL AND {VALUE}{field.name} IS NULL"
-    shown = texts.restored(f"to_json({column})" if isinstance(type_, NESTED) else column)
+    shown = f"left({_written(field, texts)}, {SHOWN})"
     before, after = text(f"column {field.name}: "), text(f" is no {written}")
-    return f"CASE WHEN {is_lost} THEN concat({before}, left({shown}, {SHOWN}), {after}) END"
+    return f"CASE WHEN {is_lost} THEN concat({before}, {shown}, {after}) END"
+
+
+def _written(field: StructField, texts: Texts) -> str:
+    """Return SQL for a column's text as its file has it."""
+    column = name(field.name)
+    return texts.restored(f"to_json({column})" if isinstance(field.dataType, NESTED) else column)

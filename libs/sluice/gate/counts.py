@@ -30,3 +30,4 @@ class Tally:
     facts: Facts | None = None
     bytes_aside: int = 0
     conflicts: Conflicts | None = None
+    cut: int = 0  # values of accepted rows that lost digits beyond a microsecond

@@ -17,7 +17,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.delivered_row import FILE, RAW, REASON
+from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
 from sluice.declare.quality import Expectation
 from sluice.gate import engine
 from sluice.gate.conflicts import CONFLICT
@@ -30,7 +30,7 @@ from sluice.gate.suite import Suite, build_suite
 from sluice.gate.tally import ACCEPTED, REASONS, tally, visible
 from sluice.gate.verdict import Verdict
 
-OWN = (REASON, REASONS, RAW, FILE, CONFLICT)
+OWN = (REASON, REASONS, RAW, FILE, CUT, CONFLICT)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
 
 
@@ -84,6 +84,7 @@ class Gate:
             counts.facts,
             bytes_aside=counts.bytes_aside,
             conflicts=counts.conflicts,
+            cut=counts.cut,
         )
 
     def _others(self, split: DataFrame) -> tuple[Outcome, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType
 
-from sluice.declare.delivered_row import RAW, REASON
+from sluice.declare.delivered_row import CUT, RAW, REASON
 from sluice.gate import conflicts
 from sluice.gate.counts import SAMPLES, RowCounts, Tally
 from sluice.gate.facts import Facts
@@ -47,6 +47,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
             for i, m in enumerate(suite.measures)
         ),
         *(() if key is None else _fact_counts(visible(split), key)),
+        *((f"sum({CUT}) FILTER (WHERE _sluice_accepted) AS cut",) if CUT in split.columns else ()),
         *(conflicts.counts(key) if key and conflicts.CONFLICT in split.columns else ()),
     ]
     found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
@@ -58,6 +59,7 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
         None if key is None else _facts(found, visible(split)),
         found["bytes_aside"] or 0,
         conflicts.found_in(found),
+        found.get("cut") or 0,
     )
 
 

@@ -21,6 +21,7 @@ class Verdict:
     unusual: tuple[str, ...] = ()
     bytes_aside: int = 0  # of text, if it is quarantined
     conflicts: Conflicts | None = None
+    cut: int = 0  # values of accepted rows that lost digits beyond a microsecond
 
     @property
     def rows_quarantined(self) -> int:
@@ -36,7 +37,12 @@ class Verdict:
         """Warnings for a report: failures that don't stop the batch, and unusual facts."""
         failed = (*self.failed("quarantine"), *self.failed("warn"))
         told = (f"{self.table}: expected that {o.says}: {o.observed}" for o in failed)
-        return (*told, *self.unusual)
+        return (*told, *self._cut, *self.unusual)
+
+    @property
+    def _cut(self) -> tuple[str, ...]:
+        what = "digits beyond a microsecond, which were cut"
+        return (f"{self.table}: {self.cut:,} time(s) had {what}",) if self.cut else ()
 
     def enforce(self) -> None:
         """Raise QualityStop if an expectation marked `stop` failed."""
