@@ -72,11 +72,17 @@ def _csv_kind(found: FileHead) -> tuple[tuple[str, ...], str, bool]:
 def _placed(rows: DataFrame, last_column: str, *, is_cut: bool) -> DataFrame:
     """Add each row's place, and strip a carriage return left over from a line's end.
 
+    A line without more than that is left out, as Spark leaves out empty ones.
     The last row of each file that ends inside quotes is marked; one task reads a file.
     """
     last = _quoted(last_column)
     whole = F.expr(f"regexp_replace(nullif(`{last}`, '\\r'), '\\\\r\\\\z', '')")
-    placed = rows.selectExpr("*", *METADATA, f"monotonically_increasing_id() AS {ROW}")
+    is_empty = (
+        f"coalesce({RAW}, '-') IN ('', '\r')" if len(rows.columns) > 2 else f"`{last}` <=> '\r'"
+    )
+    placed = rows.where(f"NOT ({is_empty})").selectExpr(
+        "*", *METADATA, f"monotonically_increasing_id() AS {ROW}"
+    )
     is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
     return placed.withColumn(LAST, F.expr(is_last)).withColumn(last_column, whole)
 
