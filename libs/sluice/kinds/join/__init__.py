@@ -1,0 +1,1 @@
+"""Join: two tables, both of which drive the result."""

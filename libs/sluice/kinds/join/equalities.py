@@ -1,0 +1,49 @@
+"""Equalities of a join's `on`, each between an expression of one side and one of the other."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+
+from sluice.language import syntax
+from sluice.language.expression import Expression
+
+Equality = tuple[Expression, Expression] | str
+
+
+def read_equalities(data: Any) -> Any:
+    """Read `a.x = b.y AND ...`, or a list of such texts and of columns that both sides have.
+
+    Raises ValueError for a part that is no equality.
+    """
+    texts = [data] if isinstance(data, str) else data
+    if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
+        return data
+    return tuple(each for text in texts for each in _equalities(text))
+
+
+def _equalities(text: str) -> Iterator[Equality]:
+    for part in _conjuncts(syntax.parse(text)):
+        if isinstance(part, exp.Column) and not part.table:
+            yield part.name
+        elif isinstance(part, exp.EQ):
+            yield _expression(part.this), _expression(part.expression)
+        else:
+            raise ValueError(
+                f"{syntax.render(part)!r} is no equality: every row might match every other; "
+                "write `on: left.a = right.b`, and further conditions in `where`"
+            )
+
+
+def _conjuncts(tree: syntax.Tree) -> Iterator[syntax.Tree]:
+    inner = tree.unnest()
+    if isinstance(inner, exp.And):
+        yield from _conjuncts(inner.this)
+        yield from _conjuncts(inner.expression)
+    else:
+        yield inner
+
+
+def _expression(tree: syntax.Tree) -> Expression:
+    inner = tree.unnest()
+    return Expression.of(inner, syntax.render(inner))

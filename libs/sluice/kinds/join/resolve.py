@@ -1,0 +1,76 @@
+"""Resolution of joins."""
+
+from collections.abc import Mapping
+
+from sluice.declare.document import Where
+from sluice.declare.resolution.scope import Report, Scope
+from sluice.declare.table import Table
+from sluice.kinds.join.shape import Shape
+from sluice.kinds.join.spec import Join
+from sluice.language.coercion import common
+from sluice.language.expression import Expression
+from sluice.language.families import are_comparable, is_orderable, widen_exactly
+
+
+def resolve(spec: Join, inputs: Mapping[Where, Table], report: Report) -> Table:
+    """Return the table: the selected columns, or all of both sides.
+
+    A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.
+    """
+    shape = Shape(spec, inputs["left",], inputs["right",])
+    scope = Scope({}, {spec.left.as_: shape.left.columns, spec.right.as_: shape.right.columns})
+    _check_on(shape, scope, report)
+    scope.check_condition(spec.where, report, "where")
+    shown = Scope({}, {side.as_: table.columns for _, side, table in shape.sides})
+    shown.check_select(spec.select, report)
+    _check_names(shape, report)
+    columns = shown.types_of(shape.shown)
+    tables = {which: table for which, _, table in shape.sides}
+    keys = {name: tables[which].type_of(c) for name, (which, c) in shape.keys.items()}
+    values = {
+        name: shared_type(pair, scope) for name, pair in zip(shape.on, shape.pairs, strict=True)
+    }
+    hidden = {name: type_ for name, type_ in {**values, **keys}.items() if name not in columns}
+    ids = tuple(dict.fromkeys((shape.left.id, shape.right.id)))
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
+
+
+def shared_type(pair: tuple[Expression, Expression], scope: Scope) -> str:
+    """Return the type in which both sides' values are compared; '' if only Spark knows it."""
+    return common(map(scope.type_of, pair))
+
+
+def _check_on(shape: Shape, scope: Scope, report: Report) -> None:
+    sides = shape.spec.left, shape.spec.right
+    for pair in shape.pairs:
+        for side, expression in zip(sides, pair, strict=True):
+            scope.check(expression, report, "on")
+            others = {c for c in expression.columns if c.split(".")[0] != side.as_}
+            if others or not expression.columns:
+                known = f"{sides[0].as_} or {sides[1].as_}"
+                what = f"{expression.text!r}: each side of = reads one of the tables, {known}"
+                report.add(("on",), what)
+        _check_types(pair, scope, report)
+
+
+def _check_types(pair: tuple[Expression, Expression], scope: Scope, report: Report) -> None:
+    left, right = map(scope.type_of, pair)
+    texts = f"{pair[0].text!r} is {left} and {pair[1].text!r} is {right}"
+    if not (is_orderable(left) and is_orderable(right) and are_comparable(left, right)):
+        report.add(("on",), f"{texts}: they can't be compared; cast one of them")
+    elif not widen_exactly(left, right):
+        report.add(("on",), f"{texts}, which are not the same values: cast one of them")
+
+
+def _check_names(shape: Shape, report: Report) -> None:
+    """Note columns that both sides have, if nothing says which is meant."""
+    if shape.spec.select is not None or not shape.spec.shows_right:
+        return
+    both = [c for c in shape.left.columns if c in shape.right.columns and c not in shape.shared]
+    if both:
+        names = f"{shape.spec.left.as_}.{both[0]}"
+        report.add(
+            (),
+            f"both sides have {', '.join(both)}: `select` what is wanted, e.g. "
+            f"{{{both[0]}: {names}}}",
+        )

@@ -1,0 +1,1 @@
+"""Select: rows that meet a condition, with chosen columns."""

@@ -1,0 +1,1 @@
+"""Union: the rows of several tables in one."""

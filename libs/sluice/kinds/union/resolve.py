@@ -1,0 +1,82 @@
+"""Resolution of unions."""
+
+from collections.abc import Mapping
+
+from sluice.declare.document import Where
+from sluice.declare.resolution.scope import Report, Scope, plain_columns
+from sluice.declare.table import CARRIED, Table, carried_name
+from sluice.kinds.union.spec import Part, Union
+from sluice.language.coercion import common
+from sluice.language.families import have_common_type
+
+NUMBER = "_sluice_from"  # which of the inputs a row comes from
+Types = Mapping[str, str]
+
+
+def resolve(spec: Union, inputs: Mapping[Where, Table], report: Report) -> Table:
+    """Return the table: the tag, and the columns that all inputs have, in the first one's order.
+
+    A row's key is the number of its input and the input's own key, as far as needed hidden.
+    """
+    sources = [inputs["from", i] for i in range(len(spec.from_))]
+    found = [
+        _columns(i, *pair, report) for i, pair in enumerate(zip(spec.from_, sources, strict=True))
+    ]
+    tag = {spec.tag: "STRING"} if spec.tag else {}
+    if spec.tag in found[0]:
+        report.add(("tag",), f"the inputs have a column {spec.tag!r} already; name it otherwise")
+    columns = {**tag, **_together(spec, found, report)}
+    keys = {NUMBER: "INT"}
+    for part, source in zip(keys_of(spec, sources), sources, strict=True):
+        keys |= {name: source.type_of(column) for name, column in part.items()}
+    hidden = {name: type_ for name, type_ in keys.items() if name not in columns}
+    ids = tuple(dict.fromkeys(source.id for source in sources))
+    return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
+
+
+def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
+    """Return output column -> key column of each input.
+
+    Keys of the same names and types share columns; any others have columns of their own.
+    """
+    keys = [{name: source.type_of(name) for name in source.key} for source in sources]
+    if any(key != keys[0] for key in keys):
+        return [{f"{CARRIED}{i}_{name}": name for name in key} for i, key in enumerate(keys)]
+    everywhere = set.intersection(*(_unchanged(*p) for p in zip(spec.from_, sources, strict=True)))
+    return [{carried_name(name, everywhere - {spec.tag}): name for name in key} for key in keys]
+
+
+def _unchanged(part: Part, source: Table) -> set[str]:
+    return set(source.columns) if part.select is None else plain_columns(part.select)
+
+
+def _columns(i: int, part: Part, source: Table, report: Report) -> dict[str, str]:
+    scope = Scope(source.columns)
+    scope.check_condition(part.where, report, "from", i, "where")
+    for name, expression in (part.select or {}).items():
+        scope.check(expression, report, "from", i, "select", name)
+        scope.check_storable(expression, report, "from", i, "select", name)
+    return dict(source.columns) if part.select is None else scope.types_of(part.select)
+
+
+def _together(spec: Union, found: list[dict[str, str]], report: Report) -> dict[str, str]:
+    first = spec.from_[0].table
+    for i, columns in enumerate(found[1:], 1):
+        _check_names(i, spec.from_[i].table, columns, first, found[0], report)
+        for name in [n for n in found[0] if n in columns]:
+            types = columns[name], found[0][name]
+            if not have_common_type(*types):
+                why = f"{name} is {types[0]} here and {types[1]} in {first}: cast one of them"
+                report.add(("from", i), why)
+    return {name: common(c[name] for c in found if name in c) for name in found[0]}
+
+
+def _check_names(
+    i: int, table: str, columns: Types, first: str, wanted: Types, report: Report
+) -> None:
+    lacking = [name for name in wanted if name not in columns]
+    further = [name for name in columns if name not in wanted]
+    if lacking or further:
+        lacks = [f"{table} lacks {', '.join(lacking)}"] if lacking else []
+        has = [f"{table} has {', '.join(further)}, which {first} has not"] if further else []
+        report.add(("from", i), f"{'; '.join([*lacks, *has])}: `select` the common columns")

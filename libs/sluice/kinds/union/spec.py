@@ -1,0 +1,49 @@
+"""Declaration of `kind: union`: the rows of several tables in one, each as often as it occurs."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sluice.declare.table_spec import Reference
+from sluice.declare.view import View
+from sluice.language.expression import Expression
+from sluice.language.model import Model
+from sluice.language.named import Select
+from sluice.language.names import Name
+
+
+class Part(Model):
+    """One input, the rows of it that count, and what they become."""
+
+    table: str
+    where: Expression | None = None
+    select: Select | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, data: Any) -> Any:
+        return {"table": data} if isinstance(data, str) else data
+
+
+class Union(View):
+    """All rows of all inputs, by common columns; `tag` is the column that names the input."""
+
+    KIND: ClassVar[str] = "union"
+
+    kind: Literal["union"] = "union"
+    from_: tuple[Part, ...] = Field(alias="from", min_length=2)
+    tag: Name | None = None
+
+    @model_validator(mode="after")
+    def _keeps_its_inputs_rows(self) -> Self:
+        if self.retention:
+            raise ValueError("`retention` needs a window; a union keeps its inputs' rows")
+        return self
+
+    def references(self) -> Iterator[Reference]:
+        for i, part in enumerate(self.from_):
+            yield Reference(("from", i), part.table)
+
+
+SPEC = Union

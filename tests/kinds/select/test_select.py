@@ -1,0 +1,81 @@
+"""Selects against brute force: WHERE, SELECT and DISTINCT over one table."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import strategies as st
+from tests.support.contract import Case, Query, hold
+from tests.support.lake import Row, State
+from tests.support.rows import NOON, groups, ids, money, numbers, row, words
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  sales:
+    path: "sales/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, v INT, m DECIMAL(6,2), w STRING"
+  lines:
+    path: "lines/{interval_start:%Y-%m-%d}/"
+    schema: "g STRING, v INT"
+views:
+"""
+SALES = row(id=ids, g=groups, v=numbers, m=money, w=words)
+LINES = row(
+    _sluice_interval=st.just(NOON),
+    _sluice_id=st.sampled_from(["p-1", "q-1", "q-2", "r-1"]),
+    g=groups,
+    v=numbers,
+)
+
+
+def positive(state: State) -> list[Row]:
+    return [r for r in state["sales"] if r["v"] is not None and r["v"] > 0]
+
+
+def doubled(state: State) -> list[Row]:
+    found = (r for r in state["sales"] if r["g"] == "a" or r["w"] == "x")
+    return [{"name": r["w"], "twice": None if r["v"] is None else r["v"] * 2} for r in found]
+
+
+def lines_of_a(state: State) -> list[Row]:
+    return [{"v": r["v"]} for r in state["lines"] if r["g"] == "a"]
+
+
+def pairs(state: State) -> list[Row]:
+    found = {(r["g"], (r["v"] or 0) > 0) for r in state["sales"]}
+    return [{"g": g, "is_positive": p} for g, p in found]
+
+
+def all_distinct(state: State) -> list[Row]:
+    return [{"g": g, "v": v} for g, v in {(r["g"], r["v"]) for r in state["lines"]}]
+
+
+def case(name: str, query: Query, settings: str, source: str = "sales") -> Case:
+    view = f"  chosen: {{kind: select, from: {source}{settings}}}\n"
+    rows = {"sales": SALES, "lines": LINES}[source]
+    return Case(name, DECLARED + view, "chosen", {source: rows}, lambda: query)
+
+
+CASES = [
+    case("a condition", positive, ", where: v > 0"),
+    case(
+        "expressions, the key left out",
+        doubled,
+        ", where: \"g = 'a' or w = 'x'\", select: {name: w, twice: v * 2}",
+    ),
+    case("rows without a key", lines_of_a, ", where: g = 'a', select: {v: v}", "lines"),
+    case(
+        "distinct expressions",
+        pairs,
+        ', distinct: true, select: {g: g, is_positive: "coalesce(v, 0) > 0"}',
+    ),
+    case("distinct whole rows", all_distinct, ", distinct: true", "lines"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_rows_equal_the_query_after_any_batches(case: Case, spark: "SparkSession") -> None:
+    hold(case, spark)
