@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from sluice.declare.table import Table
 from sluice.engine.operator import Operator, Rows, names, passed_on, union
 from sluice.kinds.join.shape import Shape
-from sluice.kinds.join.spec import Join
+from sluice.kinds.join.spec import EquiJoin
 
 SIDE = "_sluice_side"
 HOW = {"semi": "left_semi", "anti": "left_anti", "full": "full_outer"}
@@ -23,7 +23,7 @@ class JoinedRows(Operator):
     """Pairs of rows, rows without a match, or rows by whether they have one."""
 
     def __init__(self, view: Table, left: Table, right: Table):
-        assert isinstance(view.spec, Join)
+        assert isinstance(view.spec, EquiJoin)
         self.view, self.spec = view, view.spec
         self.shape = Shape(view.spec, left, right)
         self.inputs = view.inputs

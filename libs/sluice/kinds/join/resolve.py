@@ -6,13 +6,13 @@ from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table
 from sluice.kinds.join.shape import Shape
-from sluice.kinds.join.spec import Join
+from sluice.kinds.join.spec import EquiJoin
 from sluice.language.coercion import common
 from sluice.language.expression import Expression
 from sluice.language.families import are_comparable, is_orderable, widen_exactly
 
 
-def resolve(spec: Join, inputs: Mapping[Where, Table], report: Report) -> Table:
+def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Table:
     """Return the table: the selected columns, or all of both sides.
 
     A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sluice.declare.table import CARRIED, Table
-from sluice.kinds.join.spec import Join, Side
+from sluice.kinds.join.spec import EquiJoin, Side
 from sluice.language.expression import Expression
 
 ON = "_sluice_on_"  # and a number: a value that both rows of a pair have
@@ -13,7 +13,7 @@ ON = "_sluice_on_"  # and a number: a value that both rows of a pair have
 class Shape:
     """A join with the tables that it names."""
 
-    spec: Join
+    spec: EquiJoin
     left: Table
     right: Table
 

@@ -36,7 +36,7 @@ class Side(Model):
         return data
 
 
-class Join(View):
+class EquiJoin(View):
     """One row for each pair of rows that belong together, or as `type` says."""
 
     KIND: ClassVar[str] = "join"
@@ -70,4 +70,4 @@ class Join(View):
         yield Reference(("right",), self.right.table)
 
 
-SPEC = Join
+SPEC = EquiJoin

@@ -7,7 +7,7 @@ from sluice.declare.resolution.scope import Report, Scope, plain_columns
 from sluice.declare.table import CARRIED, Table, carried_name
 from sluice.kinds.union.spec import Part, Union
 from sluice.language.coercion import common
-from sluice.language.families import have_common_type
+from sluice.language.families import family, have_common_type
 
 NUMBER = "_sluice_from"  # which of the inputs a row comes from
 Types = Mapping[str, str]
@@ -65,10 +65,23 @@ def _together(spec: Union, found: list[dict[str, str]], report: Report) -> dict[
         _check_names(i, spec.from_[i].table, columns, first, found[0], report)
         for name in [n for n in found[0] if n in columns]:
             types = columns[name], found[0][name]
-            if not have_common_type(*types):
-                why = f"{name} is {types[0]} here and {types[1]} in {first}: cast one of them"
+            if not _go_together(*types):
+                why = (
+                    f"{name} is {_named(types[0])} here and {_named(types[1])} in {first}: cast one"
+                )
                 report.add(("from", i), why)
     return {name: common(c[name] for c in found if name in c) for name in found[0]}
+
+
+def _named(type_: str) -> str:
+    return type_ or "of an unknown type"
+
+
+def _go_together(one: str, other: str) -> bool:
+    """True if the types have a common one without reading texts; unknown ones must be cast."""
+    if not one or not other or (family(one) == "string") != (family(other) == "string"):
+        return False
+    return have_common_type(one, other)
 
 
 def _check_names(
