@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from tests.kinds.cogroup import test_cogroup
+from tests.kinds.join import test_join
 from tests.kinds.lookup import test_lookup
+from tests.kinds.select import test_select
 from tests.kinds.topk import test_topk
 from tests.kinds.window_store import test_window_store
 from tests.sources import test_source
@@ -30,6 +32,8 @@ KINDS = [
     test_lookup.CASES[4],
     test_window_store.CASES[3],  # partitioned, row by row
     test_source.CASES[1],
+    test_join.CASES[3],  # both sides drive it
+    test_select.CASES[3],  # distinct
 ]
 FEWER = settings(SETTINGS, stateful_step_count=2)
 IN_TURN = settings(SETTINGS, stateful_step_count=3)

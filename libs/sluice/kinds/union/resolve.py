@@ -1,13 +1,13 @@
 """Resolution of unions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope, plain_columns
 from sluice.declare.table import CARRIED, Table, carried_name
 from sluice.kinds.union.spec import Part, Union
 from sluice.language.coercion import common
-from sluice.language.families import family, have_common_type
+from sluice.language.families import family
 
 NUMBER = "_sluice_from"  # which of the inputs a row comes from
 Types = Mapping[str, str]
@@ -64,12 +64,10 @@ def _together(spec: Union, found: list[dict[str, str]], report: Report) -> dict[
     for i, columns in enumerate(found[1:], 1):
         _check_names(i, spec.from_[i].table, columns, first, found[0], report)
         for name in [n for n in found[0] if n in columns]:
-            types = columns[name], found[0][name]
-            if not _go_together(*types):
-                why = (
-                    f"{name} is {_named(types[0])} here and {_named(types[1])} in {first}: cast one"
-                )
-                report.add(("from", i), why)
+            types = [c[name] for c in found[i::-1] if name in c]
+            if not _go_together(types):
+                here, there = _named(types[0]), _named(types[-1])
+                report.add(("from", i), f"{name} is {here} here and {there} in {first}: cast one")
     return {name: common(c[name] for c in found if name in c) for name in found[0]}
 
 
@@ -77,11 +75,10 @@ def _named(type_: str) -> str:
     return type_ or "of an unknown type"
 
 
-def _go_together(one: str, other: str) -> bool:
+def _go_together(types: Sequence[str]) -> bool:
     """True if the types have a common one without reading texts; unknown ones must be cast."""
-    if not one or not other or (family(one) == "string") != (family(other) == "string"):
-        return False
-    return have_common_type(one, other)
+    are_texts = {family(type_) == "string" for type_ in types}
+    return "" not in types and len(are_texts) == 1 and common(types) != ""
 
 
 def _check_names(

@@ -32,11 +32,13 @@ class Union(View):
     KIND: ClassVar[str] = "union"
 
     kind: Literal["union"] = "union"
-    from_: tuple[Part, ...] = Field(alias="from", min_length=2)
+    from_: tuple[Part, ...] = Field(alias="from", min_length=1)
     tag: Name | None = None
 
     @model_validator(mode="after")
     def _keeps_its_inputs_rows(self) -> Self:
+        if len(self.from_) < 2:
+            raise ValueError("a union has at least two inputs; for one, declare a select")
         if self.retention:
             raise ValueError("`retention` needs a window; a union keeps its inputs' rows")
         return self

@@ -1,0 +1,101 @@
+# ruff: noqa: E501 - messages stand here as they are printed
+"""What people get wrong in joins, and the line that each gets."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.declare.table import Table
+
+Mistakes = Callable[..., list[str]]
+OfViews = Callable[[str], Table]
+SHOWN = "select: {id: sales.id}"
+
+
+def of(on: str, more: str = SHOWN) -> str:
+    return f"v: {{kind: join, left: sales, right: clicks, on: {on}, {more}}}"
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (
+            of("sales.item = clicks.itm"),
+            "v.on: unknown column 'itm' of clicks; did you mean 'item'? columns are: item, at, where_from",
+        ),
+        (
+            of("sales.item < clicks.item"),
+            "v.on: 'sales.item < clicks.item' is no equality: every row might match every other; write `on: left.a = right.b`, and further conditions in `where`",
+        ),
+        (
+            of("sales.item = sales.item"),
+            "v.on: 'sales.item': each side of = reads one of the tables, sales or clicks",
+        ),
+        (of("sales.id = 5"), "v.on: '5': each side of = reads one of the tables, sales or clicks"),
+        (
+            of("sales.id = clicks.item"),
+            "v.on: 'sales.id' is INT and 'clicks.item' is STRING, which are not the same values: cast one of them",
+        ),
+        (
+            of("sales.tags = clicks.item"),
+            "v.on: 'sales.tags' is MAP<STRING, STRING> and 'clicks.item' is STRING: they can't be compared; cast one of them",
+        ),
+        (
+            of("[price]"),
+            "v.on: unknown column 'price' of clicks; columns are: item, at, where_from",
+        ),
+        (of("[]"), "v.on: at least one is wanted"),
+        (
+            of("[item]", "type: inner"),
+            "v: both sides have at: `select` what is wanted, e.g. {at: sales.at}",
+        ),
+        (
+            of("[item]", "select: {id: id}"),
+            "v.select.id: column 'id' belongs to sales; write sales.id",
+        ),
+        (
+            of("[item]", "type: semi, select: {id: clicks.item}"),
+            "v.select.id: unknown table or struct 'clicks'; known ones are: sales",
+        ),
+        (
+            of("[item]", "type: outer"),
+            "v.type: unknown value 'outer'; values are: inner, left, right, full, semi, anti",
+        ),
+        (
+            of("[item]", f"where: sales.id, {SHOWN}"),
+            "v.where: 'sales.id' is INT; a condition is true or false",
+        ),
+        (
+            of("[item]", f"retention: 7 days, {SHOWN}"),
+            "v: `retention` needs a window; a join keeps its inputs' rows",
+        ),
+        (
+            "v: {kind: join, left: sales, right: sales, on: [item]}",
+            "v: both sides are called 'sales': give one another name, as in `right: {table: sales, as: other}`",
+        ),
+        (
+            "v: {kind: join, left: sales, right: click, on: [item]}",
+            "v.right: unknown table 'click'; did you mean 'clicks'? tables are: sales, clicks, items, prices",
+        ),
+        ("v: {kind: join, left: sales, right: v, on: [item]}", "v: a cycle: v -> v"),
+    ],
+)
+def test_a_join(mistakes: Mistakes, view: str, message: str) -> None:
+    assert mistakes(view) == [f"11: views.{message}"]
+
+
+def test_keys_of_both_sides_are_its_key_as_far_as_they_are_shown(table: OfViews) -> None:
+    found = table(
+        "v: {kind: join, left: sales, right: items, on: [item], "
+        "select: {number: sales.id, item: items.item, price: items.price}}"
+    )
+    assert found.key == ("number", "item")
+    hidden = table(of("[item]", "select: {at: clicks.at}"))
+    left, *right = hidden.key
+    assert left == "_sluice_key_left_id"
+    assert right == ["_sluice_key_right__sluice_interval", "_sluice_key_right__sluice_id"]
+
+
+def test_a_column_that_on_names_is_shown_once(table: OfViews) -> None:
+    found = table("v: {kind: join, left: items, right: {table: sales, as: s}, on: [item, price]}")
+    assert list(found.columns) == ["item", "department", "price", "id", "at", "tags"]

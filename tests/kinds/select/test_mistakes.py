@@ -1,0 +1,42 @@
+"""What people get wrong in selects, and the line that each gets."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.declare.table import Table
+
+Mistakes = Callable[..., list[str]]
+OfViews = Callable[[str], Table]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("where: id", ".where: 'id' is INT; a condition is true or false"),
+        (
+            "select: {t: idd}",
+            ".select.t: unknown column 'idd'; did you mean 'id'? "
+            "columns are: id, item, price, at, tags",
+        ),
+        ("distinct: true", ": tags is a MAP, which has no order and can't be a key"),
+        (
+            "distinct: true, select: {t: tags}",
+            ".select: t is a MAP, which has no order and can't be a key",
+        ),
+        (
+            "retention: 7 days",
+            ": `retention` needs a window; a select keeps its input's rows",
+        ),
+    ],
+)
+def test_a_select(mistakes: Mistakes, settings: str, message: str) -> None:
+    found = mistakes(f"v: {{kind: select, from: sales, {settings}}}")
+    assert found == [f"11: views.v{message}"]
+
+
+def test_its_key_is_its_inputs_or_all_columns_if_distinct(table: OfViews) -> None:
+    assert table("v: {kind: select, from: sales}").key == ("id",)
+    assert table("v: {kind: select, from: sales, select: {x: id}}").key == ("_sluice_key_id",)
+    distinct = table("v: {kind: select, from: sales, select: {x: id, i: item}, distinct: true}")
+    assert distinct.key == ("x", "i")
