@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KINDS = [
     test_topk.CASES[0],  # a state that runs short
-    test_topk.CASES[5],  # no key, hidden columns
+    test_topk.CASES[6],  # no key, hidden columns
     test_cogroup.CASES[2],  # recomputed, with lists
     test_cogroup.CASES[4],  # additive, in windows
     test_cogroup.CASES[6],  # sessions

@@ -34,9 +34,9 @@ BUILT_IN = (
     "sluice.kinds.cogroup",
     "sluice.kinds.lookup",
     "sluice.kinds.window_store",
+    "sluice.kinds.join",
     "sluice.kinds.select",
     "sluice.kinds.union",
-    "sluice.kinds.join",
 )
 ROLES = ("spec", "resolve", "nodes", "rows", "reader", "pending", "commands", "page")
 _added: list[str] = []

@@ -16,8 +16,10 @@ OfViews = Callable[[str], Table]
         ("where: id", ".where: 'id' is INT; a condition is true or false"),
         (
             "select: {t: idd}",
-            ".select.t: unknown column 'idd'; did you mean 'id'? "
-            "columns are: id, item, price, at, tags",
+            (
+                ".select.t: unknown column 'idd'; did you mean 'id'? "
+                "columns are: id, item, price, at, tags"
+            ),
         ),
         ("distinct: true", ": tags is a MAP, which has no order and can't be a key"),
         (

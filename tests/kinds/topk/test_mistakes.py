@@ -109,13 +109,15 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
             "topc",
             (
                 "11: views.top.kind: unknown kind 'topc'; did you mean 'topk'? "
-                "kinds are: topk, cogroup, lookup, window_store"
+                "kinds are: topk, cogroup, lookup, window_store, join, select, union"
             ),
         ),
         (
             "kind: topk, ",
             "",
-            ("11: views.top: `kind` is missing: topk, cogroup, lookup, window_store"),
+            (
+                "11: views.top: `kind` is missing: topk, cogroup, lookup, window_store, join, select, union"
+            ),
         ),
         ("limit: 10", "limit: 0", "11: views.top.limit: 0 is too small: at least 1 is wanted"),
         (
@@ -292,7 +294,7 @@ def test_an_unknown_key_lists_those_that_are_known(mistakes: Mistakes) -> None:
     (message,) = mistakes(TOP.replace("limit: 10", "limit: 10, ofset: 3"))
     assert message == (
         "11: views.top.ofset: unknown key 'ofset'; did you mean 'offset'? keys are: kind, "
-        "description, expect, retention, from, partition_by, order_by, limit, offset, select, "
+        "description, expect, retention, from, where, partition_by, order_by, limit, offset, select, "
         "rank, function, window, headroom, strategy, sql"
     )
 

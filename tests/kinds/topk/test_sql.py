@@ -130,7 +130,6 @@ QUALIFY = "QUALIFY row_number() over (order by s) = 1"
     [
         ("SELECT * FROM sales ORDER BY s LIMIT 3", "LIMIT"),
         ("SELECT * FROM sales", "a query without a ranked subquery or QUALIFY"),
-        (f"SELECT * FROM sales WHERE s > 1 {QUALIFY}", "WHERE"),
         (f"SELECT * FROM sales JOIN x ON true {QUALIFY}", "JOIN"),
         (f"SELECT * FROM sales, x {QUALIFY}", "JOIN"),
         (f"SELECT d FROM sales GROUP BY d {QUALIFY}", "GROUP BY"),
@@ -188,7 +187,6 @@ QUALIFY = "QUALIFY row_number() over (order by s) = 1"
             "SELECT * FROM sales QUALIFY row_number() over (partition by upper(d) order by s) = 1",
             "PARTITION BY UPPER(d) without selecting it under a name",
         ),
-        (f"SELECT * FROM (SELECT *, {RANKED} FROM sales WHERE s > 1) WHERE rank <= 1", "WHERE"),
         (f"SELECT * FROM (SELECT *, {RANKED} FROM sales) WHERE s <= 1", "the condition s <= 1"),
         (
             f"SELECT * FROM (SELECT *, {RANKED} FROM sales) WHERE rank <= 1 + 1",
@@ -205,3 +203,16 @@ def test_what_a_topk_can_not_do_is_refused_by_name(refusal: Refusal, sql: str, p
 def test_what_the_sql_says_is_not_said_again() -> None:
     with pytest.raises(ValueError, match="`sql` says it already: drop limit, order_by"):
         declared(sql="SELECT * FROM x", limit=1, order_by=["a"])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT * FROM (SELECT *, {RANKED} FROM sales WHERE s > 1) WHERE rank <= 2",
+        f"SELECT *, {RANKED} FROM sales t WHERE t.s > 1 QUALIFY rank <= 2",
+    ],
+)
+def test_a_condition_of_the_ranked_rows_is_the_views_where(sql: str) -> None:
+    assert read_topk(sql)["where"].sql == "s > 1"
+    with pytest.raises(ValueError, match="'rand' is not allowed"):
+        read_topk(sql.replace("t.s > 1", "s > 1").replace("s > 1", "rand() > 1"))

@@ -58,6 +58,11 @@ def by_dense_rank(state: State) -> list[Row]:
     return [shown(rank, found) for rank, found in best]
 
 
+def of_some(state: State) -> list[Row]:
+    some = [r for r in state["sales"] if (r["v"] is not None and r["v"] < 2) or r["w"] == "x"]
+    return by_number({"sales": some})
+
+
 def by_own_limit(state: State) -> list[Row]:
     best = top(state["sales"], [column("w")], [(column("w"), "asc"), V_DESC], ["id"], "most", 1)
     return [shown(rank, found) for rank, found in best]
@@ -121,6 +126,12 @@ CASES = [
         by_number,
         "best: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2, "
         "headroom: 1}",
+    ),
+    case(
+        "of rows that meet a condition",
+        of_some,
+        "best: {kind: topk, from: sales, where: v < 2 or w = 'x', partition_by: [g], "
+        "order_by: [v desc], limit: 2, headroom: 1}",
     ),
     case(
         "rank lets ties share a place",

@@ -83,6 +83,10 @@ def all_of_them(state: State) -> list[Row]:
     return [{c: r[c] for c in SHOWN} for r in started(state["traces"])]
 
 
+def low(state: State) -> list[Row]:
+    return [r for r in all_of_them(state) if r["v"] is not None and r["v"] < 2]
+
+
 def all_lines(state: State) -> list[Row]:
     return [{c: r[c] for c in ("g", "window_start", "v")} for r in started(state["lines"])]
 
@@ -107,6 +111,7 @@ CASES = [
     case("the last of rows without a key", of_lines, ", sequence: [v]", "lines"),
     case("duplicates are kept", all_of_them, ", duplicates: true"),
     case("a key and time that are the input's key", all_points, "", "points"),
+    case("rows that meet a condition", low, ", where: v < 2, duplicates: true"),
     case("duplicates without a key are kept", all_lines, ", duplicates: true", "lines"),
 ]
 

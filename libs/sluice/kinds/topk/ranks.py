@@ -62,9 +62,9 @@ class Ranking:
 
     def prepare(self, rows: DataFrame) -> DataFrame:
         """Return each row with what ranking needs; its other columns (a weight) are passed on."""
-        windowed = rows
+        windowed = rows.where(self.spec.where.sql) if self.spec.where else rows
         if self.spec.window:
-            windowed = windows.assign(rows, self.spec.window, self.spec.window.time)
+            windowed = windows.assign(windowed, self.spec.window, self.spec.window.time)
         if self._own:
             own = (sort_value(key, self.view.id).alias(n) for n, key in self._own.items())
             windowed = windowed.select("*", *own)

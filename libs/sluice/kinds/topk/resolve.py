@@ -35,6 +35,7 @@ def _check(spec: TopK, scope: Scope, report: Report) -> None:
     scope.check_groups(partition, report, *at)
     scope.check_order(spec.order_by, report, "sql" if spec.sql else "order_by")
     scope.check_select(spec.select, report)
+    scope.check_condition(spec.where, report, "where")
     _check_taken(spec, report)
     names = [named.name for named in spec.partition_by]
     for name in sorted({name for name in names if names.count(name) > 1}):

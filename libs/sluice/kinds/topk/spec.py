@@ -39,7 +39,7 @@ def read_limit(data: Any) -> int | str:
 
 Limit = Annotated[int | str, PlainValidator(read_limit, json_schema_input_type=int | str)]
 SAID_BY_SQL = frozenset(
-    {"from", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
+    {"from", "where", "partition_by", "order_by", "limit", "offset", "select", "rank", "function"}
 )
 
 
@@ -57,6 +57,7 @@ class TopK(View):
 
     kind: Literal["topk"] = "topk"
     from_: str = Field(alias="from")
+    where: Expression | None = None
     partition_by: tuple[Named, ...] = ()
     order_by: tuple[RankKey, ...] = Field(min_length=1)
     limit: Limit
@@ -89,7 +90,8 @@ class TopK(View):
         """Every expression that it evaluates over its input."""
         partition = (named.expression for named in self.partition_by)
         order = (key.expression for key in self.order_by)
-        return (*partition, *order, *(self.select or {}).values())
+        condition = (self.where,) if self.where else ()
+        return (*partition, *order, *(self.select or {}).values(), *condition)
 
     @property
     def windows(self) -> Window | None:

@@ -34,7 +34,7 @@ def read_topk(text: str) -> dict[str, Any]:
         raise refused(type(outer).__name__.upper())
     outer = respelled(outer)
     if outer.args.get("qualify"):
-        _refuse_others(outer, "expressions", "from_", "qualify")
+        _refuse_others(outer, "expressions", "from_", "where", "qualify")
         return _fields(outer, outer, outer.args["qualify"].this)
     _refuse_others(outer, "expressions", "from_", "where")
     inner = _source(outer)
@@ -43,7 +43,7 @@ def read_topk(text: str) -> dict[str, Any]:
     for name, value in inner.args.items():
         if value and name not in ("this", "alias"):
             raise refused(name.upper())
-    _refuse_others(inner.this, "expressions", "from_")
+    _refuse_others(inner.this, "expressions", "from_", "where")
     if not outer.args.get("where"):
         raise refused("a query without WHERE rank <= k")
     return _fields(inner.this, outer, outer.args["where"].this)
@@ -72,6 +72,7 @@ def _fields(inner: exp.Select, outer: exp.Select, condition: syntax.Tree) -> dic
     chosen = shown if outer is inner else _chosen(outer, shown, rank)
     return {
         "from": _table(_source(inner)),
+        "where": _condition(inner),
         "function": window.this.name.lower(),
         "partition_by": tuple(_partition(window, chosen, shown)),
         "order_by": tuple(RankKey.of(key) for key in _order(window)),
@@ -80,6 +81,15 @@ def _fields(inner: exp.Select, outer: exp.Select, condition: syntax.Tree) -> dic
         "select": chosen,
         "rank": rank if outer is inner or rank is None else _rank_shown(outer, rank),
     }
+
+
+def _condition(inner: exp.Select) -> Expression | None:
+    """Return the condition for the rows that are ranked."""
+    where = inner.args.get("where")
+    if where is None:
+        return None
+    syntax.check(where.this)
+    return Expression.of(where.this)
 
 
 def _table(tree: syntax.Tree) -> str:

@@ -46,6 +46,8 @@ class WindowStoreRows(Operator):
 
     def columns(self, name: str) -> tuple[str, ...]:
         used = {*self.source.key, *self.spec.key, self.spec.time}
+        if self.spec.where:
+            used |= self.spec.where.reads(self.source.columns)
         for order in self.spec.sequence:
             used |= order.expression.reads(self.source.columns)
         for column in self.view.columns:
@@ -56,7 +58,8 @@ class WindowStoreRows(Operator):
         return tuple(sorted(used))
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        timed = rows.where(F.col(f"`{self.spec.time}`").isNotNull())
+        met = rows.where(self.spec.where.sql) if self.spec.where else rows
+        timed = met.where(F.col(f"`{self.spec.time}`").isNotNull())
         start = F.col(f"`{self.spec.time}`").cast("timestamp").alias(windows.START)
         clashing = windows.START in rows.columns
         kept = [F.col(f"`{c}`") for c in rows.columns if c != windows.START] if clashing else ["*"]

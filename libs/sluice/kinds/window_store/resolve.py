@@ -35,6 +35,7 @@ def _check(spec: WindowStore, scope: Scope, report: Report) -> None:
     scope.check_time(spec.time, report, "time")
     scope.check_order(spec.sequence, report, "sequence")
     scope.check_select(spec.select, report)
+    scope.check_condition(spec.where, report, "where")
     for name in spec.key:
         if (nested := head(scope.columns.get(name, ""))) in NESTED:
             report.add(("key",), f"{name} is {nested}; reads order by plain values: select those")

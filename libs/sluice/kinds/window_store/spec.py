@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
-from sluice.language.expression import SortKey
+from sluice.language.expression import Expression, SortKey
 from sluice.language.interval import Duration
 from sluice.language.named import Select
 from sluice.language.names import Name
@@ -21,6 +21,7 @@ class WindowStore(View):
 
     kind: Literal["window_store"] = "window_store"
     from_: str = Field(alias="from")
+    where: Expression | None = None
     key: tuple[Name, ...] = Field(min_length=1)
     time: str
     duplicates: bool = False
