@@ -69,13 +69,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> Row:
     return dict(pairs)
 
 
-def _no_constant(_: str) -> None:
-    raise ValueError("no number")
-
-
 HOOKS: Row = {
     "object_pairs_hook": _without_repeats,
-    "parse_constant": _no_constant,
+    "parse_constant": Number,
     "parse_int": Number,
     "parse_float": Number,
 }

@@ -125,6 +125,15 @@ def test_a_column_that_was_taken_keeps_its_type(shop: Shop) -> None:
         bring(shop, 2, "parquet", id=[3], item=["tea"], price=[3], size=["XL"])
 
 
+def test_files_of_several_types_bring_their_common_one(shop: Shop) -> None:
+    evolving(shop, "parquet")
+    for id_, name, type_ in ((1, "a", pa.float32()), (2, "b", pa.float64())):
+        columns = {"id": [id_], "item": [name], "price": [3], "size": pa.array([0.1], type_)}
+        pq.write_table(pa.table(columns), shop.land(0, [], name=f"{name}.parquet"))
+    shop.deliver(0)
+    assert stored(shop, "item", "size")[1] == ("b", 0.1)
+
+
 def test_a_name_that_no_table_can_have_is_told_and_ignored(shop: Shop) -> None:
     evolving(shop, "parquet")
     columns = {"Colour": ["red"], "_sluice_id": ["x"], "in stock": [True]}

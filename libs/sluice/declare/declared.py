@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from sluice.declare.quality import Expectation
+from sluice.declare.reading_options import canonical, problems
 from sluice.declare.settings import Options, as_option
 from sluice.declare.table_spec import TableSpec
 from sluice.language.model import Model
 from sluice.language.names import Name
 from sluice.language.path_pattern import check_path
-from sluice.language.types import read_columns
+from sluice.language.types import head, read_columns
 
 FILES = ("csv", "json", "parquet")  # formats that are read from files
 
@@ -90,7 +91,20 @@ class Declared(TableSpec):
     def _as_spark_options(cls, options: Any) -> Any:
         if not isinstance(options, dict):
             return options
-        return {key: as_option(value) for key, value in options.items()}
+        return canonical({key: as_option(value) for key, value in options.items()})
+
+    @model_validator(mode="after")
+    def _files_can_be_read(self) -> Self:
+        for problem in problems(self.format, self.options):
+            raise ValueError(f"`options`: {problem}")
+        is_text = self.format in ("csv", "json")
+        for column in self.columns if is_text else ():
+            if head(column.type) != "VARIANT" and "VARIANT" in column.type:
+                raise ValueError(
+                    f"column {column.name} is {column.type}: of {self.format}, VARIANT is read as "
+                    "a whole column only"
+                )
+        return self
 
     @property
     def types(self) -> dict[str, str]:

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     ShortType,
+    StringType,
     StructType,
 )
 
@@ -123,7 +124,7 @@ class _Conversion:
     def lost(self) -> str:
         """SQL for a row whose value can't become the declared type; '' if none can be lost."""
         found = "" if _alike(self.stored, self.declared) else self._lost_by_cast()
-        either = " OR ".join(filter(None, (found, _strange_year(self.value, self.declared))))
+        either = " OR ".join(filter(None, (found, _impossible(self.value, self.declared))))
         return f"`{self.name}` IS NOT NULL AND coalesce({either}, true)" if either else ""
 
     def _lost_by_cast(self) -> str:
@@ -162,7 +163,7 @@ class _Conversion:
 
     @property
     def says(self) -> str:
-        value = "hex" if isinstance(self.stored, BinaryType) else "string"
+        value = "hex" if isinstance(self.stored, (BinaryType, StringType)) else "string"
         shown = f"left({value}(`{self.name}`), {SHOWN})"
         if isinstance(self.stored, DecimalType) and self.stored.scale > 0:
             shown = f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM string(`{self.name}`)))"
@@ -170,10 +171,15 @@ class _Conversion:
         return f"concat({before}, {shown}, {after})"
 
 
-def _strange_year(sql: str, type_: DataType, depth: int = 0) -> str:
-    """Return SQL for a year outside 1 to 9999 in a value that is not null; '' if it has no time."""
+def _impossible(sql: str, type_: DataType, depth: int = 0) -> str:
+    """Return SQL for what readers can't show of a value that is not null; '' if there is nothing.
+
+    That is a year outside 1 to 9999, and bytes in a text that are not UTF-8.
+    """
     if isinstance(type_, TIMES):
         return f"year({sql}) NOT BETWEEN 1 AND 9999"
+    if isinstance(type_, StringType):
+        return f"NOT is_valid_utf8({sql})"
     match type_:
         case ArrayType():
             parts = [(sql, type_.elementType)]
@@ -183,13 +189,13 @@ def _strange_year(sql: str, type_: DataType, depth: int = 0) -> str:
             parts = [(f"array({sql}.{name(f.name)})", f.dataType) for f in type_.fields]
         case _:
             return ""
-    return " OR ".join(filter(None, (_any_year(*part, depth) for part in parts)))
+    return " OR ".join(filter(None, (_any_impossible(*part, depth) for part in parts)))
 
 
-def _any_year(array: str, type_: DataType, depth: int) -> str:
+def _any_impossible(array: str, type_: DataType, depth: int) -> str:
     v = f"v{depth}"
-    is_strange = _strange_year(v, type_, depth + 1)
-    return f"exists({array}, {v} -> coalesce({is_strange}, false))" if is_strange else ""
+    found = _impossible(v, type_, depth + 1)
+    return f"exists({array}, {v} -> coalesce({found}, false))" if found else ""
 
 
 def _alike(a: DataType, b: DataType) -> bool:

@@ -1,7 +1,7 @@
-"""End of a CSV file: inside quotes that were opened and never closed, or not.
+"""Faults of a CSV file's quotes: one that is never closed, or text behind a closing one.
 
-Spark's parser returns such a text as far as it goes. The whole file is therefore searched, at the
-speed of a regular expression.
+Spark's parser takes such a text as far as it goes, or with its quotes. The whole file is therefore
+searched, at the speed of a regular expression.
 """
 
 import codecs
@@ -17,6 +17,9 @@ CHUNK = 1 << 22
 class Quotes:
     """Patterns for the rest of a quoted text, and for whole ones with what is between them.
 
+    `strict` is `outside` where nothing stands between a closing quote and a separator; `closed`
+    follows a quote that closes so.
+
     A quote within a text that does not begin with one is an ordinary character.
     """
 
@@ -24,47 +27,59 @@ class Quotes:
     encoding: str
     inside: re.Pattern[str]
     outside: re.Pattern[str]
+    strict: re.Pattern[str]
+    closed: re.Pattern[str]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        quote, escape = options.get("quote", '"'), options.get("escape", '"')
+        quote, escape = options.get("quote", '"'), options.get("escape", '"') or "\0"
         separator = options.get("sep", options.get("delimiter", ","))
         encoding = options.get("encoding", options.get("charset", "utf-8"))
         q, e, start = re.escape(quote), re.escape(escape), rf"[\r\n{re.escape(separator)}]"
         pair = f"{q}{q}" if e == q else f"{e}."
         body = f"[^{q}{e}]*+(?:{pair}[^{q}{e}]*+)*+"
-        outside = f"(?:[^{q}]++|(?<={start}){q}{body}{q}|(?<!{start}){q})*+"
-        patterns = (rf"{body}({q})?", outside)
+        closed = rf"(?=[ \t]*(?:{start}|\Z))"
+        outside, strict = (
+            f"(?:[^{q}]++|(?<={start}){q}{body}{q}{end}|(?<!{start}){q})*+" for end in ("", closed)
+        )
+        patterns = (rf"{body}({q})?", outside, strict, closed)
         return cls(quote, encoding, *(re.compile(p, re.DOTALL) for p in patterns))
 
-    def are_open_at_end(self, stream: BinaryIO) -> bool:
-        """True if the file ends inside quotes."""
-        is_inside, last = False, "\n"
+    def faults(self, stream: BinaryIO) -> tuple[bool, bool]:
+        """Return whether the file ends inside quotes, and whether text follows a closing quote."""
+        is_inside, has_odd, last = False, False, "\n"
         for chunk in self._chunks(stream):
-            is_inside = self._goes_on(last + chunk, is_inside)
-            last = chunk[-1:] or last
-        return is_inside
+            is_inside, is_odd = self._go_on(last + chunk, is_inside)
+            has_odd, last = has_odd or is_odd, chunk[-1:] or last
+        return is_inside, has_odd
 
-    def _goes_on(self, text: str, is_inside: bool) -> bool:
-        """True if `text`, which starts with the character before it, ends inside quotes."""
+    def _go_on(self, text: str, is_inside: bool) -> tuple[bool, bool]:
+        """Return the faults of `text`, which starts with the character before it."""
         if self.quote not in text:
-            return is_inside
-        at = 1
+            return is_inside, False
+        at, is_odd = 1, False
         if is_inside:
             found = self.inside.match(text, at)
             if found is None or not found[1]:
-                return True
+                return True, False
             at = found.end()
-        passed = self.outside.match(text, at)
-        return passed is not None and passed.end() < len(text)
+            is_odd = self.closed.match(text, at) is None
+        strict = _end(self.strict, text, at)
+        end = _end(self.outside, text, strict)
+        return end < len(text), is_odd or end > strict
 
     def _chunks(self, stream: BinaryIO) -> Iterator[str]:
-        """Yield texts that end in no quote, so that one of a pair is not taken for the end."""
+        """Yield texts that end in no quote or space, so that what follows is seen with them."""
         decoder = codecs.getincrementaldecoder(self.encoding)("replace")
         held = ""
         while data := stream.read(CHUNK):
             text = held + decoder.decode(data)
-            kept = text.rstrip(self.quote + "\\")
+            kept = text.rstrip(self.quote + "\\ \t")
             held = text[len(kept) :]
             yield kept
         yield held
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at

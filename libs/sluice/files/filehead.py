@@ -4,9 +4,11 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,13 +18,14 @@ from sluice.delta.landing import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
 from sluice.files.csv_quotes import Quotes
+from sluice.spark.paths import spark_paths
 
 FIRST_BYTES = 1_000_000
 FIRST_LINES = 100
 NANOS = "NANOS"
 MAX_PRECISION = 38  # of Spark's DECIMAL
 VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
-_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _KINDS = {  # by first bytes that begin no text
     b"\x1f\x8b": "gzip",
     b"BZh91AY&SY": "bz2",
@@ -36,6 +39,7 @@ _KINDS = {  # by first bytes that begin no text
     b"\xd0\xcf\x11\xe0": "a document of an old Office",
 }
 _LONGEST = max(map(len, _KINDS))
+T = TypeVar("T", bound=Hashable)
 _FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
 
@@ -61,11 +65,25 @@ class FileHead:
     is_complete: bool = True
     line_end: str = "\n"
     is_cut: bool = False
+    has_odd_quotes: bool = False
 
     @property
     def is_empty(self) -> bool:
         """True if it has not even a header."""
         return self.is_complete and not self.names
+
+
+def grouped(heads: Iterable[FileHead], by: Callable[[FileHead], T]) -> dict[T, list[FileHead]]:
+    """Return the files in groups that are read together."""
+    groups: dict[T, list[FileHead]] = defaultdict(list)
+    for found in heads:
+        groups[by(found)].append(found)
+    return groups
+
+
+def uris(heads: Iterable[FileHead]) -> list[str]:
+    """Return the files' paths for Spark."""
+    return spark_paths(head.file.uri for head in heads)
 
 
 def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileHead:
@@ -87,7 +105,17 @@ def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
     has_header = options.get("header", "true").lower() == "true"
     found = _header(file, text, options) if has_header else FileHead(file, (), is_complete=False)
     end = "\r" if "\r" in text and "\n" not in text else "\n"
-    return replace(found, line_end=end, is_cut=_ends_in_quotes(file, options))
+    _check_line_ends(text)
+    is_cut, has_odd_quotes = _quotes(file, options)
+    return replace(found, line_end=end, is_cut=is_cut, has_odd_quotes=has_odd_quotes)
+
+
+def _check_line_ends(text: str) -> None:
+    first = re.search(r"\r\n|\r|\n", text)
+    if first and first[0] == "\r" and "\n" in text:
+        raise Unreadable("its first line ends with a carriage return alone, others do not")
+    if "\n" in text and re.match(r"\n*\r", text):
+        raise Unreadable("it begins with an empty line that has a carriage return")
 
 
 def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead:
@@ -196,18 +224,20 @@ def _compression(file: LandedFile) -> tuple[str, str]:
     return next(((e, c) for e, c in _CODECS.items() if name.endswith(e)), ("", ""))
 
 
-def _ends_in_quotes(file: LandedFile, options: Mapping[str, str]) -> bool:
+def _quotes(file: LandedFile, options: Mapping[str, str]) -> tuple[bool, bool]:
+    """Return whether the file ends inside quotes, and whether text goes on behind quotes."""
+    if not options.get("quote", '"'):
+        return False, False
     quotes = Quotes.of(options)
-    if len(quotes.quote) != 1:
-        return False
     _, codec = _compression(file)
 
-    def read(filesystem: FileSystem, path: Any) -> bool:
+    def read(filesystem: FileSystem, path: Any) -> tuple[bool, bool]:
         with filesystem.open_input_file(path) as found:
             stream = pa.CompressedInputStream(found, codec) if codec else found
-            return quotes.are_open_at_end(stream)
+            return quotes.faults(stream)
 
-    return bool(_opened(file, read))
+    found: tuple[bool, bool] = _opened(file, read)
+    return found
 
 
 def _type(type_: pa.DataType, physical: str, logical: str) -> str:

@@ -1,35 +1,23 @@
 """One reader per format: it turns files with known heads into rows with their reasons.
 
-CSV is read by RFC 4180 (a header, quotes doubled inside quotes, line breaks inside quotes) unless
-the source's options say otherwise. Values of CSV and JSON are read as the texts that they are. The
+Values of CSV and JSON are read as the texts that they are. The
 rules of `language.spellings` turn them into values.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import CUT, FILE, RAW
-from sluice.errors import ConfigError, QualityStop
+from sluice.declare.delivered_row import CUT, FILE
+from sluice.errors import QualityStop
 from sluice.files.conversion import BLOCK, METADATA, ROW, converted
-from sluice.files.filehead import NANOS, VOID, FileHead
+from sluice.files.csv_texts import read_csv
+from sluice.files.filehead import NANOS, VOID, FileHead, grouped, uris
 from sluice.files.json_texts import LINE, rows_of_lines
-from sluice.files.spelled import Texts
-from sluice.files.texts import of_texts
 from sluice.gate.sql import text
-from sluice.language.types import head
-from sluice.spark.paths import spark_paths
 
-CSV_DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
-KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
-LAST = "_sluice_last"  # marks the last row of a file that ends inside quotes
-NESTED = ("ARRAY", "MAP", "STRUCT", "VARIANT")
-
-T = TypeVar("T", bound=Hashable)
 Heads = Sequence[FileHead]
 Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 
@@ -37,73 +25,26 @@ Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     if not heads:
         return
-    whole = spec.options.get("multiLine", "false")
-    lines = session.read.options(**{**spec.options, "wholetext": whole}).text(_uris(heads))
+    is_whole = spec.options.get("multiLine", "false").lower() == "true"
+    lines = session.read.options(**spec.options).text(uris(heads), wholetext=is_whole)
     decoded = lines.selectExpr(f"{_decoded(spec)} AS {LINE}", *METADATA)
     yield rows_of_lines(decoded.where(f"trim(BOTH ' \\t\\r\\n' FROM {LINE}) <> ''"), spec)
 
 
 def _decoded(spec: Declared) -> str:
-    encoding = spec.options.get("encoding", spec.options.get("charset", "utf-8"))
-    is_utf8 = encoding.lower().replace("-", "") == "utf8"
-    line = LINE if is_utf8 else f"decode(CAST({LINE} AS BINARY), {text(encoding)})"
+    encoding = spec.options.get("encoding", spec.options.get("charset", "UTF-8"))
+    line = LINE if encoding == "UTF-8" else f"decode(CAST({LINE} AS BINARY), {text(encoding)})"
     return f"ltrim('\ufeff', {line})"
 
 
-def _csv(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
-    options = {**CSV_DEFAULTS, **spec.options, **KEPT}
-    if nested := [c.name for c in spec.columns if head(c.type) in NESTED]:
-        raise ConfigError([f"{spec.name}: CSV holds no nested values: {', '.join(nested)}"])
-    for (names, end, is_cut), group in _grouped(heads, _csv_kind).items():
-        columns = names or tuple(spec.types)
-        schema = ", ".join(f"`{_quoted(n)}` STRING" for n in columns)
-        reader = session.read.format("csv").options(**{"lineSep": end, **options})
-        found = reader.schema(f"{schema}, {RAW} STRING").load(_uris(group))
-        rows = _placed(found, columns[-1], is_cut=is_cut)
-        known = [c for c in spec.types if c in columns]
-        reason = _why_not(known, len(columns), options)
-        yield of_texts(rows, spec, Texts(spec.options), reason=reason)
-
-
-def _csv_kind(found: FileHead) -> tuple[tuple[str, ...], str, bool]:
-    return found.names, found.line_end, found.is_cut
-
-
-def _placed(rows: DataFrame, last_column: str, *, is_cut: bool) -> DataFrame:
-    """Add each row's place, and strip a carriage return left over from a line's end.
-
-    A line without more than that is left out, as Spark leaves out empty ones.
-    The last row of each file that ends inside quotes is marked; one task reads a file.
-    """
-    last = _quoted(last_column)
-    whole = F.expr(f"regexp_replace(nullif(`{last}`, '\\r'), '\\\\r\\\\z', '')")
-    is_empty = (
-        f"coalesce({RAW}, '-') IN ('', '\r')" if len(rows.columns) > 2 else f"`{last}` <=> '\r'"
-    )
-    placed = rows.where(f"NOT ({is_empty})").selectExpr(
-        "*", *METADATA, f"monotonically_increasing_id() AS {ROW}"
-    )
-    is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
-    return placed.withColumn(LAST, F.expr(is_last)).withColumn(last_column, whole)
-
-
-def _why_not(texts: Sequence[str], width: int, options: Mapping[str, str]) -> str:
-    """Return SQL for what is wrong with a row of CSV, whatever its types."""
-    separator = options.get("sep", options.get("delimiter", ","))
-    line = f"\\n([^\\n]*\\Q{separator}\\E){{{max(width - 1, 1)},}}"
-    swallowed = [f"`{c}` RLIKE {text(line)}" for c in texts]
-    return (
-        f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as {width} values' "
-        f"WHEN {' OR '.join(swallowed) or 'false'} THEN "
-        f"'a quote is not closed: its text goes on over the rows that follow' "
-        f"WHEN {LAST} THEN 'a quote is not closed before the end of the file' END"
-    )
-
-
 def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
-    for pairs, group in _grouped(heads, lambda h: _stored_types(spec, h)).items():
+    for pairs, group in grouped(heads, lambda h: _stored_types(spec, h)).items():
         schema = ", ".join(f"`{n}` {'BIGINT' if t == NANOS else t}" for n, t in pairs)
-        rows = session.read.schema(schema).options(**spec.options).parquet(*_uris(group))
+        rows = (
+            session.read.schema(schema or StructType())
+            .options(**spec.options)
+            .parquet(*uris(group))
+        )
         nanos = [n for n, t in pairs if t == NANOS]
         values = (f"{_micros(n) if n in nanos else f'`{n}`'} AS `{n}`" for n, _ in pairs)
         origin = f"file {group[0].file.shown}"
@@ -146,19 +87,4 @@ def store(session: SparkSession, spec: Declared) -> DataFrame:
     return converted(rows.selectExpr(*columns, *own), spec, origin=spec.path or spec.format)
 
 
-def _grouped(heads: Heads, by: Callable[[FileHead], T]) -> dict[T, list[FileHead]]:
-    groups: dict[T, list[FileHead]] = defaultdict(list)
-    for found in heads:
-        groups[by(found)].append(found)
-    return groups
-
-
-def _quoted(name: str) -> str:
-    return name.replace("`", "``")
-
-
-def _uris(heads: Heads) -> list[str]:
-    return spark_paths(h.file.uri for h in heads)
-
-
-READERS: Mapping[str, Reader] = {"json": _json, "csv": _csv, "parquet": _parquet}
+READERS: Mapping[str, Reader] = {"json": _json, "csv": read_csv, "parquet": _parquet}

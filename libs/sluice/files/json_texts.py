@@ -163,7 +163,7 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
     """Return SQL for faults of nested columns: another shape, or a field repeated in an object."""
     nested = [f for f in declared if isinstance(f.dataType, NESTED) and is_spelled(f.dataType)]
     if not nested:
-        return ""
+        return f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} "
     plain = syntax.parsed(OBJECT, ", ".join(f"{name(f.name)} STRING" for f in nested))
     wrong = " ".join(
         f"WHEN _sluice_texts.{name(f.name)} IS NULL AND {plain}.{name(f.name)} IS NOT NULL THEN "

@@ -93,6 +93,7 @@ def _heads(
             broken.append((file, str(error)))
             continue
         if head.is_empty:
+            broken.append((file, "it is empty"))
             continue
         if head.is_complete:
             _check_columns(spec, head)

@@ -21,6 +21,7 @@ FORMATS = {
     "TIMESTAMP": "timestampFormat",
     "TIMESTAMP_NTZ": "timestampNTZFormat",
 }
+HAS_ZONE = re.compile(r"[VzOXxZ]")
 MICROSECOND = 6  # digits of a second
 CULTURE = ("locale", "timeZone")
 Step = Callable[[str], str]
@@ -122,8 +123,15 @@ class Texts:
     def _formatted(self, sql: str, type_: str) -> str:
         """Return SQL for a value by the pattern in the options, as Spark reads CSV."""
         cell = f"concat('\"', replace({sql}, '\"', '\"\"'), '\"')"
-        read = f"from_csv({cell}, 'v {type_}', {self._culture(FORMATS[type_])}).v"
-        return f"CASE WHEN NOT {sql} RLIKE '[\\\\r\\\\n]' THEN {_within(read)} END"
+        read = f"from_csv({cell}, 'v {type_}', {self.culture(FORMATS[type_])}).v"
+        is_kept = f"NOT {sql} RLIKE '[\\\\r\\\\n]'"
+        pattern = self.options[FORMATS[type_]]
+        if type_ == "TIMESTAMP" and "timeZone" in self.options and not HAS_ZONE.search(pattern):
+            wall = Texts({"timestampNTZFormat": pattern, **self.options})
+            local = f"from_csv({cell}, 'v TIMESTAMP_NTZ', {wall.culture('timestampNTZFormat')}).v"
+            shown = f"from_utc_timestamp({read}, {text(self.options['timeZone'])})"
+            is_kept += f" AND {shown} = CAST({local} AS TIMESTAMP)"  # false if the zone skips it
+        return f"CASE WHEN {is_kept} THEN {_within(read)} END"
 
     def cut(self, sql: str, type_: DataType) -> str:
         """Return SQL that is true if a pattern cuts digits of the text; '' if none does."""
@@ -138,14 +146,15 @@ class Texts:
         """Return the digits of a second that the pattern accepts."""
         return max(map(len, re.findall("S+", self.options.get(FORMATS[kind], ""))), default=0)
 
-    def _culture(self, *more: str) -> str:
+    def culture(self, *more: str) -> str:
+        """Return SQL for the options of Spark's reader: locale, zone and these."""
         given = {o: self.options[o] for o in (*CULTURE, *more) if o in self.options}
         parts = (text(part) for pair in {**given, "escape": '"'}.items() for part in pair)
         return f"map({', '.join(parts)})"
 
     def _ungrouped(self, sql: str) -> str:
         """Return SQL for a number grouped as in the locale, without groups and with a point."""
-        probe = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self._culture()}).v = 1.5BD"
+        probe = f"from_csv('\"1,5\"', 'v DECIMAL(3, 1)', {self.culture()}).v = 1.5BD"
         comma, point = (
             _is(sql, pattern) for pattern in (spellings.GROUPS_OF_COMMA, spellings.GROUPS_OF_POINT)
         )

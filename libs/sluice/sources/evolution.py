@@ -19,11 +19,11 @@ from sluice.delta.columns import add_columns, columns_at
 from sluice.delta.lake import layout
 from sluice.delta.position import head
 from sluice.engine.nodes import nodes_of
-from sluice.files.filehead import NANOS, VOID, FileHead
+from sluice.files.filehead import NANOS, VOID, FileHead, uris
+from sluice.language.coercion import common
 from sluice.language.internal import DELIVERIES, internal
 from sluice.language.names import RESERVED_PREFIX, check_name
 from sluice.sources.spec import Source
-from sluice.spark.paths import spark_paths
 
 KEYS = (
     "explode(flatten(transform(CASE WHEN value RLIKE '^\\\\s*\\\\['"
@@ -108,13 +108,14 @@ def _typed(heads: Sequence[FileHead]) -> dict[str, str]:
         types = one.types or ("STRING",) * len(one.names)
         for name, type_ in zip(one.names, types, strict=True):
             if type_ not in ("", VOID) and _may_be_taken(name):
-                found.setdefault(name, "TIMESTAMP" if type_ in IN_UTC else type_)
+                plain = "TIMESTAMP" if type_ in IN_UTC else type_
+                found[name] = common((found.get(name, plain), plain)) or found[name]
     return found
 
 
 def _json(session: SparkSession, spec: Source, heads: Sequence[FileHead]) -> dict[str, str]:
-    whole = spec.options.get("multiLine", "false")
-    lines = session.read.option("wholetext", whole).text(spark_paths(h.file.uri for h in heads))
+    is_whole = spec.options.get("multiLine", "false").lower() == "true"
+    lines = session.read.text(uris(heads), wholetext=is_whole)
     names = lines.selectExpr(KEYS).distinct().toArrow()["name"].to_pylist()
     return {name: "STRING" for name in names if _may_be_taken(name)}
 

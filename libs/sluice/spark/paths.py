@@ -18,9 +18,12 @@ from urllib.parse import unquote
 from sluice.delta.landing import local_path
 from sluice.gate.sql import text
 
-_ODD = re.compile(r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$")  # the last: copy under way
+_ODD = re.compile(
+    r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$"  # the last: copy under way
+    r"|\.(?i:lz4|snappy|deflate)$"  # by these Spark would decompress formats of Hadoop's own
+)
 _PATTERN = re.compile(r"([*?\[\]{}\\])")
-_ENDINGS = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")  # Spark decompresses by them
+_ENDINGS = (".gz", ".bz2", ".zst")  # Spark decompresses by them
 _LINKS = "sluice-names-"
 _LINK = rf"file:/+\S*?/{_LINKS}[^/]*/((?:[0-9a-f]+/)+)f(?:\.[a-z0-9]+)?"
 _STEP = 200  # letters per folder of a link

@@ -73,9 +73,7 @@ def find(patterns: Iterable[str], folder: Path) -> list[Found]:
 def _listed(patterns: Iterable[str], folder: Path) -> list[Path]:
     found: dict[Path, None] = {}
     for pattern in patterns:
-        given = Path(pattern)
-        anchor = given.anchor or str(folder)
-        matches = sorted(Path(anchor).glob(str(given.relative_to(given.anchor))))
+        matches = _matches(pattern, folder)
         files = [f for match in matches for f in ([match] if match.is_file() else _below(match))]
         data = [file.resolve() for file in files if _format(file)]
         if not data:
@@ -87,12 +85,21 @@ def _listed(patterns: Iterable[str], folder: Path) -> list[Path]:
     return list(found)
 
 
+def _matches(pattern: str, folder: Path) -> list[Path]:
+    """Return the file or folder of that name, or else all that match the pattern."""
+    if (folder / pattern).exists():
+        return [folder / pattern]
+    given = Path(pattern)
+    anchor = given.anchor or str(folder)
+    return sorted(Path(anchor).glob(str(given.relative_to(given.anchor))))
+
+
 def _below(folder: Path) -> Iterator[Path]:
     return (file for file in sorted(folder.rglob("*")) if file.is_file())
 
 
 def _format(file: Path) -> str:
-    if file.name.startswith(("_", ".")):
+    if file.name.startswith(("_", ".")) or not str(file).isprintable():
         return ""
     return FORMATS.get(_bare(file).suffix.lower(), "")
 

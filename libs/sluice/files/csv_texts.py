@@ -1,0 +1,98 @@
+"""Files of CSV as rows of texts: RFC 4180, unless a source's options say otherwise.
+
+A header, quotes doubled inside quotes, line breaks inside quotes. Spark's parser takes what RFC
+4180 does not allow without a word, so rows that such text may have altered get a reason.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.declare.declared import Declared
+from sluice.declare.delivered_row import FILE, RAW
+from sluice.errors import ConfigError
+from sluice.files.conversion import METADATA, ROW
+from sluice.files.filehead import FileHead, grouped, uris
+from sluice.files.spelled import Texts
+from sluice.files.texts import of_texts
+from sluice.gate.sql import name, text
+from sluice.language.types import head
+
+DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
+KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
+LAST = "_sluice_last"  # marks the last row of a file that ends inside quotes
+NESTED = ("ARRAY", "MAP", "STRUCT", "VARIANT")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Layout of files that are read together."""
+
+    names: tuple[str, ...]
+    line_end: str
+    is_cut: bool
+    has_odd_quotes: bool
+
+    @classmethod
+    def of(cls, found: FileHead) -> "_Layout":
+        return cls(found.names, found.line_end, found.is_cut, found.has_odd_quotes)
+
+
+def read_csv(
+    session: SparkSession, spec: Declared, heads: Sequence[FileHead]
+) -> Iterator[DataFrame]:
+    """Yield the rows of files of each layout. Raises ConfigError for nested columns."""
+    options = {**DEFAULTS, **spec.options, **KEPT}
+    if nested := [c.name for c in spec.columns if head(c.type) in NESTED]:
+        raise ConfigError([f"{spec.name}: CSV holds no nested values: {', '.join(nested)}"])
+    for layout, group in grouped(heads, _Layout.of).items():
+        columns = tuple(_own_name(spec, *pair) for pair in enumerate(layout.names))
+        columns = columns or tuple(spec.types)
+        schema = ", ".join(f"{name(c)} STRING" for c in columns)
+        reader = session.read.format("csv").options(**{"lineSep": layout.line_end, **options})
+        found = reader.schema(f"{schema}, {RAW} STRING").load(uris(group))
+        rows = _placed(found, columns, options, is_cut=layout.is_cut)
+        reason = _why_not(columns, options, has_odd_quotes=layout.has_odd_quotes)
+        yield of_texts(rows, spec, Texts(spec.options), reason=reason)
+
+
+def _own_name(spec: Declared, nth: int, written: str) -> str:
+    """Return a name for a column of the file; undeclared ones can't clash with ours."""
+    return written if written in spec.types else f"_sluice_column_{nth}"
+
+
+def _placed(
+    rows: DataFrame, columns: Sequence[str], options: Mapping[str, str], *, is_cut: bool
+) -> DataFrame:
+    """Add each row's place, and strip a carriage return left over from a line's end.
+
+    A line without more than that is left out, as Spark leaves out empty ones; a single column may
+    be meant to be null. The last row of each file that ends inside quotes is marked; one task reads
+    a file.
+    """
+    last = name(columns[-1])
+    null = text(options.get("nullValue", ""))
+    whole = f"nullif(regexp_replace(nullif({last}, '\\r'), '\\\\r\\\\z', ''), {null})"
+    is_empty = f"coalesce({RAW}, '-') IN ('', '\\r')" if len(columns) > 1 else "false"
+    number = f"monotonically_increasing_id() AS {ROW}"
+    placed = rows.where(f"NOT ({is_empty})").selectExpr("*", *METADATA, number)
+    is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
+    return placed.withColumn(LAST, F.expr(is_last)).withColumn(columns[-1], F.expr(whole))
+
+
+def _why_not(columns: Sequence[str], options: Mapping[str, str], *, has_odd_quotes: bool) -> str:
+    """Return SQL for what is wrong with a row, whatever its types."""
+    separator, quote = options.get("sep", options.get("delimiter", ",")), options.get("quote", '"')
+    cell = rf"(?:(?!\Q{separator}\E)[^\r\n])*+\Q{separator}\E"
+    line = rf"[\r\n](?:{cell}){{{max(len(columns) - 1, 1)}}}"
+    swallowed = [f"{name(c)} RLIKE {text(line)}" for c in columns]
+    odd = [f"startswith({name(c)}, {text(quote)})" for c in columns if has_odd_quotes]
+    return (
+        f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as {len(columns)} values' "
+        f"WHEN {' OR '.join(swallowed)} THEN "
+        f"'a quote is not closed: its text goes on over the rows that follow' "
+        f"WHEN {' OR '.join(odd) or 'false'} THEN 'a text goes on behind its closing quote' "
+        f"WHEN {LAST} THEN 'a quote is not closed before the end of the file' END"
+    )

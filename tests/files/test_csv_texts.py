@@ -1,0 +1,92 @@
+"""CSV that Spark's parser takes otherwise than it is written: aside, or refused by name."""
+
+import pytest
+from tests.files.files import Files
+
+ODD = "a text goes on behind its closing quote"
+OPEN = "a quote is not closed: its text goes on over the rows that follow"
+
+
+@pytest.mark.parametrize(
+    ("content", "schema", "good", "reasons"),
+    [
+        # In a column that is not declared, too.
+        ('id,t,junk\n1,a,"x\n2,b,y\n3,c,"\n4,d,z\n', "id INT, t STRING", [(4, "d")], [OPEN]),
+        (
+            't,u,v\n"a,1,2\n"b",3,4\n"c",5,6\n',
+            "t STRING, u INT, v INT",
+            [("c", 5, 6)],
+            [ODD],
+        ),
+        ('t\n"a\n"b"\n"c"\n', "t STRING", [("c",)], [ODD]),
+        (
+            'id,t\n1,"ab"c\n2,"a"b"c"\n3,"d"\n4,e"f\n',
+            "id INT, t STRING",
+            [(3, "d"), (4, 'e"f')],
+            [ODD, ODD],
+        ),
+        ('id,t\n1,"""a"" b"\n', "id INT, t STRING", [(1, '"a" b')], []),
+        # Carriage returns alone.
+        ("id,t\r1,a\r2,c\r", "id INT, t STRING", [(1, "a"), (2, "c")], []),
+        ('id,t\r1,"a\r2,b\r3,"\r4,d\r', "id INT, t STRING", [(4, "d")], [OPEN]),
+        # A row of nothing but a carriage return.
+        ('t\na\n"\r"\nz\n', "t STRING", [("a",), ("z",), (None,)], []),
+        ("id,t\r\n1,a\r\n\r\n2,b\r\n", "id INT, t STRING", [(1, "a"), (2, "b")], []),
+        # Names that Spark or Sluice use themselves.
+        ("id,_metadata,_sluice_raw\n1,x,y\n", "id INT", [(1,)], []),
+    ],
+)
+def test_rows_that_quotes_may_have_altered(
+    files: Files, content: str, schema: str, good: list[object], reasons: list[str]
+) -> None:
+    (files.folder / "a.csv").write_text(content, newline="")
+    rows, bad = files.rows("csv", schema)
+    assert (rows, [reason for reason, _ in bad]) == (good, reasons)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("id,t\r1,a\r2,c\r3,d\n", "its first line ends with a carriage return alone"),
+        ('id,t\r1,"a\nb"\r2,c\r', "its first line ends with a carriage return alone"),
+        ("id,t\r1,a\n2,c\n3,d\n", "its first line ends with a carriage return alone"),
+        ("\r\nid,t\r\n1,b\r\n", "it begins with an empty line that has a carriage return"),
+        ("\n", "it is empty"),
+        ("\n\n\r\n", "it begins with an empty line that has a carriage return"),
+        ("\ufeff", "it is empty"),
+    ],
+)
+def test_files_without_one_layout_are_named(files: Files, content: str, why: str) -> None:
+    (files.folder / "a.csv").write_text(content, encoding="utf-8", newline="")
+    (files.folder / "b.csv").write_text("id,t\n7,x\n")
+    rows, bad = files.rows("csv", "id INT, t STRING")
+    assert rows == [(7, "x")]
+    ((reason, _),) = bad
+    assert reason.startswith(f"the file can't be read: {why}")
+
+
+def test_a_null_of_ones_own_is_null_in_the_last_column_of_any_line(files: Files) -> None:
+    files.put(a_csv="id,t\r\n1,NA\r\n2,x\r\n", b_csv="id,t\n3,NA\n")
+    found = files.good("csv", "id INT, t STRING", options={"nullValue": "NA"})
+    assert found == [(1, None), (2, "x"), (3, None)]
+
+
+@pytest.mark.parametrize("ending", [".lz4", ".snappy", ".deflate"])
+def test_endings_of_formats_that_nobody_else_writes_mean_nothing(files: Files, ending: str) -> None:
+    (files.folder / f"a.csv{ending}").write_text("id\n1\n")
+    assert files.good("csv", "id INT") == [(1,)]
+
+
+def test_quotes_may_be_switched_off(files: Files) -> None:
+    files.put(a_csv='id,t\n1,"a\n2,b"\n')
+    found = files.good("csv", "id INT, t STRING", options={"quote": ""})
+    assert found == [(1, '"a'), (2, 'b"')]
+    files.put(a_csv='id,t\n1,"a"\n2,"b"\n')
+    assert files.good("csv", "id INT, t STRING", options={"escape": ""}) == [(1, "a"), (2, "b")]
+
+
+def test_many_separators_behind_a_line_break_take_no_time(files: Files) -> None:
+    names = [f"c{n}" for n in range(60)]
+    text = '"x\n' + "a," * 50 + '"'
+    files.put(a_csv=",".join(names) + "\n" + ",".join([text, *["1"] * 59]) + "\n")
+    assert files.good("csv", "c0 STRING, c1 INT") == [(text.strip('"'), 1)]

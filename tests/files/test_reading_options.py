@@ -1,0 +1,99 @@
+"""Options of a file's reader: any case of their names, and those that would alter values."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from tests.files.files import Files, source
+
+from sluice.sources.spec import Source
+
+
+def refused(format_: str, schema: str = "id INT", **options: str) -> str:
+    with pytest.raises(ValueError, match=r".+") as caught:
+        source(format_, schema, options=options)
+    return str(caught.value)
+
+
+def test_names_are_taken_in_any_case(files: Files) -> None:
+    files.put(a_csv="1;2024-02-03;2024-07-01 10:00\n")
+    options = {
+        "Header": "false",
+        "Sep": ";",
+        "dateformat": "yyyy-dd-MM",
+        "timezone": "America/New_York",
+        "MODE": "DROPMALFORMED",
+    }
+    (row,) = files.good("csv", "id INT, d DATE, t TIMESTAMP", options=options)
+    assert row[1].isoformat() == "2024-03-02"
+    assert row[2] == datetime(2024, 7, 1, 14, tzinfo=UTC)
+    files.put(a_csv="1;2024-02-03\n")
+    assert files.bad("csv", "id INT, d DATE, t TIMESTAMP", options=options)
+
+
+@pytest.mark.parametrize(
+    ("format_", "options", "says"),
+    [
+        ("csv", {"encoding": "windows-1252"}, "encoding 'WINDOWS-1252': Spark reads US-ASCII,"),
+        ("json", {"encoding": "utf-16le"}, "lines of JSON are read in US-ASCII, ISO-8859-1, UTF-8"),
+        ("csv", {"quote": "''"}, "quote \"''\": one character is wanted, or none"),
+        ("csv", {"multiLine": "false"}, "multiLine: false would cut texts at line breaks"),
+        ("json", {"allowComments": "true"}, "allowComments: numbers in such JSON would not arrive"),
+        ("json", {"ALLOWSINGLEQUOTES": "true"}, "allowSingleQuotes: numbers in such JSON"),
+    ],
+)
+def test_what_would_alter_values_is_refused(
+    format_: str, options: dict[str, str], says: str
+) -> None:
+    assert says in refused(format_, **options)
+
+
+def test_a_variant_inside_another_type_is_refused() -> None:
+    told = refused("json", "s STRUCT<v: VARIANT, d: DECIMAL(6, 2)>")
+    assert "of json, VARIANT is read as a whole column only" in told
+    assert isinstance(source("json", "v VARIANT"), Source)
+
+
+def test_encodings_have_other_names(files: Files) -> None:
+    files.put(a_csv="id,t\n1,é\n".encode("latin-1"))
+    assert files.good("csv", "id INT, t STRING", options={"encoding": "latin-1"}) == [(1, "é")]
+
+
+def test_a_document_of_several_lines_is_read_whole(files: Files) -> None:
+    files.put(a_json='[\n {"id": 1},\n {"id": 2}\n]\n', b_json='{\n "id":\n 3\n}\n')
+    assert files.good("json", "id INT", options={"multiLine": "true"}) == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_a_time_that_the_zone_skips_has_no_pattern_either(files: Files, format_: str) -> None:
+    times = ["2024-03-31 02:30:00", "2024-03-31 03:30:00", "2024-10-27 02:30:00"]
+    files.put(a_csv="t\n" + "\n".join(times), b_json="".join(f'{{"t":"{t}"}}\n' for t in times))
+    (files.folder / {"csv": "b.json", "json": "a.csv"}[format_]).unlink()
+    options = {"timestampFormat": "yyyy-MM-dd HH:mm:ss", "timeZone": "Europe/Berlin"}
+    rows, bad = files.rows(format_, "t TIMESTAMP", options=options)
+    assert sorted(r[0].isoformat() for r in rows) == [
+        "2024-03-31T01:30:00+00:00",
+        "2024-10-27T00:30:00+00:00",
+    ]
+    assert [reason for reason, _ in bad] == [f"column t: {times[0]} is no TIMESTAMP"]
+
+
+def test_a_text_of_any_length_arrives_or_goes_to_quarantine(files: Files) -> None:
+    files.put(a_json='{"id":1,"t":"' + "x" * 20_500_000 + '"}\n{"id":2,"t":"y"}\n')
+    rows, bad = files.rows("json", "id INT, t STRING")
+    assert rows == [(2, "y")]
+    assert [reason for reason, _ in bad] == ["does not parse as the declared schema"]
+
+
+def test_texts_of_parquet_that_are_no_utf8_go_to_quarantine(files: Files) -> None:
+    raw = pa.array([b"ok", b"\xff\xfe"]).cast(pa.string(), safe=False)
+    nested = pa.ListArray.from_arrays([0, 1, 2], raw.take([1, 0]))
+    files.put(a_parquet=pa.table({"id": [1, 2], "t": raw, "n": nested}))
+    rows, bad = files.rows("parquet", "id INT, t STRING, n ARRAY<STRING>")
+    assert rows == []
+    assert [reason.partition(":")[0] for reason, _ in bad] == ["column n", "column t"]
+
+
+def test_columns_without_a_value_are_null(files: Files) -> None:
+    files.put(a_parquet=pa.table({"id": pa.nulls(2), "t": pa.nulls(2)}))
+    assert files.good("parquet", "id INT, t STRING") == [(None, None), (None, None)]
