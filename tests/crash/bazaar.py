@@ -1,7 +1,8 @@
 """A pipeline of every kind of table, and a history that a seed decides.
 
 Sources with and without a key, a dimension with both kinds of lookup, cogroups that add, that keep
-extremes and that count days for a while, a top-k, a diamond, a window store. A history lands files:
+extremes and that count days for a while, a top-k, diamonds, a window store, a union, a distinct
+select, a join, window functions. A history lands files:
 new days, corrected ones, late rows, rows for the quarantine, another price list; it says which
 intervals are run over it, some again, some out of order, some several at once; and it declares
 views otherwise, which are then rebuilt.
@@ -87,6 +88,31 @@ views:
     time: at
     duplicates: true
     retention: 5 days
+  flows:
+    kind: union
+    from:
+      - {table: sales, where: amount > 2, select: {shop: shop, item: item}}
+      - {table: orders, select: {shop: shop, item: item}}
+    tag: flow
+  shops: {kind: select, from: flows, select: {shop: shop}, distinct: true}
+  beside:
+    kind: join
+    left: sales
+    right: totals
+    type: left
+    on: [shop, item]
+    where: totals.lines > 1
+    select: {shop: sales.shop, item: sales.item, amount: sales.amount, total: totals.total}
+  steps:
+    kind: over
+    from: orders
+    partition_by: [shop]
+    order_by: [at]
+    select:
+      id: id
+      n: row_number() OVER w
+      before: lag(quantity) OVER w
+      so_far: sum(quantity) OVER (w ROWS UNBOUNDED PRECEDING)
 """
 NOTES = ("sales__quarantine", "sales__intervals", "orders__intervals", "items__intervals")
 DAYS = 8

@@ -26,6 +26,10 @@ COLUMNS = {
     "peaks": ("shop", "items", "least", "shown"),
     "days": ("shop", "window_start", "ordered"),
     "recent": ("shop", "window_start", "id", "quantity"),
+    "flows": ("flow", "shop", "item"),
+    "shops": ("shop",),
+    "beside": ("shop", "item", "amount", "total"),
+    "steps": ("id", "n", "before", "so_far"),
 }
 DAY = timedelta(days=1)
 Extreme = Callable[..., Any]
@@ -82,7 +86,11 @@ class Model:
             "peaks": list(peaks(totals, best, EXTREMES[self.definition.extreme])),
             "days": list(days(orders, self.definition.keep)),
             "recent": list(recent(orders)),
+            "beside": list(beside(sales, totals)),
+            "steps": list(steps(orders)),
         }
+        found["flows"] = list(flows(sales, orders))
+        found["shops"] = [{"shop": shop} for shop in {row["shop"] for row in found["flows"]}]
         return {name: counted(rows, self.columns[name]) for name, rows in found.items()}
 
     def _priced(self, orders: list[Row]) -> Iterable[Row]:
@@ -160,3 +168,27 @@ def recent(orders: list[Row]) -> Iterable[Row]:
     for row in orders:
         if horizon and row["at"] > horizon - 5 * DAY:
             yield {**row, "window_start": row["at"]}
+
+
+def flows(sales: list[Row], orders: list[Row]) -> Iterable[Row]:
+    yield from ({**row, "flow": "sales"} for row in sales if row["amount"] > 2)
+    yield from ({**row, "flow": "orders"} for row in orders)
+
+
+def beside(sales: list[Row], totals: list[Row]) -> Iterable[Row]:
+    """Sales with the total of their shop and item, if that has several lines."""
+    of = {(row["shop"], row["item"]): row for row in totals}
+    for row in sales:
+        found = of[row["shop"], row["item"]]
+        yield {**row, "total": found["total"] if found["lines"] > 1 else None}
+
+
+def steps(orders: list[Row]) -> Iterable[Row]:
+    """Orders of each shop by time, then by id."""
+    for shop in {row["shop"] for row in orders}:
+        before, so_far = None, 0
+        mine = sorted((r for r in orders if r["shop"] == shop), key=lambda r: (r["at"], r["id"]))
+        for n, row in enumerate(mine, 1):
+            so_far += row["quantity"]
+            yield {"id": row["id"], "n": n, "before": before, "so_far": so_far}
+            before = row["quantity"]

@@ -78,9 +78,9 @@ def test_a_time_that_the_zone_skips_has_no_pattern_either(files: Files, format_:
     assert [reason for reason, _ in bad] == [f"column t: {times[0]} is no TIMESTAMP"]
 
 
-def test_a_text_of_any_length_arrives_or_goes_to_quarantine(files: Files) -> None:
-    files.put(a_json='{"id":1,"t":"' + "x" * 20_500_000 + '"}\n{"id":2,"t":"y"}\n')
-    rows, bad = files.rows("json", "id INT, t STRING")
+def test_a_text_that_is_too_long_for_the_parser_goes_to_quarantine(files: Files) -> None:
+    files.put(a_json='{"id":1,"t":"' + "x" * 2_000 + '"}\n{"id":2,"t":"y"}\n')
+    rows, bad = files.rows("json", "id INT, t STRING", options={"maxStringLen": "1000"})
     assert rows == [(2, "y")]
     assert [reason for reason, _ in bad] == ["does not parse as the declared schema"]
 

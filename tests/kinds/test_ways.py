@@ -27,9 +27,9 @@ KINDS = [
     test_cogroup.CASES[4],  # additive, in windows
     test_cogroup.CASES[6],  # sessions
     test_lookup.CASES[0],  # keeps the number of its batch
-    test_lookup.CASES[1],
-    test_lookup.CASES[2],  # follows its dimensions
-    test_lookup.CASES[4],
+    test_lookup.CASES[3],
+    test_lookup.CASES[4],  # follows its dimensions
+    test_lookup.CASES[6],
     test_window_store.CASES[3],  # partitioned, row by row
     test_source.CASES[1],
     test_join.CASES[3],  # both sides drive it

@@ -37,6 +37,7 @@ BUILT_IN = (
     "sluice.kinds.join",
     "sluice.kinds.select",
     "sluice.kinds.union",
+    "sluice.kinds.over",
 )
 ROLES = ("spec", "resolve", "nodes", "rows", "reader", "pending", "commands", "page")
 _added: list[str] = []

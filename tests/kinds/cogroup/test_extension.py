@@ -147,3 +147,10 @@ def starts(lake: Landed) -> list[int]:
 
 def day_of(day: int) -> date:
     return date(2024, 1, day)
+
+
+def test_another_condition_of_the_view_reads_the_state_alone(lake: Landed) -> None:
+    having = ", having: v > 2"
+    assert become(lake, SOLD, CLICKED, unread=["sales", "clicks"], more=having) == "extend"
+    assert {row["g"] for row in lake.rows("found")} == {"b"}
+    follow(lake)

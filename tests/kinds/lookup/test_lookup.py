@@ -137,6 +137,14 @@ def invoice(fact: Row, state: State) -> Row | None:
     return {"id": fact["id"], "total": total, "region": region and region["region"]}
 
 
+def cheap_or_north(fact: Row, state: State) -> Row | None:
+    found = invoice(fact, state)
+    priced = matching(state["products"], "product", fact["product"])
+    price = priced and priced["price"]
+    is_met = found and (found["region"] == "north" or None not in (price, fact["n"]))
+    return found if is_met and (found["region"] == "north" or price < fact["n"]) else None
+
+
 def placed(fact: Row, state: State) -> Row:
     account = matching(state["accounts"], "account", fact["account"])
     region = account and account["region"]
@@ -194,6 +202,7 @@ def rows_of(*names: str) -> Mapping[str, st.SearchStrategy[Row]]:
 
 
 REFRESHED = "    refresh: true\n"
+WHERE = "    where: accounts.region = 'north' or products.price < n\n"
 HIDDEN = ("_sluice_interval", "_sluice_id")
 CASES = [
     Case(
@@ -203,6 +212,21 @@ CASES = [
         rows_of("purchases", "products", "accounts"),
         of_its_batch("purchases", ("id",), ("product", "account", "n"), invoice),
         depends_on_batches=True,
+    ),
+    Case(
+        "a condition over the fact and its dimensions of its batch",
+        DECLARED + INVOICES + WHERE,
+        "invoices",
+        rows_of("purchases", "products", "accounts"),
+        of_its_batch("purchases", ("id",), ("product", "account", "n"), cheap_or_north),
+        depends_on_batches=True,
+    ),
+    Case(
+        "a condition that follows its dimensions",
+        DECLARED + INVOICES + WHERE + REFRESHED,
+        "invoices",
+        rows_of("purchases", "products", "accounts"),
+        of_current("purchases", cheap_or_north),
     ),
     Case(
         "facts without a key, joined with a view over dimensions",

@@ -121,7 +121,7 @@ class CogroupBatch(Batch):
             changed.changelog({name: name for name in (*self.state.stored, CHANGE)}),
             recomputed=recomputed,
             expired=expired,
-            shown=view.changed(changed.rows),
+            shown=None if self.state.spec.having else view.changed(changed.rows),
             is_projection=True,
         )
 

@@ -7,6 +7,7 @@ from sluice.declare.table import Table
 from sluice.kinds.cogroup.spec import Cogroup
 
 SHAPE = ""  # everything but its streams
+OF_VIEW = frozenset({"streams", "having", "select"})  # the state does not depend on these
 
 
 def definition_by_part(
@@ -18,9 +19,7 @@ def definition_by_part(
     inputs.
     """
     shape = {"key": list(spec.key), "types": [table.type_of(c) for c in table.key]}
-    found = {
-        SHAPE: {**shape, "declared": meant(spec, SILENT | spec.SILENT | {"streams", "select"})}
-    }
+    found = {SHAPE: {**shape, "declared": meant(spec, SILENT | spec.SILENT | OF_VIEW)}}
     for name, stream in spec.streams.items():
         silent = frozenset({"aggregates", "initial", "sequence"})
         input_id = table.reference(stream.from_)

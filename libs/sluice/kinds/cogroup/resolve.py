@@ -26,8 +26,9 @@ def resolve(spec: Cogroup, inputs: Mapping[Where, Table], report: Report) -> Tab
     head = {**window, **{name: _key_type(spec, i, scopes) for i, name in enumerate(spec.key)}}
     _check_names(spec, report)
     values = _aggregates(spec, scopes)
+    scope = Scope({**head, **values})
+    scope.check_condition(spec.having, report, "having")
     if spec.select is not None:
-        scope = Scope({**head, **values})
         scope.check_select(spec.select, report)
         _check_selected_names(spec.select, head, report)
         values = scope.types_of(spec.select)

@@ -51,6 +51,7 @@ class Cogroup(View):
     kind: Literal["cogroup"] = "cogroup"
     key: tuple[Name, ...] = Field(min_length=1)
     streams: dict[Name, Stream] = Field(min_length=1)
+    having: Expression | None = None
     select: Select | None = None
     window: Window | None = None
     keep_empty: bool = False

@@ -41,10 +41,13 @@ class CogroupView(Operator):
         return rows
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
-        return self._shown(prepared[self.inputs[0]])
+        return self._shown(prepared[self.inputs[0]], is_whole=True)
 
     def changed(self, groups: DataFrame) -> DataFrame:
-        """Return the view's changelog, from the changed groups of its state (see `told`)."""
+        """Return the view's changelog, from the changed groups of its state (see `told`).
+
+        Not for a view with `having`, whose rows come and go while their groups stay.
+        """
         now = self._shown(groups, passing=(WAS, CHANGE))
         visible = now.drop(WAS, CHANGE)
         was = now.select(F.struct(*names(tuple(visible.columns))).alias(_SHOWN), f"{WAS}.*", CHANGE)
@@ -55,16 +58,25 @@ class CogroupView(Operator):
         return both.where(~(is_update & stays)).select(f"{_SHOWN}.*", CHANGE)
 
     def _shown(
-        self, rows: DataFrame, passing: tuple[str, ...] = (), where: Column | None = None
+        self,
+        rows: DataFrame,
+        passing: tuple[str, ...] = (),
+        where: Column | None = None,
+        *,
+        is_whole: bool = False,
     ) -> DataFrame:
-        """Return the visible columns, evaluated only `where` that holds, and the `passing` ones."""
+        """Return the visible columns, evaluated only `where` that holds, and the `passing` ones.
+
+        `is_whole`: only the rows that meet `having`.
+        """
 
         def named(value: Column, name: str) -> Column:
             return (value if where is None else F.when(where, value)).alias(name)
 
         values = [named(self._value(a, rows), a.name) for a in self.state.accumulators]
         visible = rows.select(*names(self.state.by), *values, *passing)
-        selected = self.state.spec.select
+        selected, having = self.state.spec.select, self.state.spec.having
+        visible = visible.where(having.sql) if is_whole and having else visible
         if selected is None:
             return visible
         chosen = {n: e for n, e in selected.items() if n not in self.state.by}

@@ -42,10 +42,9 @@ class Shape:
         if self.spec.select is not None:
             return self.spec.select
         found: dict[str, Expression] = {}
-        for _, side, table in reversed(self.sides):
-            found = {c: self._column(side, c) for c in table.columns} | {
-                c: e for c, e in found.items() if c not in table.columns
-            }
+        for _, side, table in self.sides:
+            for name in table.columns:
+                found.setdefault(name, self._column(side, name))
         return found | {c: self._either(c) for c in self.shared if self.spec.shows_right}
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
@@ -111,7 +111,7 @@ class FewJoined:
         if joined is None:
             return None
         if few.only_come:
-            rows = self._handed(joined.filter(joined[STANDS]))
+            rows = self._handed(joined.filter(joined[STANDS])).where(self._condition())
             shown = [column.alias(name) for name, column in self.operator.outputs().items()]
             return inserted(numbered(rows.select(*shown)))
         return self._compared(to_arrow(numbered(self._guarded(self._handed(joined)))))
@@ -152,7 +152,12 @@ class FewJoined:
         outputs = self.operator.outputs().items()
         shown = [F.when(F.col(STANDS), column).alias(name) for name, column in outputs]
         group = [F.col(f"`{c}`").alias(f"_group_{i}") for i, c in enumerate(self.operator.group)]
-        return prepared.select(*shown, STANDS, *group)
+        stands = F.coalesce(F.when(F.col(STANDS), self._condition()), F.lit(False))
+        return prepared.select(*shown, stands.alias(STANDS), *group)
+
+    def _condition(self) -> Column:
+        where = self.operator.spec.where
+        return F.expr(where.sql) if where else F.lit(True)
 
     def _compared(self, every: pa.Table) -> pa.Table | None:
         group = list(self.operator.group)

@@ -66,6 +66,7 @@ class LookupJoin(Operator):
         rows = prepared[self.facts.id]
         for join in self.spec.join:
             rows = self._join(rows, join, references[self.dimension(join).id])
+        rows = rows.where(self.spec.where.sql) if self.spec.where else rows
         return rows.select(*[column.alias(name) for name, column in self.outputs().items()])
 
     def outputs(self) -> dict[str, Column]:
@@ -154,12 +155,11 @@ class LookupJoin(Operator):
         return F.col(f"`{joins[0].qualifier}`").getField(name).alias(name)
 
     def _used(self) -> set[str]:
-        if self.spec.select is None:
-            return set(self.view.columns)
         visible = self.facts.columns
         qualifiers = {j.qualifier for j in self.spec.join}
-        found: set[str] = set()
-        for expression in self.spec.select.values():
+        found: set[str] = set(self.view.columns) if self.spec.select is None else set()
+        condition = (self.spec.where,) if self.spec.where else ()
+        for expression in (*(self.spec.select or {}).values(), *condition):
             qualified = {c for c in expression.columns if c.split(".")[0] in qualifiers}
             found |= qualified | (expression.reads(visible) - qualified)
         return found

@@ -19,6 +19,7 @@ def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: Report) -> Tabl
     for i, join in enumerate(spec.join):
         _check_join(i, join, Scope(fact.columns), dimensions[join.dimension], report)
     scope.check_select(spec.select, report)
+    scope.check_condition(spec.where, report, "where")
     if spec.time:
         scope.check_time(spec.time, report, "time")
         _check_history(spec, dimensions, report)

@@ -42,6 +42,7 @@ class Lookup(View):
     kind: Literal["lookup"] = "lookup"
     from_: str = Field(alias="from")
     join: tuple[Join, ...] = Field(min_length=1)
+    where: Expression | None = None
     select: Select | None = None
     refresh: bool = False
     as_of: Literal["latest", "event_time"] = "latest"

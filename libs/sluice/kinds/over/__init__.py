@@ -1,0 +1,1 @@
+"""Over: window functions over partitions of a table."""

@@ -1,0 +1,15 @@
+"""The table of a view with window functions."""
+
+from sluice.declare.definition import definition
+from sluice.declare.graph import Graph
+from sluice.declare.table import Table
+from sluice.engine.batch import Batch
+from sluice.engine.node import Node
+from sluice.engine.upkeep import Kept
+from sluice.kinds.over.operator import OverRows
+
+
+def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
+    """Return the view itself."""
+    (source,) = graph.inputs(table.id)
+    return (Node(table.id, table, OverRows(table, source), definition(table), Batch, Kept),)
