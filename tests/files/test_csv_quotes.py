@@ -24,6 +24,12 @@ def test_a_quote_that_is_never_closed_is_found(monkeypatch: pytest.MonkeyPatch, 
     assert [o for o in ODD if quotes.faults(io.BytesIO(o.encode())) != (False, True)] == []
 
 
+def test_a_separator_of_several_characters_begins_a_text_only_whole() -> None:
+    quotes = Quotes.of({"sep": "||"})
+    assert quotes.faults(io.BytesIO(b'a|"b||c\n')) == (False, False)
+    assert quotes.faults(io.BytesIO(b'a||"b||c\n')) == (True, False)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_a_quote_may_be_escaped_as_options_say(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(csv_quotes, "CHUNK", size)

@@ -48,6 +48,10 @@ def test_what_would_alter_values_is_refused(
     assert says in refused(format_, **options)
 
 
+def test_one_option_has_one_spelling() -> None:
+    assert "one option is given in two spellings" in refused("csv", sep=";", Sep=",")
+
+
 def test_a_variant_inside_another_type_is_refused() -> None:
     told = refused("json", "s STRUCT<v: VARIANT, d: DECIMAL(6, 2)>")
     assert "of json, VARIANT is read as a whole column only" in told

@@ -86,12 +86,20 @@ class Declared(TableSpec):
             return ddl
         return tuple(Column(name=name, type=type_) for name, type_ in read_columns(ddl))
 
+    @model_validator(mode="before")
+    @classmethod
+    def _options_have_one_spelling(cls, data: Any) -> Any:
+        options = data.get("options") if isinstance(data, dict) else None
+        if not isinstance(options, dict) or data.get("format") not in ("csv", "json"):
+            return data
+        return {**data, "options": canonical({k: as_option(v) for k, v in options.items()})}
+
     @field_validator("options", mode="before")
     @classmethod
     def _as_spark_options(cls, options: Any) -> Any:
         if not isinstance(options, dict):
             return options
-        return canonical({key: as_option(value) for key, value in options.items()})
+        return {key: as_option(value) for key, value in options.items()}
 
     @model_validator(mode="after")
     def _files_can_be_read(self) -> Self:

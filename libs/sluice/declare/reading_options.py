@@ -31,8 +31,13 @@ _SPELLED = {name.lower(): name for name in NAMES}
 
 
 def canonical(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options with names and encodings as Spark spells them; `sep` may be an escaped tab."""
+    """Return options with names and encodings as Spark spells them; `sep` may be an escaped tab.
+
+    Raises ValueError for an option in two spellings.
+    """
     found = {_SPELLED.get(name.lower(), name): value for name, value in options.items()}
+    if len(found) < len(options):
+        raise ValueError("`options`: one option is given in two spellings")
     for name in {"encoding", "charset"} & found.keys():
         found[name] = ALIASES.get(found[name].upper(), found[name].upper())
     for name in {"sep", "delimiter"} & found.keys():

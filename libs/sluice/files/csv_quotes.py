@@ -24,6 +24,7 @@ class Quotes:
     """
 
     quote: str
+    escape: str
     encoding: str
     inside: re.Pattern[str]
     outside: re.Pattern[str]
@@ -35,15 +36,16 @@ class Quotes:
         quote, escape = options.get("quote", '"'), options.get("escape", '"') or "\0"
         separator = options.get("sep", options.get("delimiter", ","))
         encoding = options.get("encoding", options.get("charset", "utf-8"))
-        q, e, start = re.escape(quote), re.escape(escape), rf"[\r\n{re.escape(separator)}]"
+        q, e, s = re.escape(quote), re.escape(escape), re.escape(separator)
         pair = f"{q}{q}" if e == q else f"{e}."
         body = f"[^{q}{e}]*+(?:{pair}[^{q}{e}]*+)*+"
-        closed = rf"(?=[ \t]*(?:{start}|\Z))"
+        begins, goes_on = rf"(?:(?<=[\r\n])|(?<={s}))", rf"(?<![\r\n])(?<!{s})"
+        closed = rf"(?=[ \t]*(?:[\r\n]|{s}|\Z))"
         outside, strict = (
-            f"(?:[^{q}]++|(?<={start}){q}{body}{q}{end}|(?<!{start}){q})*+" for end in ("", closed)
+            f"(?:[^{q}]++|{begins}{q}{body}{q}{end}|{goes_on}{q})*+" for end in ("", closed)
         )
         patterns = (rf"{body}({q})?", outside, strict, closed)
-        return cls(quote, encoding, *(re.compile(p, re.DOTALL) for p in patterns))
+        return cls(quote, escape, encoding, *(re.compile(p, re.DOTALL) for p in patterns))
 
     def faults(self, stream: BinaryIO) -> tuple[bool, bool]:
         """Return whether the file ends inside quotes, and whether text follows a closing quote."""
@@ -74,7 +76,7 @@ class Quotes:
         held = ""
         while data := stream.read(CHUNK):
             text = held + decoder.decode(data)
-            kept = text.rstrip(self.quote + "\\ \t")
+            kept = text.rstrip(f"{self.quote}{self.escape}\\ \t")
             held = text[len(kept) :]
             yield kept
         yield held

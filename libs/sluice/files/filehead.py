@@ -199,7 +199,7 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
                 return bytes(found.read(FIRST_BYTES))
             stream = pa.CompressedInputStream(found, codec)
             first = bytes(stream.read(FIRST_BYTES))
-            while stream.read(
+            while format_ != "csv" and stream.read(
                 FIRST_BYTES
             ):  # a compressed file shows only at its end if it is whole
                 pass

@@ -100,6 +100,16 @@ def by_expressions(state: State) -> list[Row]:
     ]
 
 
+def of_null_keys(state: State) -> list[Row]:
+    sides = [[{"k": k} for k in {r["k"] for r in state[name]}] for name in ("orders", "people")]
+    return [{"a": a["k"], "b": b["k"]} for a, b in joined(*sides, "full", equal("k"))]
+
+
+NULL_KEYS = """\
+  ks: {kind: select, from: orders, select: {k: k}, distinct: true}
+  ps: {kind: select, from: people, select: {k: k}, distinct: true}
+  both: {kind: join, left: ks, right: ps, type: full, on: [k], select: {a: ks.k, b: ps.k}}
+"""
 SELF = (
     "{kind: join, left: {table: lines, as: a}, right: {table: lines, as: b}, on: a.k = b.k, "
     "select: {v: a.v, other: b.v}}"
@@ -129,6 +139,13 @@ CASES = [
         lambda state: by_existence(state, wanted=False),
         orders=ORDERS,
         people=PEOPLE,
+    ),
+    Case(
+        "full, with keys that may be null",
+        DECLARED + NULL_KEYS,
+        "both",
+        {"orders": ORDERS, "people": PEOPLE},
+        lambda: of_null_keys,
     ),
     declared("a table with itself, without a key", SELF, of_itself, lines=LINES),
     declared(

@@ -92,8 +92,8 @@ def test_keys_of_both_sides_are_its_key_as_far_as_they_are_shown(table: OfViews)
     assert found.key == ("number", "item")
     hidden = table(of("[item]", "select: {at: clicks.at}"))
     left, *right = hidden.key
-    assert left == "_sluice_key_left_id"
-    assert right == ["_sluice_key_right__sluice_interval", "_sluice_key_right__sluice_id"]
+    assert left == "_sluice_left_key_id"
+    assert right == ["_sluice_right_key__sluice_interval", "_sluice_right_key__sluice_id"]
 
 
 def test_a_column_that_on_names_is_shown_once(table: OfViews) -> None:

@@ -393,3 +393,22 @@ def test_a_refresh_touches_only_the_facts_concerned(tmp_path: Path, spark: "Spar
     assert counted(lake.rows("invoices")) == counted(
         [{"id": i, "total": Decimal([5, 2][i % 2]), "region": None} for i in range(6)]
     )
+
+
+def test_what_a_condition_leaves_out_is_not_computed(tmp_path: Path, spark: "SparkSession") -> None:
+    quotient = """
+  shares:
+    kind: lookup
+    from: purchases
+    join: [{dimension: products, on: product = products.product}]
+    where: n <> 0
+    select: {id: id, share: products.price / n}
+"""
+    lake = Lake(tmp_path, DECLARED + quotient, spark)
+    purchase = {"id": 1, "product": "p", "account": 1, "n": 2, "at": None}
+    lake.put("products", {"product": "p", "price": Decimal(4)})
+    lake.put("purchases", purchase)
+    lake.advance("shares")
+    lake.put("purchases", {**purchase, "n": 0}, {**purchase, "id": 2})
+    lake.advance("shares")
+    assert [(r["id"], int(r["share"])) for r in lake.rows("shares")] == [(2, 2)]

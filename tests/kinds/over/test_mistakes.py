@@ -51,6 +51,33 @@ def of(expression: str, more: str = "order_by: [at]") -> str:
             ".select.x: SUM(DOUBLE(id)) of DOUBLE depends on the order of rows that tie; write OVER (w ROWS UNBOUNDED PRECEDING)",
         ),
         (
+            of("sum(double(id)) over (w range unbounded preceding)"),
+            ".select.x: SUM(DOUBLE(id)) of DOUBLE depends on the order of rows that tie; write OVER (w ROWS UNBOUNDED PRECEDING)",
+        ),
+        (
+            of("last_value(id) over (w range unbounded preceding)"),
+            ".select.x: 'LAST_VALUE(id) OVER (w range BETWEEN UNBOUNDED preceding AND CURRENT ROW)': which of the rows that tie is meant? Write ROWS",
+        ),
+        (
+            of("count(distinct id) OVER p"),
+            ".select.x: 'COUNT(DISTINCT id) OVER p': Spark has no DISTINCT in window functions",
+        ),
+        (
+            of("sum(id) OVER (w ROWS BETWEEN 3 FOLLOWING AND 1 PRECEDING)"),
+            ".select.x: 'SUM(id) OVER (w ROWS BETWEEN 3 FOLLOWING AND 1 PRECEDING)': the frame ends before it begins",
+        ),
+        (
+            of(
+                "sum(id) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW)"
+            ),
+            ".select.x: 'SUM(id) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)': a frame is of ROWS or RANGE; EXCLUDE is not allowed",
+        ),
+        (of("ntile(0) OVER w"), ".select.x: 'NTILE(0) OVER w': 0 is no number of rows"),
+        (
+            of("lag(id, 1, item) OVER w"),
+            ".select.x: LAG(id, 1, item): its default is STRING, not INT",
+        ),
+        (
             of("sum(sum(id) OVER w) OVER w"),
             ".select.x: 'sum(sum(id) OVER w) OVER w': a window function inside another; declare two views",
         ),

@@ -59,4 +59,4 @@ def test_equal_keys_share_columns_and_others_do_not(table: OfViews) -> None:
     assert shared.key == ("_sluice_from", "id")
     parts = "[{table: sales, select: {i: item}}, {table: items, select: {i: item}}]"
     found = table(f"v: {{kind: union, from: {parts}}}")
-    assert found.key == ("_sluice_from", "_sluice_key_0_id", "_sluice_key_1_item")
+    assert found.key == ("_sluice_from", "_sluice_from_0_id", "_sluice_from_1_item")

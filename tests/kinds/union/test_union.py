@@ -67,6 +67,16 @@ def case(name: str, query: Query, parts: str, sources: tuple[str, ...]) -> Case:
     return Case(name, DECLARED + view, "both", {s: rows[s] for s in sources}, lambda: query)
 
 
+def of_unions(state: State) -> list[Row]:
+    both = [{"g": r["g"], "v": r["v"]} for r in state["sales"] * 2]
+    return [r for r in both if (r["v"] or 0) > 0] + both
+
+
+NESTED = """\
+  part: {kind: select, from: sales, select: {g: g, v: v}}
+  u: {kind: union, from: [part, part]}
+  both: {kind: union, from: [{table: u, where: v > 0}, u]}
+"""
 CASES = [
     case(
         "the same key, a tag, types that widen",
@@ -81,6 +91,7 @@ CASES = [
         "[{table: sales, select: {g: g, v: v}}, lines]",
         ("sales", "lines"),
     ),
+    Case("a union of unions", DECLARED + NESTED, "both", {"sales": SALES}, lambda: of_unions),
     case(
         "one table twice",
         twice,

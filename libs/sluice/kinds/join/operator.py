@@ -5,6 +5,7 @@ sides' rows of a touched group are joined again at the batch's versions, and the
 change. There is no algebra of deltas, so both sides may change in one batch.
 """
 
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
 from sluice.engine.operator import Operator, Rows, names, passed_on, union
-from sluice.kinds.join.shape import Shape
+from sluice.kinds.join.shape import PRESENT, Shape
 from sluice.kinds.join.spec import EquiJoin
 
 SIDE = "_sluice_side"
@@ -82,4 +83,10 @@ class JoinedRows(Operator):
         on = {
             c: F.coalesce(F.col(c), F.col(f"{c}r")) if has_right else F.col(c) for c in self.group
         }
-        return {**shown, **keys, **on}
+        return {**shown, **keys, **on, **self._present(aliases)}
+
+    def _present(self, aliases: Mapping[str, str]) -> dict[str, Column]:
+        if self.spec.type != "full":
+            return {}
+        left, right = (F.col(aliases[which]).isNotNull() for which in ("left", "right"))
+        return {PRESENT: left.cast("int") + right.cast("int") * 2}

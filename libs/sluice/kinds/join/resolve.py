@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table
-from sluice.kinds.join.shape import Shape
+from sluice.kinds.join.shape import PRESENT, Shape
 from sluice.kinds.join.spec import EquiJoin
 from sluice.language.coercion import common
 from sluice.language.expression import Expression
@@ -16,6 +16,7 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Ta
     """Return the table: the selected columns, or all of both sides.
 
     A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.
+    PRESENT tells a full join's unmatched rows apart if their keys are null.
     """
     shape = Shape(spec, inputs["left",], inputs["right",])
     scope = Scope({}, {spec.left.as_: shape.left.columns, spec.right.as_: shape.right.columns})
@@ -27,6 +28,7 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Ta
     columns = shown.types_of(shape.shown)
     tables = {which: table for which, _, table in shape.sides}
     keys = {name: tables[which].type_of(c) for name, (which, c) in shape.keys.items()}
+    keys |= {PRESENT: "INT"} if spec.type == "full" else {}
     values = {
         name: shared_type(pair, scope) for name, pair in zip(shape.on, shape.pairs, strict=True)
     }

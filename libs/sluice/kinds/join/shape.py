@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from sluice.declare.table import CARRIED, Table
+from sluice.declare.table import Table
 from sluice.kinds.join.spec import EquiJoin, Side
 from sluice.language.expression import Expression
 
+PRESENT = "_sluice_present"  # of a full join: which sides a row has, 1 left, 2 right, 3 both
 ON = "_sluice_on_"  # and a number: a value that both rows of a pair have
 
 
@@ -57,7 +58,7 @@ class Shape:
         """Return output column -> (which side, key column), for the sides that are shown."""
         plain = {expression.plain_column: name for name, expression in self.shown.items()}
         return {
-            plain.get(f"{side.as_}.{c}", f"{CARRIED}{which}_{c}"): (which, c)
+            plain.get(f"{side.as_}.{c}", f"_sluice_{which}_key_{c}"): (which, c)
             for which, side, table in self.sides
             for c in table.key
         }

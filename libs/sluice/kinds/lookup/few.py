@@ -149,10 +149,10 @@ class FewJoined:
 
     def _guarded(self, prepared: DataFrame) -> DataFrame:
         """Return output rows, evaluated only if they stand, and the group that each fact names."""
-        outputs = self.operator.outputs().items()
-        shown = [F.when(F.col(STANDS), column).alias(name) for name, column in outputs]
-        group = [F.col(f"`{c}`").alias(f"_group_{i}") for i, c in enumerate(self.operator.group)]
         stands = F.coalesce(F.when(F.col(STANDS), self._condition()), F.lit(False))
+        outputs = self.operator.outputs().items()
+        shown = [F.when(stands, column).alias(name) for name, column in outputs]
+        group = [F.col(f"`{c}`").alias(f"_group_{i}") for i, c in enumerate(self.operator.group)]
         return prepared.select(*shown, stands.alias(STANDS), *group)
 
     def _condition(self) -> Column:

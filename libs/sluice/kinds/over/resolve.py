@@ -7,6 +7,7 @@ from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table, carried, hidden_of
 from sluice.kinds.over.spec import Over
 from sluice.kinds.over.windowed import RANKS, Call, Windowed
+from sluice.language.families import widen_exactly
 from sluice.language.inference import aggregate_type
 from sluice.language.types import INTEGERS, head
 
@@ -40,9 +41,17 @@ def _type(name: str, one: Windowed, scope: Scope, report: Report) -> str:
     return whole.type_of(one.expression)
 
 
+def _check_default(call: Call, scope: Scope, report: Report, *at: str) -> None:
+    value, _, default = (scope.type_of(argument) for argument in call.arguments)
+    if not widen_exactly(value, default):
+        report.add(at, f"{call.sql}: its default is {default}, not {value}")
+
+
 def _type_of_call(call: Call, scope: Scope, report: Report, *at: str) -> str:
     for argument in call.arguments:
         scope.check(argument, report, *at)
+    if len(call.arguments) == 3:
+        _check_default(call, scope, report, *at)
     if call.aggregate is None:
         return RANKS.get(call.function) or scope.type_of(call.arguments[0])
     scope.check_aggregate(call.aggregate, report, *at)

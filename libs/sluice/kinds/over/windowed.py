@@ -5,6 +5,7 @@ expression, which then reads it as a column.
 """
 
 import hashlib
+import math
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ ROWS_OF_FRAME = frozenset({"first_value", "last_value", "nth_value"})
 AGGREGATES = frozenset({"sum", "avg", "count", "min", "max", "bool_and", "bool_or"})
 ARGUMENTS = {"lag": (1, 3), "lead": (1, 3), "ntile": (1, 1), "nth_value": (2, 2)}
 COUNTED = {"ntile": 0, "lag": 1, "lead": 1, "nth_value": 1}  # argument that is a number of rows
+LEAST, MOST = {"lag": 0, "lead": 0}, 2**31 - 1
 FUNCTIONS = (*RANKS, *sorted(OTHER_ROWS | ROWS_OF_FRAME | AGGREGATES))
 SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
@@ -97,7 +99,8 @@ class Windowed(Written):
 def _call(node: exp.Window) -> Call:
     text = syntax.render(node)
     window = node.alias.lower()
-    given = [name for name in ("partition_by", "order") if node.args.get(name)]
+    known = ("this", "alias", "spec", "over")
+    given = [name for name, value in node.args.items() if value and name not in known]
     if given or window not in (ORDERED, WHOLE):
         raise ValueError(
             f"{text!r}: write OVER w for the view's partition in its order, or OVER p for its "
@@ -110,6 +113,8 @@ def _call(node: exp.Window) -> Call:
     _check_frame(function, window, frame, text)
     if function in AGGREGATES:
         aggregate = Aggregate.parse(syntax.render(node.this))
+        if aggregate.function != function:
+            raise ValueError(f"{text!r}: Spark has no DISTINCT in window functions")
         return Call(
             function=function,
             sql=syntax.render(node.this),
@@ -134,7 +139,7 @@ def _arguments(call: exp.Anonymous, text: str) -> Iterator[Expression]:
     counted = COUNTED.get(function)
     for nth, tree in enumerate(call.expressions):
         is_number = isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit()
-        if nth == counted and not is_number:
+        if nth == counted and not (is_number and LEAST.get(function, 1) <= int(tree.name) <= MOST):
             raise ValueError(f"{text!r}: {syntax.render(tree)} is no number of rows")
         syntax.check(tree)
         yield Expression.of(tree, syntax.render(tree))
@@ -158,19 +163,29 @@ def _check_frame(function: str, window: str, frame: str, text: str) -> None:
 def _frame(spec: Any, text: str) -> str:
     if spec is None:
         return ""
-    start, end = (_bound(spec, which, text) for which in ("start", "end"))
-    frame = f"{spec.args['kind']} BETWEEN {start} AND {end}"
-    if spec.args["kind"] == "RANGE" and any(c.isdigit() for c in frame):
+    kind = str(spec.args.get("kind")).upper()
+    known = ("kind", "start", "start_side", "end", "end_side")
+    others = [name.upper() for name, value in spec.args.items() if value and name not in known]
+    if others or kind not in ("ROWS", "RANGE"):
+        what = ", ".join(others) or kind
+        raise ValueError(f"{text!r}: a frame is of ROWS or RANGE; {what} is not allowed")
+    (first, start), (last, end) = (_bound(spec, which, text) for which in ("start", "end"))
+    if first > last or first == math.inf or last == -math.inf:
+        raise ValueError(f"{text!r}: the frame ends before it begins")
+    frame = f"{kind} BETWEEN {start} AND {end}"
+    if kind == "RANGE" and any(c.isdigit() for c in frame):
         raise ValueError(f"{text!r}: a RANGE goes to UNBOUNDED or to CURRENT ROW")
     return frame
 
 
-def _bound(spec: exp.Expression, which: str, text: str) -> str:
-    value, side = spec.args.get(which), spec.args.get(f"{which}_side")
-    if value is None or value == "CURRENT ROW":
-        return "CURRENT ROW"
-    if value == "UNBOUNDED":
-        return f"UNBOUNDED {side}"
-    if isinstance(value, exp.Literal) and value.name.isdigit():
-        return f"{value.name} {side}"
+def _bound(spec: exp.Expression, which: str, text: str) -> tuple[float, str]:
+    """Return a frame's bound: its distance from the row, and in SQL."""
+    value, side = spec.args.get(which), str(spec.args.get(f"{which}_side")).upper()
+    sign = -1 if side == "PRECEDING" else 1
+    if value is None or str(value).upper() == "CURRENT ROW":
+        return 0, "CURRENT ROW"
+    if str(value).upper() == "UNBOUNDED":
+        return sign * math.inf, f"UNBOUNDED {side}"
+    if isinstance(value, exp.Literal) and value.name.isdigit() and int(value.name) <= MOST:
+        return sign * int(value.name), f"{value.name} {side}"
     raise ValueError(f"{text!r}: {syntax.render(value)} is no number of rows")

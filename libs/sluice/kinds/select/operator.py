@@ -28,7 +28,8 @@ class SelectedRows(Operator):
         used = set() if self.spec.distinct else {*self.source.key}
         used |= set(visible) if self.spec.select is None else set()
         expressions = [*(self.spec.select or {}).values(), *filter(None, [self.spec.where])]
-        return tuple(sorted(used.union(*(e.reads(visible) for e in expressions))))
+        read = used.union(*(e.reads(visible) for e in expressions))
+        return tuple(sorted(read or self.source.key))
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         met = rows.where(self.spec.where.sql) if self.spec.where else rows

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope, plain_columns
-from sluice.declare.table import CARRIED, Table, carried_name
+from sluice.declare.table import Table, carried_name
 from sluice.kinds.union.spec import Part, Union
 from sluice.language.coercion import common
 from sluice.language.families import family
@@ -29,9 +29,18 @@ def resolve(spec: Union, inputs: Mapping[Where, Table], report: Report) -> Table
     keys = {NUMBER: "INT"}
     for part, source in zip(keys_of(spec, sources), sources, strict=True):
         keys |= {name: source.type_of(column) for name, column in part.items()}
+    _check_keys(sources, report)
     hidden = {name: type_ for name, type_ in keys.items() if name not in columns}
     ids = tuple(dict.fromkeys(source.id for source in sources))
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
+
+
+def _check_keys(sources: list[Table], report: Report) -> None:
+    for i, source in enumerate(sources):
+        for name in source.key:
+            if not source.type_of(name):
+                why = f"{source.name}'s key column {name} is of an unknown type: cast it there"
+                report.add(("from", i), why)
 
 
 def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
@@ -40,8 +49,8 @@ def keys_of(spec: Union, sources: list[Table]) -> list[dict[str, str]]:
     Keys of the same names and types share columns; any others have columns of their own.
     """
     keys = [{name: source.type_of(name) for name in source.key} for source in sources]
-    if any(key != keys[0] for key in keys):
-        return [{f"{CARRIED}{i}_{name}": name for name in key} for i, key in enumerate(keys)]
+    if any(key != keys[0] for key in keys) or NUMBER in keys[0]:
+        return [{f"{NUMBER}_{i}_{name}": name for name in key} for i, key in enumerate(keys)]
     everywhere = set.intersection(*(_unchanged(*p) for p in zip(spec.from_, sources, strict=True)))
     return [{carried_name(name, everywhere - {spec.tag}): name for name in key} for key in keys]
 
