@@ -36,12 +36,14 @@ sources:
     path: "landing/sales/{interval_start:%Y-%m-%d}/"
     format: json
     schema: "shop STRING, item STRING, amount DECIMAL(12,2), at TIMESTAMP"
+    missing: empty
     expect:
       - {type: expect_column_values_to_not_be_null, column: item, on_failure: quarantine}
   orders:
     path: "landing/orders/{interval_start:%Y-%m-%d}/"
     format: json
     schema: "id INT, shop STRING, item STRING, quantity INT, at TIMESTAMP"
+    missing: empty
     key: [id]
     sequence: [at]
 dimensions:
