@@ -5,11 +5,17 @@ Spark ignores the case of a name. Sluice looks at some options itself, so each h
 
 from collections.abc import Iterator, Mapping
 
+LOOSE = (
+    "allowComments",
+    "allowSingleQuotes",
+    "allowUnquotedFieldNames",
+    "allowNumericLeadingZeros",
+)
 NAMES = (
     *("sep", "delimiter", "quote", "escape", "header", "encoding", "charset", "nullValue", "mode"),
     *("dateFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "locale", "multiLine"),
     *("lineSep", "columnNameOfCorruptRecord", "enforceSchema", "comment", "emptyValue"),
-    *("allowComments", "allowSingleQuotes", "allowUnquotedFieldNames", "allowNumericLeadingZeros"),
+    *LOOSE,
 )
 ENCODINGS = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32")
 ALIASES = {
@@ -21,12 +27,6 @@ ALIASES = {
     "UTF32": "UTF-32",
 }
 OF_LINES = ENCODINGS[:3]  # in which a line feed is one byte
-LOOSE = (
-    "allowComments",
-    "allowSingleQuotes",
-    "allowUnquotedFieldNames",
-    "allowNumericLeadingZeros",
-)
 _SPELLED = {name.lower(): name for name in NAMES}
 
 

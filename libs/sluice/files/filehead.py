@@ -199,9 +199,8 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
                 return bytes(found.read(FIRST_BYTES))
             stream = pa.CompressedInputStream(found, codec)
             first = bytes(stream.read(FIRST_BYTES))
-            while format_ != "csv" and stream.read(
-                FIRST_BYTES
-            ):  # a compressed file shows only at its end if it is whole
+            # Only its end shows that it is whole; the search for quotes reads CSV to there.
+            while format_ != "csv" and stream.read(FIRST_BYTES):
                 pass
             return first
 

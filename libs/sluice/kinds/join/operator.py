@@ -29,20 +29,16 @@ class JoinedRows(Operator):
         self.shape = Shape(view.spec, left, right)
         self.inputs = view.inputs
         self.group, self.key = self.shape.on, view.key
-        self._sides = (
-            ("left", self.spec.left, left),
-            ("right", self.spec.right, right),
-        )
 
     def columns(self, name: str) -> tuple[str, ...]:
-        sides = [(side, table) for _, side, table in self._sides if table.id == name]
+        sides = [(side, table) for _, side, table in self.shape.both if table.id == name]
         return tuple(sorted(set().union(*(self.shape.reads(*side) for side in sides))))
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         """Return rows with the values to share, their side, and a struct of their columns."""
         more = names(tuple(passed_on(rows, self.columns(name))))
         found = []
-        for nth, (which, side, table) in enumerate(self._sides):
+        for nth, (which, side, table) in enumerate(self.shape.both):
             if table.id == name:
                 own = F.struct(*names(tuple(sorted(self.shape.reads(side, table)))))
                 whole = rows.select(own.alias(side.as_), *more)
@@ -61,7 +57,7 @@ class JoinedRows(Operator):
         return joined.select(*[column.alias(name) for name, column in self._outputs().items()])
 
     def _side(self, prepared: Rows, which: str) -> DataFrame:
-        ((_, side, table),) = (s for s in self._sides if s[0] == which)
+        ((_, side, table),) = (s for s in self.shape.both if s[0] == which)
         rows = prepared[table.id].where(F.col(SIDE) == which)
         return rows.select(side.as_, *self.group)
 
@@ -73,7 +69,7 @@ class JoinedRows(Operator):
 
     def _outputs(self) -> dict[str, Column]:
         shown = {name: F.expr(e.sql) for name, e in self.shape.shown.items()}
-        aliases = {which: side.as_ for which, side, _ in self._sides}
+        aliases = {which: side.as_ for which, side, _ in self.shape.both}
         keys = {
             name: F.col(aliases[which]).getField(column)
             for name, (which, column) in self.shape.keys.items()

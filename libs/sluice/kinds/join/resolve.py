@@ -29,17 +29,11 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Ta
     tables = {which: table for which, _, table in shape.sides}
     keys = {name: tables[which].type_of(c) for name, (which, c) in shape.keys.items()}
     keys |= {PRESENT: "INT"} if spec.type == "full" else {}
-    values = {
-        name: shared_type(pair, scope) for name, pair in zip(shape.on, shape.pairs, strict=True)
-    }
+    types = (common(map(scope.type_of, pair)) for pair in shape.pairs)
+    values = dict(zip(shape.on, types, strict=True))
     hidden = {name: type_ for name, type_ in {**values, **keys}.items() if name not in columns}
     ids = tuple(dict.fromkeys((shape.left.id, shape.right.id)))
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
-
-
-def shared_type(pair: tuple[Expression, Expression], scope: Scope) -> str:
-    """Return the type in which both sides' values are compared; '' if only Spark knows it."""
-    return common(map(scope.type_of, pair))
 
 
 def _check_on(shape: Shape, scope: Scope, report: Report) -> None:

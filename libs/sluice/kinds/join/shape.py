@@ -19,13 +19,14 @@ class Shape:
     right: Table
 
     @property
+    def both(self) -> tuple[tuple[str, Side, Table], ...]:
+        """Return (which, declaration, table) of each side."""
+        return ("left", self.spec.left, self.left), ("right", self.spec.right, self.right)
+
+    @property
     def sides(self) -> tuple[tuple[str, Side, Table], ...]:
-        """Return (which, declaration, table) of the sides whose rows are shown."""
-        left, right = (
-            ("left", self.spec.left, self.left),
-            ("right", self.spec.right, self.right),
-        )
-        return (left, right) if self.spec.shows_right else (left,)
+        """Return those of them whose rows are shown."""
+        return self.both if self.spec.shows_right else self.both[:1]
 
     @property
     def pairs(self) -> tuple[tuple[Expression, Expression], ...]:
