@@ -24,7 +24,7 @@ sources:
     format: json
     schema: id INT
 views:
-  hits: {kind: topk, from: shots, order_by: [id desc], limit: 3}
+  hits: {kind: topk, from: shots, order_by: [id desc], limit: 9}
 """
 STOPS = {VARIABLE: "committing:hits!STOP"}
 
