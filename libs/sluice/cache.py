@@ -1,4 +1,4 @@
-"""Folder of what Sluice made or fetched for this machine: jars, a Java launcher, answers.
+"""Folder of what Sluice made or fetched for this machine: jars, Java's classes, answers and more.
 
 It is `SLUICE_CACHE` if set, in a checkout its own `.cache`, otherwise the user's cache folder.
 Everything in it can be deleted at any time.

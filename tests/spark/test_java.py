@@ -71,6 +71,23 @@ def test_the_wheel_serves_where_the_system_has_none(bare: Environ):
     assert 'version "21.' in answer
 
 
+def test_a_jar_that_lies_in_a_folder_of_the_class_path_is_named_once(
+    bare: Environ, tmp_path: Path
+) -> None:
+    environ = bare | {"JAVA_HOME": str(install(tmp_path / "jdk", "21"))}
+    (tmp_path / "jdk/bin/java").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    java = Path(environment(environ)["JAVA_HOME"]) / "bin" / "java"
+
+    def told(path: str) -> str:
+        command = [java, "-cp", path, "Main", "*"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    doubled = "/a/x.jar:/a b/jars/slf4j-api-2.jar:/a b/jars/*"
+    assert told(doubled) == "-cp\n/a/x.jar:/a b/jars/*\nMain\n*\n"
+    elsewhere = "/a/x.jar:/c/jars/slf4j-api-2.jar:/a b/jars/*"
+    assert told(elsewhere) == f"-cp\n{elsewhere}\nMain\n*\n"
+
+
 def test_the_wheels_launcher_is_itself_a_java_home(bare: Environ):
     home = java_home(bare)
     assert java_home(bare | {"JAVA_HOME": str(home)}) == home

