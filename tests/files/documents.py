@@ -219,7 +219,7 @@ def _records(text: str) -> tuple[list[list[str | None]], bool]:
         end = re.compile(r"\r?\n|\r?\Z").match(text, at)
         if end is None:
             return records, True
-        if cells != [""] or is_quoted:
+        if cells[1:] or cell is None or cell.strip("\r") or is_quoted:
             is_left = is_quoted and not end[0].startswith("\r")
             records.append([*cells[:-1], cell.removesuffix("\r") if cell and is_left else cell])
         cells, at = [], end.end() if end[0] else len(text) + 1

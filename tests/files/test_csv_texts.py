@@ -32,6 +32,8 @@ OPEN = "a quote is not closed: its text goes on over the rows that follow"
         # A row of nothing but a carriage return.
         ('t\na\n"\r"\nz\n', "t STRING", [("a",), ("z",), (None,)], []),
         ("id,t\r\n1,a\r\n\r\n2,b\r\n", "id INT, t STRING", [(1, "a"), (2, "b")], []),
+        ("id,t\r\n1,a\r\n\r\r\n2,b\r\n", "id INT, t STRING", [(1, "a"), (2, "b")], []),
+        ("id,t\n1,a\n\r\r\n\r\n2,b\n", "id INT, t STRING", [(1, "a"), (2, "b")], []),
         # Names that Spark or Sluice use themselves.
         ("id,_metadata,_sluice_raw\n1,x,y\n", "id INT", [(1,)], []),
     ],

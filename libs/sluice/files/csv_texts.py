@@ -68,14 +68,14 @@ def _placed(
 ) -> DataFrame:
     """Add each row's place, and strip a carriage return left over from a line's end.
 
-    A line without more than that is left out, as Spark leaves out empty ones; a single column may
+    A line of nothing but carriage returns is left out, as Spark leaves out empty ones; a single column may
     be meant to be null. The last row of each file that ends inside quotes is marked; one task reads
     a file.
     """
     last = name(columns[-1])
     null = text(options.get("nullValue", ""))
     whole = f"nullif(regexp_replace(nullif({last}, '\\r'), '\\\\r\\\\z', ''), {null})"
-    is_empty = f"coalesce({RAW}, '-') IN ('', '\\r')" if len(columns) > 1 else "false"
+    is_empty = f"trim('\\r' FROM coalesce({RAW}, '-')) = ''" if len(columns) > 1 else "false"
     number = f"monotonically_increasing_id() AS {ROW}"
     placed = rows.where(f"NOT ({is_empty})").selectExpr("*", *METADATA, number)
     is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
