@@ -48,7 +48,10 @@ ZONES = (
 )
 MOMENTS = ("12:30", "T12:30:00", "1700000000", "1700000000000", "2024-03-31 02:30:00 Europe/Berlin")
 TEXTS = ("", " a ", "'", '"', 'say ""', "\\", "\\n", "a,b", "é", "\U0001f600", "NULL", "{}", "1.10")
-BASE64 = ("", "QQ==", "QUI=", "QUJD", "QQ", "Q===", "QUJD QUJD", "QQ=", "====", "QUJDQ", "-_-_")
+BASE64 = (
+    *("", "QQ==", "QUI=", "QUJD", "QQ", "Q===", "QUJD QUJD", "QQ=", "====", "QUJDQ", "-_-_"),
+    *("QR==", "QUJ="),
+)
 ALPHABET = "0123456789+-.,eE:TZ /_naifxyts\t'\"=\u0660\u00a0é%"
 TYPES: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"), NUMBERS),

@@ -207,9 +207,11 @@ def _utc(at: datetime) -> datetime:
 def _base64(text: str) -> bytes:
     _demand(len(text) % 4 == 0)
     try:
-        return base64.b64decode(text, validate=True)
+        decoded = base64.b64decode(text, validate=True)
     except ValueError as error:
         raise NotTaken from error
+    _demand(base64.b64encode(decoded).decode() == text)
+    return decoded
 
 
 READERS: dict[str, Callable[[str, str], Any]] = {

@@ -213,6 +213,15 @@ def test_a_locale_gives_the_point_of_a_decimal_in_csv(files: Files) -> None:
     assert len(bad) == 4
 
 
+def test_a_locale_with_a_point_has_groups_of_its_own(files: Files) -> None:
+    files.put(a_csv="n;d\n1;1’234.56\n2;1'234'567\n3;1,234.5\n4;1.234,56\n5;12’34\n")
+    rows, bad = files.rows(
+        "csv", "n INT, d DECIMAL(12, 2)", options={"sep": ";", "locale": "de-CH"}
+    )
+    assert rows == [(1, Decimal("1234.56")), (2, Decimal(1234567)), (3, Decimal("1234.50"))]
+    assert len(bad) == 2
+
+
 def test_formats_and_zones_of_times_may_be_given(files: Files) -> None:
     files.put(a_csv="d,t\n01.02.2024,2024-07-01 10:00\n01.02.2024x,\n,2024-03-31 02:30\n")
     options = {"dateFormat": "dd.MM.yyyy", "timeZone": "Europe/Berlin"}

@@ -290,7 +290,7 @@ def test_an_option_that_tells_how_to_read_is_taken(tmp_path: Path) -> None:
         "dbtable": "shop.public.Items",
         "header": True,
         "unescapedQuoteHandling": "STOP_AT_CLOSING_QUOTE",
-        "timestampFormat": "dd.MM.yyyy hh.mm.SSS",
+        "timestampFormat": "dd.MM.yyyy HH.mm.SSS",
         "subscribe": "server.dbo.Customers, server.dbo.Orders",
         "subscribePattern": "a.*",
         "kafka.group.id": "shop.Loader",

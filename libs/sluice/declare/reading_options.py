@@ -3,7 +3,10 @@
 Spark ignores the case of a name. Sluice looks at some options itself, so each has one spelling.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+
+from sluice.declare import time_patterns
 
 LOOSE = (
     "allowComments",
@@ -27,6 +30,7 @@ ALIASES = {
     "UTF32": "UTF-32",
 }
 OF_LINES = ENCODINGS[:3]  # in which a line feed is one byte
+LANGUAGE = re.compile("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _SPELLED = {name.lower(): name for name in NAMES}
 
 
@@ -49,19 +53,39 @@ def problems(format_: str, options: Mapping[str, str]) -> Iterator[str]:
     """Yield what is wrong with canonical options of CSV or JSON."""
     if format_ not in ("csv", "json"):
         return
-    encoding = options.get("encoding", options.get("charset", "UTF-8"))
     is_of_lines = format_ == "json" and not _is_set(options, "multiLine")
+    yield from _of_encoding(options, is_of_lines=is_of_lines)
+    yield from _of_culture(options)
+    yield from (_of_csv if format_ == "csv" else _of_json)(options)
+
+
+def _of_encoding(options: Mapping[str, str], *, is_of_lines: bool) -> Iterator[str]:
+    encoding = options.get("encoding", options.get("charset", "UTF-8"))
     if encoding not in ENCODINGS:
         yield f"encoding {encoding!r}: Spark reads {', '.join(ENCODINGS)}; convert the files"
     elif is_of_lines and encoding not in OF_LINES:
         yield f"encoding {encoding!r}: lines of JSON are read in {', '.join(OF_LINES)} only"
+
+
+def _of_culture(options: Mapping[str, str]) -> Iterator[str]:
+    if not LANGUAGE.fullmatch(locale := options.get("locale", "en")):
+        yield f"locale {locale!r}: a language and a country are wanted, such as de-DE"
+    for name in time_patterns.OPTIONS:
+        for problem in time_patterns.problems(options[name]) if name in options else ():
+            yield f"{name} {options[name]!r}: {problem}"
+
+
+def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
     for name in ("quote", "escape"):
-        if format_ == "csv" and len(options.get(name, "")) > 1:
+        if len(options.get(name, "")) > 1:
             yield f"{name} {options[name]!r}: one character is wanted, or none"
-    if format_ == "csv" and options.get("multiLine", "true").lower() == "false":
+    if options.get("multiLine", "true").lower() == "false":
         yield "multiLine: false would cut texts at line breaks inside quotes; leave it out"
+
+
+def _of_json(options: Mapping[str, str]) -> Iterator[str]:
     for name in LOOSE:
-        if format_ == "json" and _is_set(options, name):
+        if _is_set(options, name):
             yield f"{name}: numbers in such JSON would not arrive as they are written; leave it out"
 
 

@@ -68,9 +68,9 @@ def _placed(
 ) -> DataFrame:
     """Add each row's place, and strip a carriage return left over from a line's end.
 
-    A line of nothing but carriage returns is left out, as Spark leaves out empty ones; a single column may
-    be meant to be null. The last row of each file that ends inside quotes is marked; one task reads
-    a file.
+    A line of nothing but carriage returns is left out, as Spark leaves out empty ones; a single
+    column may be meant to be null. The last row of each file that ends inside quotes is marked; one
+    task reads a file.
     """
     last = name(columns[-1])
     null = text(options.get("nullValue", ""))

@@ -158,10 +158,11 @@ class Texts:
         comma, point = (
             _is(sql, pattern) for pattern in (spellings.GROUPS_OF_COMMA, spellings.GROUPS_OF_POINT)
         )
+        between = text(",'\u2019")
         with_point = f"translate({sql}, {text(',' + GROUPS)}, '.')"
         return (
             f"CASE WHEN {probe} THEN CASE WHEN {comma} THEN {with_point} END "
-            f"WHEN {point} THEN replace({sql}, ',', '') END"
+            f"WHEN {point} THEN translate({sql}, {between}, '') END"
         )
 
 
