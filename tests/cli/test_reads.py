@@ -197,6 +197,15 @@ def test_help_and_reads_import_no_engine():
     assert done.stdout.strip() == "[]"
 
 
+def test_a_run_that_has_no_rows_imports_no_pandas():
+    code = (
+        "import sys\n"
+        "import sluice.cli.main, sluice.operate.run, sluice.operate.outside\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_pipe_that_is_closed_early_is_no_error(tmp_path):
     project = project_at(tmp_path)
     many = pa.table(

@@ -12,6 +12,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
+from sluice.delta.active import as_table
 from sluice.delta.conflicts import lost_race_of
 from sluice.delta.statistics import writer_properties
 from sluice.errors import LostRace
@@ -170,4 +171,4 @@ def _any(uri: str, predicate: str) -> bool:
 def _count(uri: str, predicate: str) -> int:
     found = QueryBuilder().register("t", DeltaTable(uri))
     count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
-    return int(pa.table(count)["n"][0].as_py())
+    return int(as_table(count)["n"][0].as_py())

@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
+from sluice.delta.active import active_files
 from sluice.delta.log import Action, Log, feed_files
 
 MANY_COMMITS = 200
@@ -57,7 +57,7 @@ def table_size(uri: str, version: int) -> FeedSize:
 
 def size_of(table: DeltaTable) -> FeedSize:
     """Return the size of a table that is already open."""
-    files = pa.table(table.get_add_actions()).select(["size_bytes", "num_records"]).to_pydict()
+    files = active_files(table).select(["size_bytes", "num_records"]).to_pydict()
     sizes, rows = files["size_bytes"], files["num_records"]
     return FeedSize(sum(sizes), len(sizes), None if None in rows else sum(rows))
 

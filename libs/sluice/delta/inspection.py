@@ -17,6 +17,7 @@ from pyarrow import parquet
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
 from sluice.delta import fitness
+from sluice.delta.active import active_files
 from sluice.delta.lake import moved_away
 from sluice.delta.log import Log
 
@@ -67,7 +68,7 @@ def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
 def file_faults(uri: str) -> Iterator[Found]:
     """Yield data files of the newest version that are missing, or are not as they were written."""
     try:
-        actions = pa.table(DeltaTable(uri).get_add_actions(flatten=True)).to_pylist()
+        actions = active_files(DeltaTable(uri)).to_pylist()
     except (DeltaError, OSError) as error:
         why = str(error).splitlines()[0]
         yield "unreadable", f"the table can't be opened: {why}", moved_away(uri)
@@ -84,7 +85,7 @@ def file_faults(uri: str) -> Iterator[Found]:
 
 def orphans(uri: str, now: datetime) -> Iterator[Found]:
     """Yield files that no commit names, older than a day: remains of killed attempts."""
-    active = pa.table(DeltaTable(uri).get_add_actions()).column("path").to_pylist()
+    active = active_files(DeltaTable(uri)).column("path").to_pylist()
     named = {*Log(uri).named_files(), *map(unquote, active)}
     old = [i for i in _listing(uri, "") if i.path not in named and _age(i, now) > GRACE]
     if old:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.delta import walk
+from sluice.delta.active import active_files
 from sluice.delta.walk import LandedFile, local_path
 from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Interval
@@ -98,7 +98,7 @@ def delta_table(path: str) -> LandedTable | None:
     if not DeltaTable.is_deltatable(path):
         return None
     table = DeltaTable(path)
-    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    actions = active_files(table).to_pylist()
     files = [LandedFile(f"{path}/{a['path']}", a["size_bytes"], 0) for a in actions]
     return LandedTable(str(table.metadata().id), table.version(), tuple(files))
 

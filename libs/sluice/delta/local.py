@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from sluice.delta.active import as_table
 from sluice.limits import Limits
 
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
@@ -67,7 +68,7 @@ def read_feed(uri: str, after: int, upto: int) -> pa.Table:
     reader = DeltaTable(uri, version=upto).load_cdf(
         starting_version=after + 1, ending_version=upto, allow_out_of_range=True
     )
-    return plain(pa.table(reader.read_all()))
+    return plain(as_table(reader))
 
 
 def read_rows(

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
 
+from sluice.delta.active import active_files
 from sluice.delta.feed_size import size_of
 from sluice.delta.local import plain, spark_schema
 from sluice.limits import Limits
@@ -108,7 +109,7 @@ def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> "ds.FileS
 def _files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
     """Return the files whose least and greatest whole numbers exclude all wanted rows."""
     spans = [_spans(values) for values in wanted]
-    files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    files = active_files(table).to_pylist()
     return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
 
 

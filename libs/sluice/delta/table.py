@@ -6,12 +6,12 @@ whatever is committed meanwhile.
 
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from sluice.delta.active import active_files
 from sluice.delta.conflicts import lost_race_of
 from sluice.delta.failpoint import passing
 from sluice.delta.feed_size import feed_size, table_size
@@ -115,10 +115,10 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
 def is_readable(uri: str, version: int) -> bool:
     """True if the rows of a version can be read: its log and its files still exist."""
     try:
-        files = DeltaTable(uri, version=version).get_add_actions(flatten=True)
+        files = active_files(DeltaTable(uri, version=version))
     except DeltaError:
         return False
-    return Log(uri).has_files(pa.table(files)["path"].to_pylist())
+    return Log(uri).has_files(files["path"].to_pylist())
 
 
 def is_wider(uri: str, after: int, upto: int) -> bool:

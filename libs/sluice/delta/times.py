@@ -7,8 +7,9 @@ promises nothing.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-import pyarrow as pa
 from deltalake import DeltaTable
+
+from sluice.delta.active import active_files
 
 CUT = timedelta(milliseconds=1)
 Bounds = tuple[datetime | None, datetime | None]
@@ -31,7 +32,7 @@ def not_before(uri: str, version: int, column: str) -> datetime | None:
 
 def _bounds(uri: str, version: int, column: str) -> Sequence[Bounds]:
     """Return the bounds of each file, None where they are unknown."""
-    actions = pa.table(DeltaTable(uri, version=version).get_add_actions(flatten=True)).to_pydict()
+    actions = active_files(DeltaTable(uri, version=version)).to_pydict()
     unknown = [None] * len(actions["path"])
     lows, highs = (actions.get(f"{kind}.{column}", unknown) for kind in ("min", "max"))
     return list(zip(lows, highs, strict=True))

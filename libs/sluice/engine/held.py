@@ -116,7 +116,7 @@ class Here:
         return self.count(), frozenset(pc.list_flatten(self.table[column]).to_pylist())
 
     def changelog(self, columns: Mapping[str, str]) -> Changelog:
-        return pa.table({name: self.table[place] for name, place in columns.items()})
+        return pa.Table.from_pydict({name: self.table[place] for name, place in columns.items()})
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from sluice.delta.active import active_files
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import QUARANTINE, internal
 from sluice.language.names import RESERVED_PREFIX
@@ -75,8 +76,7 @@ class Snapshot:
         table = open_delta(name, uri, version, build=build)
         refuse_unreadable(name, table)
         schema = pa.schema(table.schema().to_arrow())
-        # Not pa.table(): it imports pandas, 0.2 s, to check whether it was given a pandas frame.
-        actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
+        actions = active_files(table)
         partitions = frozenset(table.metadata().partition_columns)
         return cls(name, uri, table.version(), schema, partitions, actions)
 

@@ -37,7 +37,7 @@ ARRIVED = "_sluice_arrived"
 FILES = ("json", "csv", "parquet")
 MICROS = pa.timestamp("us", "UTC")
 OF_FEED = ("change_type", "commit_version", "commit_timestamp")  # their names in `schema`
-EMPTY = pa.table({"path": pa.array([], pa.string()), ARRIVED: pa.array([], MICROS)})
+_NOTED = pa.schema({"path": pa.string(), ARRIVED: MICROS})
 _LISTING = StructType(
     [
         StructField("path", StringType()),
@@ -85,7 +85,7 @@ class Stream:
     def note(self, files: Iterable[LandedFile], run: Run) -> None:
         """Append the files that are not known yet. Starts no Spark. Raises LostRace."""
         before = head(self.uri)
-        noted = read_table(self.uri) if before else EMPTY
+        noted = read_table(self.uri) if before else _NOTED.empty_table()
         known = {file_of(path) for path in noted["path"].to_pylist()}
         fresh = [file for file in files if file.uri not in known]
         if not fresh:
@@ -93,7 +93,7 @@ class Stream:
         before = before or self._create(_LISTING)
         last = pc.max(noted[ARRIVED]).as_py()
         at = datetime.now(UTC) + timedelta(microseconds=self._behind(last))
-        rows = pa.table(
+        rows = pa.Table.from_pydict(
             {
                 "path": [file.uri for file in fresh],
                 "length": [file.size for file in fresh],

@@ -133,7 +133,9 @@ class ConcernedFacts:
                 return None
             rows = read_feed(uri, *range_)
             columns = {f"_d{i}": rows[c] for i, (_, c) in enumerate(join.on)}
-            found[join] = pa.table(columns).drop_null().group_by(list(columns)).aggregate([])
+            found[join] = (
+                pa.Table.from_pydict(columns).drop_null().group_by(list(columns)).aggregate([])
+            )
         return found
 
     def _found(self, keys: Mapping[Join, pa.Table]) -> FewFacts | None:

@@ -22,7 +22,7 @@ def matching(facts: pa.Table, rows: pa.Table, on: Mapping[str, str]) -> pa.Array
         return None
     keys = [f"_{n}" for n in range(len(types))]
     found, other = (
-        pa.table({k: c.cast(t) for k, c, t in zip(keys, side, types, strict=True)})
+        pa.Table.from_pydict({k: c.cast(t) for k, c, t in zip(keys, side, types, strict=True)})
         for side in (left, right)
     )
     found = found.append_column(_LEFT, pa.array(np.arange(facts.num_rows)))
