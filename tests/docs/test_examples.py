@@ -16,6 +16,7 @@ from sluice.cli.main import main
 from sluice.declare.project import load
 
 RETAIL = ROOT / "config/pipelines/retail.yaml"
+COOKBOOK = ROOT / "docs/cookbook.md"  # its first block is the pipeline of its own
 SECTIONS = ("sources", "dimensions", "views")
 PLACEHOLDERS = {"COMMAND", "TABLE", "VIEW", "PIPELINE", "SOURCE", "DIMENSION"}
 
@@ -36,10 +37,11 @@ def _files(block: Block) -> dict[str, str]:
     retail = RETAIL.read_text("utf-8")
     if block.text.startswith("lake:"):
         return {"sluice.yaml": block.text, "pipelines/retail.yaml": retail}
-    whole, part = _plain(retail), _plain(block.text)
+    own = (b.text for b in of_language("yaml") if b.page == block.page == COOKBOOK)
+    whole, part = _plain(next(own, retail)), _plain(block.text)
     assert set(part) <= set(SECTIONS), f"{block}: a part consists of {SECTIONS}"
     for section, tables in part.items():
-        whole[section] |= tables
+        whole[section] = whole.get(section, {}) | tables
     return {"pipelines/retail.yaml": _text(whole)}
 
 
