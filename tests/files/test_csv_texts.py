@@ -1,5 +1,9 @@
 """CSV that Spark's parser takes otherwise than it is written: aside, or refused by name."""
 
+import gzip
+from collections.abc import Callable
+
+import pyarrow as pa
 import pytest
 from tests.files.files import Files
 
@@ -77,6 +81,20 @@ def test_a_null_of_ones_own_is_null_in_the_last_column_of_any_line(files: Files)
 def test_endings_of_formats_that_nobody_else_writes_mean_nothing(files: Files, ending: str) -> None:
     (files.folder / f"a.csv{ending}").write_text("id\n1\n")
     assert files.good("csv", "id INT") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack"),
+    [(".gzip", gzip.compress), (".zstd", lambda b: pa.compress(b, "zstd", asbytes=True))],
+)
+def test_longer_names_of_the_same_codecs_mean_the_same(
+    files: Files, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    (files.folder / f"a.csv{ending}").write_bytes(pack(b"id\n1\n"))
+    (files.folder / f"b.csv{ending}").write_bytes(b"id\n2\n")
+    rows, bad = files.rows("csv", "id INT")
+    assert rows == [(1,)]
+    assert len(bad) == 1
 
 
 def test_quotes_may_be_switched_off(files: Files) -> None:

@@ -35,7 +35,7 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
     ("format_", "options", "says"),
     [
         ("csv", {"encoding": "windows-1252"}, "encoding 'WINDOWS-1252': Spark reads US-ASCII,"),
-        ("json", {"encoding": "utf-16le"}, "lines of JSON are read in US-ASCII, ISO-8859-1, UTF-8"),
+        ("json", {"encoding": "utf-16le"}, "lines of JSON are read in ISO-8859-1, UTF-8"),
         ("csv", {"quote": "''"}, "quote \"''\": one character is wanted, or none"),
         ("csv", {"multiLine": "false"}, "multiLine: false would cut texts at line breaks"),
         ("csv", {"locale": "de_DE"}, "locale 'de_DE': a language and a country are wanted"),
@@ -46,6 +46,17 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
         ("csv", {"dateFormat": "dd.MM."}, "it has no year"),
         ("json", {"timestampNTZFormat": "yyyy-MM-dd hh:mm"}, "h and K count to twelve"),
         ("csv", {"timestampFormat": "yyyy-MM-dd'T HH:mm"}, "a quote is not closed"),
+        ("csv", {"timestampFormat": "yyyy-MM-dd HH:mm VV"}, "with V or z, Spark would move a time"),
+        ("json", {"timestampFormat": "yyyy-MM-dd HH:mm z"}, "read EST in July as EDT"),
+        ("parquet", {"pathGlobFilter": "*.csv"}, "pathGlobFilter: files would be passed over"),
+        ("csv", {"modifiedafter": "2024-01-01"}, "modifiedAfter: files would be passed over"),
+        ("parquet", {"ignoreCorruptFiles": "true"}, "name them in `path`"),
+        ("csv", {"unescapedQuoteHandling": "SKIP_VALUE"}, "rows would be lost or altered"),
+        ("json", {"allowBackslashEscapingAnyCharacter": "true"}, "leave it out"),
+        ("json", {"encoding": "ascii"}, "lines of JSON are read in ISO-8859-1, UTF-8 only"),
+        ("csv", {"timeZone": "Mars/Phobos"}, "timeZone 'Mars/Phobos': a region such as"),
+        ("csv", {"timeZone": "PST"}, "or an offset is wanted"),
+        ("csv", {"header": "yes"}, "header 'yes': true or false is wanted"),
         ("json", {"allowComments": "true"}, "allowComments: numbers in such JSON would not arrive"),
         ("json", {"ALLOWSINGLEQUOTES": "true"}, "allowSingleQuotes: numbers in such JSON"),
     ],
@@ -54,6 +65,39 @@ def test_what_would_alter_values_is_refused(
     format_: str, options: dict[str, str], says: str
 ) -> None:
     assert says in refused(format_, **options)
+
+
+def test_options_that_alter_nothing_are_taken() -> None:
+    for format_, options in (
+        ("parquet", {"ignoreCorruptFiles": "false", "mergeSchema": "true"}),
+        ("csv", {"timeZone": "+02:00", "header": "FALSE", "locale": "zh-Hans-CN"}),
+        ("json", {"timeZone": "EST5EDT", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSS]XXX"}),
+    ):
+        source(format_, "id INT", options=options)
+
+
+def test_a_quote_of_ones_own_is_doubled_inside_itself(files: Files) -> None:
+    files.put(a_csv="id,t\n1,'it''s'\n2,'a,b'\n")
+    found = files.good("csv", "id INT, t STRING", options={"quote": "'"})
+    assert found == [(1, "it's"), (2, "a,b")]
+
+
+@pytest.mark.parametrize("zone", ["CET", "Europe/Berlin"])
+@pytest.mark.parametrize("pattern", ["", "yyyy-MM-dd HH:mm", "yyyy-MM-dd HH:mm['Z, or x']"])
+def test_a_time_that_any_zone_skips_goes_aside(files: Files, zone: str, pattern: str) -> None:
+    files.put(a_csv="t\n2024-03-31 02:30\n2024-03-31 03:30\n")
+    options = {"timeZone": zone} | ({"timestampFormat": pattern} if pattern else {})
+    rows, bad = files.rows("csv", "t TIMESTAMP", options=options)
+    assert rows == [(datetime(2024, 3, 31, 1, 30, tzinfo=UTC),)]
+    assert len(bad) == 1
+
+
+def test_a_locale_groups_every_number(files: Files) -> None:
+    files.put(a_csv="n;f;d\n1.000;1.234,5;1.234\n2;NaN;-inf\n3,0;-,5;1.5\n")
+    options = {"sep": ";", "locale": "de-DE"}
+    rows, bad = files.rows("csv", "n INT, f DOUBLE, d FLOAT", options=options)
+    assert [repr(row) for row in rows] == ["(1000, 1234.5, 1234.0)", "(2, nan, -inf)"]
+    assert [reason for reason, _ in bad] == ["column d: 1.5 is no FLOAT"]
 
 
 def test_one_option_has_one_spelling() -> None:
@@ -69,6 +113,12 @@ def test_a_variant_inside_another_type_is_refused() -> None:
 def test_encodings_have_other_names(files: Files) -> None:
     files.put(a_csv="id,t\n1,é\n".encode("latin-1"))
     assert files.good("csv", "id INT, t STRING", options={"encoding": "latin-1"}) == [(1, "é")]
+
+
+@pytest.mark.parametrize("before", ["\n", "\r\n", "\t", " \n "])
+def test_a_list_may_begin_after_a_line_break(files: Files, before: str) -> None:
+    files.put(a_json=f'{before}[{{"id": 1}}, {{"id": 2}}]\n')
+    assert files.good("json", "id INT", options={"multiLine": "true"}) == [(1,), (2,)]
 
 
 def test_a_document_of_several_lines_is_read_whole(files: Files) -> None:

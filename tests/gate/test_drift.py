@@ -115,6 +115,32 @@ def test_an_added_column_is_taken_and_views_are_untouched(
         assert all(verdict.is_equal for verdict in verdicts)
 
 
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        ("{}", '{"id":1,"item":"tea","price":3,"more":"x","f":NaN}\n'),
+        ('{lineSep: "|"}', '{"id":1}|{"id":2,"more":"x","f":1}|'),
+        ("{multiLine: true, encoding: UTF-16}", '[{"id":1,"f":1},\n{"id":2,"more":"x"}]'),
+    ],
+)
+def test_columns_are_found_wherever_rows_are(shop: Shop, options: str, lines: str) -> None:
+    text = EVOLVING.replace("format: json", f"format: json\n    options: {options}")
+    shop.declare(text + TOP)
+    encoding = "utf-16" if "UTF-16" in options else "utf-8"
+    shop.land(0, [], name="a.json").write_text(lines, encoding)
+    (said,) = shop.deliver(0).warnings
+    assert said.endswith("were added to the table: f STRING, more STRING")
+    assert "x" in {row.get("more") for row in read_rows(shop.uri())}
+
+
+def test_a_list_that_is_always_empty_waits_for_a_type(shop: Shop) -> None:
+    evolving(shop, "parquet")
+    empty, full = (pa.array([v], pa.list_(t)) for v, t in (([], pa.null()), ([5], pa.int64())))
+    bring(shop, 0, "parquet", id=[1], item=["tea"], price=[3], sizes=empty)  # type: ignore[arg-type]
+    bring(shop, 1, "parquet", id=[2], item=["tea"], price=[3], sizes=full)  # type: ignore[arg-type]
+    assert stored(shop, "id", "sizes") == [(1, None), (2, [5])]
+
+
 def test_a_column_that_was_taken_keeps_its_type(shop: Shop) -> None:
     evolving(shop, "parquet")
     bring(shop, 0, "parquet", id=[1], item=["tea"], price=[3], size=[1.5], on=pa.nulls(1))

@@ -34,10 +34,10 @@ def deliver(tmp_path: Path, spark: "SparkSession") -> Deliver:
 
 
 def test_nanoseconds_of_parquet_are_counted_where_they_are_not_zero(deliver: Deliver) -> None:
-    nanos = [1_720_000_000_123_456_789, 1_720_000_000_123_456_000, None, -1]
-    rows = {"n": [1, 2, 3, 4], "t": pa.array(nanos, pa.timestamp("ns", "UTC"))}
-    two = ONE[0].replace("1 time", "2 time")
-    assert deliver("parquet", pa.table(rows)) == (two,)
+    nanos = [1_720_000_000_123_456_789, 1_720_000_000_123_456_000, None, -1, 1 - 2**63]
+    rows = {"n": [1, 2, 3, 4, 5], "t": pa.array(nanos, pa.timestamp("ns", "UTC"))}
+    three = ONE[0].replace("1 time", "3 time")
+    assert deliver("parquet", pa.table(rows)) == (three,)
 
 
 def test_digits_that_a_pattern_accepts_are_counted(deliver: Deliver) -> None:

@@ -5,6 +5,7 @@ Spark ignores the case of a name. Sluice looks at some options itself, so each h
 
 import re
 from collections.abc import Iterator, Mapping
+from zoneinfo import available_timezones
 
 from sluice.declare import time_patterns
 
@@ -13,11 +14,14 @@ LOOSE = (
     "allowSingleQuotes",
     "allowUnquotedFieldNames",
     "allowNumericLeadingZeros",
+    "allowBackslashEscapingAnyCharacter",
 )
 NAMES = (
     *("sep", "delimiter", "quote", "escape", "header", "encoding", "charset", "nullValue", "mode"),
     *("dateFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "locale", "multiLine"),
     *("lineSep", "columnNameOfCorruptRecord", "enforceSchema", "comment", "emptyValue"),
+    *("pathGlobFilter", "modifiedAfter", "modifiedBefore", "ignoreCorruptFiles"),
+    *("ignoreMissingFiles", "unescapedQuoteHandling"),
     *LOOSE,
 )
 ENCODINGS = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32")
@@ -29,13 +33,21 @@ ALIASES = {
     "UTF16": "UTF-16",
     "UTF32": "UTF-32",
 }
-OF_LINES = ENCODINGS[:3]  # in which a line feed is one byte
+OF_LINES = ("ISO-8859-1", "UTF-8")  # in which a line feed is one byte; ASCII is UTF-8
+PASSING_OVER = (
+    *("pathGlobFilter", "modifiedAfter", "modifiedBefore", "ignoreCorruptFiles"),
+    "ignoreMissingFiles",
+)
+ALTERING_QUOTES = ("BACK_TO_DELIMITER", "SKIP_VALUE")
+OFFSET = re.compile("(UTC|GMT|Z|(UTC|GMT)?[+-][0-9]{1,2}(:?[0-9]{2})?)")
 LANGUAGE = re.compile("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _SPELLED = {name.lower(): name for name in NAMES}
 
 
 def canonical(options: Mapping[str, str]) -> dict[str, str]:
     """Return options with names and encodings as Spark spells them; `sep` may be an escaped tab.
+
+    A `quote` is escaped by itself, unless `escape` says otherwise.
 
     Raises ValueError for an option in two spellings.
     """
@@ -46,11 +58,14 @@ def canonical(options: Mapping[str, str]) -> dict[str, str]:
         found[name] = ALIASES.get(found[name].upper(), found[name].upper())
     for name in {"sep", "delimiter"} & found.keys():
         found[name] = found[name].replace("\\t", "\t")
-    return found
+    return {"escape": found["quote"], **found} if found.get("quote") else found
 
 
 def problems(format_: str, options: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with canonical options of CSV or JSON."""
+    """Yield what is wrong with canonical options of files."""
+    for name in PASSING_OVER:
+        if options.get(name, "false").lower() != "false":
+            yield f"{name}: files would be passed over without a word; name them in `path`"
     if format_ not in ("csv", "json"):
         return
     is_of_lines = format_ == "json" and not _is_set(options, "multiLine")
@@ -70,6 +85,8 @@ def _of_encoding(options: Mapping[str, str], *, is_of_lines: bool) -> Iterator[s
 def _of_culture(options: Mapping[str, str]) -> Iterator[str]:
     if not LANGUAGE.fullmatch(locale := options.get("locale", "en")):
         yield f"locale {locale!r}: a language and a country are wanted, such as de-DE"
+    if not _is_zone(zone := options.get("timeZone", "UTC")):
+        yield f"timeZone {zone!r}: a region such as Europe/Berlin or an offset is wanted"
     for name in time_patterns.OPTIONS:
         for problem in time_patterns.problems(options[name]) if name in options else ():
             yield f"{name} {options[name]!r}: {problem}"
@@ -79,6 +96,10 @@ def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
     for name in ("quote", "escape"):
         if len(options.get(name, "")) > 1:
             yield f"{name} {options[name]!r}: one character is wanted, or none"
+    if options.get("header", "true").lower() not in ("true", "false"):
+        yield f"header {options['header']!r}: true or false is wanted"
+    if options.get("unescapedQuoteHandling", "").upper() in ALTERING_QUOTES:
+        yield "unescapedQuoteHandling: rows would be lost or altered; leave it out"
     if options.get("multiLine", "true").lower() == "false":
         yield "multiLine: false would cut texts at line breaks inside quotes; leave it out"
 
@@ -87,6 +108,10 @@ def _of_json(options: Mapping[str, str]) -> Iterator[str]:
     for name in LOOSE:
         if _is_set(options, name):
             yield f"{name}: numbers in such JSON would not arrive as they are written; leave it out"
+
+
+def _is_zone(zone: str) -> bool:
+    return bool(OFFSET.fullmatch(zone)) or zone in available_timezones()
 
 
 def _is_set(options: Mapping[str, str], name: str) -> bool:

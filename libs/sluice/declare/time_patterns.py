@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 OPTIONS = ("dateFormat", "timestampFormat", "timestampNTZFormat")
-LETTERS = frozenset("GyMLdDQqEFahHKkmsSVzOXxZ")
+LETTERS = frozenset("GyMLdDQqEFahHKkmsSOXxZVz")
 EXAMPLE = "Spark's patterns look like yyyy-MM-dd HH:mm:ss"
 
 
@@ -24,5 +24,10 @@ def problems(pattern: str) -> Iterator[str]:
         yield f"it has no year; {EXAMPLE}"
     elif "m" in letters and not letters & set("MLDQq"):
         yield "it has no month: m is a minute, M a month"
+    if letters & set("Vz"):
+        yield (
+            "with V or z, Spark would move a time that the zone skips, and read EST in July as "
+            "EDT; an offset is X or Z, and a region behind a time is read without a pattern"
+        )
     if letters & set("hK") and "a" not in letters:
         yield "h and K count to twelve and need an a (am, pm); H counts to 23"

@@ -25,7 +25,7 @@ FIRST_LINES = 100
 NANOS = "NANOS"
 MAX_PRECISION = 38  # of Spark's DECIMAL
 VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
-_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_CODECS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
 _KINDS = {  # by first bytes that begin no text
     b"\x1f\x8b": "gzip",
     b"BZh91AY&SY": "bz2",

@@ -23,12 +23,16 @@ Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 
 
 def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
-    if not heads:
-        return
+    if heads:
+        yield rows_of_lines(json_lines(session, spec, heads), spec)
+
+
+def json_lines(session: SparkSession, spec: Declared, heads: Heads) -> DataFrame:
+    """Return the files' lines, or whole documents, in `value`, with FILE, BLOCK and ROW."""
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     lines = session.read.options(**spec.options).text(uris(heads), wholetext=is_whole)
     decoded = lines.selectExpr(f"{_decoded(spec)} AS {LINE}", *METADATA)
-    yield rows_of_lines(decoded.where(f"trim(BOTH ' \\t\\r\\n' FROM {LINE}) <> ''"), spec)
+    return decoded.where(f"trim(BOTH ' \\t\\r\\n' FROM {LINE}) <> ''")
 
 
 def _decoded(spec: Declared) -> str:
@@ -69,7 +73,8 @@ def _cut(nanos: Sequence[str]) -> tuple[str, ...]:
 
 
 def _micros(name: str) -> str:
-    return f"timestamp_micros((`{name}` - pmod(`{name}`, 1000L)) div 1000L)"
+    before = f"CASE WHEN `{name}` % 1000 < 0 THEN 1 ELSE 0 END"
+    return f"timestamp_micros(`{name}` div 1000L - {before})"
 
 
 def store(session: SparkSession, spec: Declared) -> DataFrame:

@@ -5,7 +5,7 @@ the last of two fields with one name. So numbers are first quoted between marks 
 hold. Field names are checked before values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -43,16 +43,29 @@ def rows_of_lines(lines: DataFrame, spec: Declared) -> DataFrame:
     return of_texts(_objects(lines, spec), spec, Texts(spec.options, MARK), reason=f"`{FAULT}`")
 
 
-def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
-    """Return the declared columns of each object as texts, with its MARK, FAULT and RAW."""
-    declared = lines.sparkSession.createDataFrame([], ddl(spec)).schema.fields
-    syntax = _Syntax({o: v for o, v in spec.options.items() if o.startswith(SYNTAX)})
-    place = [c for c in (FILE, BLOCK, ROW) if c in lines.columns]
+def names_of_lines(lines: DataFrame, spec: Declared) -> list[str]:
+    """Return the names of all fields of the objects of good lines. One Spark job."""
+    named = _named(lines, _Syntax.of(spec), ())
+    good = named.where(f"{FAULT} IS NULL")
+    names = good.selectExpr(f"explode({NAMES}) AS name").distinct().toArrow()
+    return sorted(names["name"].to_pylist())
+
+
+def _named(lines: DataFrame, syntax: "_Syntax", place: Sequence[str]) -> DataFrame:
+    """Return the objects of lines with their MARK, their line's FAULT, and their fields' NAMES."""
     marked = lines.selectExpr(LINE, *place, f"{_mark()} AS {MARK}")
     documents = marked.selectExpr("*", f"{_document()} AS {DOCUMENT}")
     judged = documents.selectExpr("*", f"{_fault_of_line(syntax)} AS {FAULT}")
     objects = judged.selectExpr("*", f"explode({_objects_of_line(syntax)}) AS {OBJECT}")
-    named = objects.selectExpr("*", f"{syntax.names(OBJECT)} AS {NAMES}")
+    return objects.selectExpr("*", f"{syntax.names(OBJECT)} AS {NAMES}")
+
+
+def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
+    """Return the declared columns of each object as texts, with its MARK, FAULT and RAW."""
+    declared = lines.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    syntax = _Syntax.of(spec)
+    place = [c for c in (FILE, BLOCK, ROW) if c in lines.columns]
+    named = _named(lines, syntax, place)
     bare = Texts(mark=MARK).restored(OBJECT)
     variants = _variants(spec, declared)
     read_variants = syntax.parsed(bare, variants) if variants else "NULL"
@@ -95,7 +108,7 @@ def _document() -> str:
 
 
 def _is_list(sql: str) -> str:
-    return f"startswith(ltrim({sql}), '[')"
+    return f"startswith(ltrim(' \\t\\r\\n', {sql}), '[')"
 
 
 @dataclass(frozen=True)
@@ -103,6 +116,10 @@ class _Syntax:
     """Syntax of JSON as in RFC 8259, unless options say otherwise."""
 
     options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, spec: Declared) -> "_Syntax":
+        return cls({o: v for o, v in spec.options.items() if o.startswith(SYNTAX)})
 
     def names(self, sql: str) -> str:
         """Return SQL for the names of an object's fields; null if it is no object."""

@@ -21,11 +21,13 @@ FORMATS = {
     "TIMESTAMP": "timestampFormat",
     "TIMESTAMP_NTZ": "timestampNTZFormat",
 }
-HAS_ZONE = re.compile(r"[VzOXxZ]")
+HAS_OFFSET = re.compile("[OXxZ]")
+QUOTED = re.compile("'[^']*'")
 MICROSECOND = 6  # digits of a second
 CULTURE = ("locale", "timeZone")
 Step = Callable[[str], str]
 _NUMBERS = count()
+NUMBERS = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
 GROUPS = ". '\u00a0\u202f\u2019"
 
 
@@ -111,13 +113,12 @@ class Texts:
         kind = head(type_)
         if kind == "TIMESTAMP":
             return (lambda sql: _instant(sql, self.options.get("timeZone", "")),)
-        if kind in _OTHERS:
-            return (lambda sql: _OTHERS[kind](sql, type_),)
         steps: tuple[Step, ...] = (
-            lambda sql: _written_out(sql, type_),
-            lambda sql: _exact(sql, type_),
+            (lambda sql: _OTHERS[kind](sql, type_),)
+            if kind in _OTHERS
+            else (lambda sql: _written_out(sql, type_), lambda sql: _exact(sql, type_))
         )
-        is_grouped = kind == "DECIMAL" and "locale" in self.options and not self.is_json
+        is_grouped = kind in NUMBERS and "locale" in self.options and not self.is_json
         return (self._ungrouped, *steps) if is_grouped else steps
 
     def _formatted(self, sql: str, type_: str) -> str:
@@ -126,7 +127,11 @@ class Texts:
         read = f"from_csv({cell}, 'v {type_}', {self.culture(FORMATS[type_])}).v"
         is_kept = f"NOT {sql} RLIKE '[\\\\r\\\\n]'"
         pattern = self.options[FORMATS[type_]]
-        if type_ == "TIMESTAMP" and "timeZone" in self.options and not HAS_ZONE.search(pattern):
+        if (
+            type_ == "TIMESTAMP"
+            and "timeZone" in self.options
+            and not HAS_OFFSET.search(QUOTED.sub("", pattern))
+        ):
             wall = Texts({"timestampNTZFormat": pattern, **self.options})
             local = f"from_csv({cell}, 'v TIMESTAMP_NTZ', {wall.culture('timestampNTZFormat')}).v"
             shown = f"from_utc_timestamp({read}, {text(self.options['timeZone'])})"
@@ -161,7 +166,8 @@ class Texts:
         between = text(",'\u2019")
         with_point = f"translate({sql}, {text(',' + GROUPS)}, '.')"
         return (
-            f"CASE WHEN {probe} THEN CASE WHEN {comma} THEN {with_point} END "
+            f"CASE WHEN {_is(sql, spellings.NOT_FINITE)} THEN {sql} "
+            f"WHEN {probe} THEN CASE WHEN {comma} THEN {with_point} END "
             f"WHEN {point} THEN translate({sql}, {between}, '') END"
         )
 
@@ -250,7 +256,8 @@ def _zoned(wall: str, zone: str) -> str:
     seconds = f"CASE WHEN {wall} RLIKE ':[0-9]{{2}}:' THEN '' ELSE ':00' END"
     value = f"try_cast(concat({wall}, {seconds}, ' ', {zone}) AS TIMESTAMP)"
     shown = f"from_utc_timestamp({value}, {zone}) = try_cast({wall} AS TIMESTAMP)"
-    return f"CASE WHEN NOT contains({zone}, '/') OR {shown} THEN {value} END"
+    is_offset = f"{zone} RLIKE '^([+-]|(Z|UTC|GMT)$)'"
+    return f"CASE WHEN {is_offset} OR {shown} THEN {value} END"
 
 
 def _within(sql: str) -> str:

@@ -19,17 +19,14 @@ from sluice.delta.columns import add_columns, columns_at
 from sluice.delta.lake import layout
 from sluice.delta.position import head
 from sluice.engine.nodes import nodes_of
-from sluice.files.filehead import NANOS, VOID, FileHead, uris
+from sluice.files.filehead import NANOS, VOID, FileHead
+from sluice.files.formats import json_lines
+from sluice.files.json_texts import names_of_lines
 from sluice.language.coercion import common
 from sluice.language.internal import DELIVERIES, internal
 from sluice.language.names import RESERVED_PREFIX, check_name
 from sluice.sources.spec import Source
 
-KEYS = (
-    "explode(flatten(transform(CASE WHEN value RLIKE '^\\\\s*\\\\['"
-    " THEN from_json(value, 'ARRAY<STRING>') ELSE array(value) END,"
-    " v -> coalesce(json_object_keys(v), array())))) AS name"
-)
 IN_UTC = (NANOS, "TIMESTAMP_NTZ")
 
 
@@ -107,16 +104,14 @@ def _typed(heads: Sequence[FileHead]) -> dict[str, str]:
     for one in heads:
         types = one.types or ("STRING",) * len(one.names)
         for name, type_ in zip(one.names, types, strict=True):
-            if type_ not in ("", VOID) and _may_be_taken(name):
+            if type_ and VOID not in type_ and _may_be_taken(name):
                 plain = "TIMESTAMP" if type_ in IN_UTC else type_
                 found[name] = common((found.get(name, plain), plain)) or found[name]
     return found
 
 
 def _json(session: SparkSession, spec: Source, heads: Sequence[FileHead]) -> dict[str, str]:
-    is_whole = spec.options.get("multiLine", "false").lower() == "true"
-    lines = session.read.text(uris(heads), wholetext=is_whole)
-    names = lines.selectExpr(KEYS).distinct().toArrow()["name"].to_pylist()
+    names = names_of_lines(json_lines(session, spec, heads), spec)
     return {name: "STRING" for name in names if _may_be_taken(name)}
 
 

@@ -23,7 +23,7 @@ _ODD = re.compile(
     r"|\.(?i:lz4|snappy|deflate)$"  # by these Spark would decompress formats of Hadoop's own
 )
 _PATTERN = re.compile(r"([*?\[\]{}\\])")
-_ENDINGS = (".gz", ".bz2", ".zst")  # Spark decompresses by them
+_ENDINGS = (".gz", ".gzip", ".bz2", ".zst", ".zstd")  # Spark decompresses by them
 _LINKS = "sluice-names-"
 _LINK = rf"file:/+\S*?/{_LINKS}[^/]*/((?:[0-9a-f]+/)+)f(?:\.[a-z0-9]+)?"
 _STEP = 200  # letters per folder of a link
