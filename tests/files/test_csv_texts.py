@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 from tests.files.files import Files
 
+from sluice.errors import QualityStop
+
 ODD = "a text goes on behind its closing quote"
 OPEN = "a quote is not closed: its text goes on over the rows that follow"
 
@@ -95,6 +97,14 @@ def test_longer_names_of_the_same_codecs_mean_the_same(
     rows, bad = files.rows("csv", "id INT")
     assert rows == [(1,)]
     assert len(bad) == 1
+
+
+def test_names_that_nobody_declares_may_stand_twice(files: Files) -> None:
+    files.put(a_csv="id,t,,,Note,note\n1,a,,,x,y\n")
+    assert files.good("csv", "id INT, t STRING") == [(1, "a")]
+    files.put(a_csv="id,t,T\n1,a,b\n")
+    with pytest.raises(QualityStop, match="more than one column of the name t, T"):
+        files.rows("csv", "id INT, t STRING")
 
 
 def test_quotes_may_be_switched_off(files: Files) -> None:

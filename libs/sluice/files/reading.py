@@ -113,7 +113,11 @@ def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> No
 def _check_columns(spec: Declared, head: FileHead) -> None:
     missing = [c.name for c in spec.columns if c.name not in head.names]
     alike = Counter(name.lower() for name in head.names)
-    twice = [name for name in dict.fromkeys(head.names) if alike[name.lower()] > 1]
+    wanted = {
+        name.lower() for name in (head.names if getattr(spec, "evolve", False) else spec.types)
+    }
+    several = {name for name, count in alike.items() if count > 1 and name in wanted and name}
+    twice = [name for name in dict.fromkeys(head.names) if name.lower() in several]
     if not missing and not twice:
         return
     what = (
@@ -128,7 +132,7 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
 
 
 def _extra(spec: Declared, heads: Sequence[FileHead]) -> list[str]:
-    found = {name for head in heads for name in head.names} - set(spec.types)
+    found = {name or "(no name)" for head in heads for name in head.names} - set(spec.types)
     return [f"columns that `schema` lacks are ignored: {_shown(sorted(found))}"] if found else []
 
 
