@@ -56,7 +56,7 @@ class AirflowClient:
 
     def health(self) -> dict[str, Any]:
         """Each component with its last heartbeat."""
-        return self._get("monitor/health")
+        return _body(self.http.get("/api/v2/monitor/health"))
 
     def dags(self) -> list[str]:
         """The DAGs that Airflow knows."""
@@ -119,7 +119,7 @@ class AirflowClient:
 
         Until then it refuses another one of the same DAG.
         """
-        answer = self.http.put(f"/api/v2/backfills/{backfill}/cancel")
+        answer = _patiently(lambda: self.http.put(f"/api/v2/backfills/{backfill}/cancel"))
         if answer.status_code != httpx.codes.CONFLICT:  # it looked just now
             _body(answer)
 
@@ -167,7 +167,7 @@ class AirflowClient:
         return sorted(events, key=lambda event: str(event["timestamp"]))
 
     def _get(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
-        return _body(self.http.get(f"/api/v2/{path}", params=query))
+        return _body(_patiently(lambda: self.http.get(f"/api/v2/{path}", params=query)))
 
     def _send(self, method: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         return _body(_patiently(lambda: self.http.request(method, f"/api/v2/{path}", json=body)))
@@ -178,7 +178,7 @@ def _patiently(call: Any, seconds: float = 60) -> httpx.Response:
     while True:
         try:
             answer: httpx.Response = call()
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            if not _may_pass(answer):
                 return answer
         except httpx.TransportError:
             if time.monotonic() > deadline:
@@ -186,6 +186,13 @@ def _patiently(call: Any, seconds: float = 60) -> httpx.Response:
         if time.monotonic() > deadline:
             return answer
         time.sleep(0.3)
+
+
+def _may_pass(answer: httpx.Response) -> bool:
+    """True if it is too busy; its database, SQLite, may be locked for longer than it waits."""
+    is_locked = answer.is_server_error and "Database error" in answer.text
+    is_repeatable = answer.request.method != "POST"
+    return answer.status_code == httpx.codes.SERVICE_UNAVAILABLE or (is_locked and is_repeatable)
 
 
 def _body(answer: httpx.Response) -> dict[str, Any]:

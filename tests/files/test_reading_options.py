@@ -110,6 +110,24 @@ def test_a_variant_inside_another_type_is_refused() -> None:
     assert isinstance(source("json", "v VARIANT"), Source)
 
 
+def test_a_number_in_a_variant_is_within_doubles_range(files: Files) -> None:
+    good = ('{"x":1e300,"t":"1e400"}', "0e-400", "[-0.0,1.5]", f'"{"9" * 400}"', "NaN")
+    bad = ("1e400", '{"x":[-1e400]}', "1e-400", "9" * 400)
+    lines = [f'{{"n":{n},"v":{v},"other":1e999}}\n' for n, v in enumerate((*good, *bad))]
+    files.put(a_json="".join(lines))
+    rows, aside = files.rows("json", "n INT, v VARIANT")
+    assert [row[0] for row in rows] == list(range(len(good)))
+    told = ["1e400", "-1e400", "1e-400", "9" * 80]
+    assert {reason for reason, _ in aside} == {f"column v: {t} is beyond DOUBLE" for t in told}
+
+
+def test_a_nested_field_may_have_a_dot_in_its_name(files: Files) -> None:
+    files.put(a_json='{"s":{"a.b":1,"it`s":[2.5]}}\n{"s":{"a.b":"x"}}\n')
+    rows, bad = files.rows("json", "s STRUCT<`a.b`: INT, `it``s`: ARRAY<DOUBLE>>")
+    assert rows == [({"a.b": 1, "it`s": [2.5]},)]
+    assert len(bad) == 1
+
+
 def test_encodings_have_other_names(files: Files) -> None:
     files.put(a_csv="id,t\n1,é\n".encode("latin-1"))
     assert files.good("csv", "id INT, t STRING", options={"encoding": "latin-1"}) == [(1, "é")]

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
 from sluice.files.retyped import NESTED, TIMES, check_types
-from sluice.gate.sql import as_json, name, text
+from sluice.gate.sql import as_json, field_name, text
 from sluice.spark.paths import REAL_PATH
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"
@@ -186,7 +186,7 @@ def _impossible(sql: str, type_: DataType, depth: int = 0) -> str:
         case MapType():
             parts = [(f"map_keys({sql})", type_.keyType), (f"map_values({sql})", type_.valueType)]
         case StructType():
-            parts = [(f"array({sql}.{name(f.name)})", f.dataType) for f in type_.fields]
+            parts = [(f"array({sql}.{field_name(f.name)})", f.dataType) for f in type_.fields]
         case _:
             return ""
     return " OR ".join(filter(None, (_any_impossible(*part, depth) for part in parts)))

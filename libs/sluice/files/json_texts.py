@@ -18,6 +18,7 @@ from sluice.files.retyped import NESTED
 from sluice.files.spelled import Texts, is_spelled, texts_of
 from sluice.files.texts import of_texts
 from sluice.gate.sql import name, text
+from sluice.language.spellings import NOT_ZERO
 
 LINE = "value"
 MARK, DOCUMENT, OBJECT, NAMES, FAULT = (
@@ -30,7 +31,7 @@ NUMBER = (
     r"(-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN)"
     r"(?=[ \t\r\n]*(?:[,\]}]|\z))"
 )
-MAY_BE_ALTERED = r"[0-9][.eE]|[:\[, \t]-0|NaN|Infinity"
+MAY_BE_ALTERED = r"[0-9][.eE]|[:\[, \t]-0|[0-9]{39}|NaN|Infinity"
 HIGH, LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F]"
 UNPAIRED = rf"{HIGH}(?!{LOW})|(?<!{HIGH}){LOW}"
 ESCAPES = (("\\\\", "\\u005c"), ('\\"', "\\u0022"))
@@ -172,7 +173,7 @@ def _fault_of_object(declared: list[StructField], syntax: _Syntax) -> str:
         f"WHEN size(array_distinct({NAMES})) < size({NAMES}) "
         f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' stands twice') "
         f"{_fault_of_nested(declared, syntax)}"
-        f"{_fault_of_variants(declared)}END"
+        f"{_fault_of_variants(declared, syntax)}END"
     )
 
 
@@ -195,10 +196,28 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
     )
 
 
-def _fault_of_variants(declared: list[StructField]) -> str:
-    if all(is_spelled(f.dataType) for f in declared):
+def _fault_of_variants(declared: list[StructField], syntax: _Syntax) -> str:
+    """Return SQL for faults of columns in JSON's own types: numbers beyond DOUBLE's range."""
+    variants = [f for f in declared if not is_spelled(f.dataType)]
+    if not variants:
         return ""
-    return f"WHEN _sluice_variants.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} "
+    plain = syntax.parsed(OBJECT, ", ".join(f"{name(f.name)} STRING" for f in variants))
+    value = "try_cast(n AS DOUBLE)"
+    is_lost = (
+        f"abs({value}) = double('Infinity') AND NOT contains(n, 'I') "
+        f"OR {value} = 0 AND n RLIKE {text(rf'^{NOT_ZERO}')}"
+    )
+    beyond = (
+        f"filter(regexp_extract_all({plain}.{name(f.name)}, concat({MARK}, '(.*?)', {MARK})), "
+        f"n -> {is_lost})"
+        for f in variants
+    )
+    wrong = " ".join(
+        f"WHEN size({lost}) > 0 THEN concat({text(f'column {f.name}: ')}, "
+        f"left(element_at({lost}, 1), {SHOWN}), ' is beyond DOUBLE')"
+        for f, lost in zip(variants, beyond, strict=True)
+    )
+    return f"WHEN _sluice_variants.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} {wrong} "
 
 
 def _texts(declared: list[StructField]) -> str:

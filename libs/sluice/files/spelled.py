@@ -11,7 +11,7 @@ from itertools import count
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from sluice.gate.sql import every, name, text
+from sluice.gate.sql import every, field_name, text
 from sluice.language import spellings
 from sluice.language.spellings import spelling
 from sluice.language.types import INTEGERS, head
@@ -89,14 +89,14 @@ class Texts:
     def _struct(self, sql: str, type_: StructType) -> str:
         if not type_.fields:
             return sql
-        inner = {f.name: f"{sql}.{name(f.name)}" for f in type_.fields}
+        inner = {f.name: f"{sql}.{field_name(f.name)}" for f in type_.fields}
         values = {
             f.name: f"element_at({self._each(f'array({inner[f.name]})', f.dataType)}, 1)"
             for f in type_.fields
         }
         made = ", ".join(f"{text(n)}, {value}" for n, value in values.items())
         v = f"v{next(_NUMBERS)}"
-        kept = every(f"{inner[n]} IS NULL OR {v}.{name(n)} IS NOT NULL" for n in inner)
+        kept = every(f"{inner[n]} IS NULL OR {v}.{field_name(n)} IS NOT NULL" for n in inner)
         checked = f"transform(array(named_struct({made})), {v} -> CASE WHEN {kept} THEN {v} END)"
         return f"CASE WHEN {sql} IS NOT NULL THEN element_at({checked}, 1) END"
 
@@ -282,7 +282,7 @@ def texts_of(type_: DataType) -> str:
         case MapType():
             return f"MAP<{texts_of(type_.keyType)}, {texts_of(type_.valueType)}>"
         case StructType():
-            fields = (f"{name(f.name)}: {texts_of(f.dataType)}" for f in type_.fields)
+            fields = (f"{field_name(f.name)}: {texts_of(f.dataType)}" for f in type_.fields)
             return f"STRUCT<{', '.join(fields)}>"
     return "STRING"
 

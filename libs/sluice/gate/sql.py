@@ -14,7 +14,12 @@ LARGEST_INT = 2**31 - 1
 
 def name(column: str) -> str:
     """Return a column's name, quoted; `a.b` is field `b` of the struct `a`."""
-    return ".".join(f"`{part.replace('`', '``')}`" for part in column.split("."))
+    return ".".join(map(field_name, column.split(".")))
+
+
+def field_name(name: str) -> str:
+    """Return the name of a struct's field, quoted; a dot in it is an ordinary letter."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def text(value: str) -> str:
