@@ -25,6 +25,7 @@ from sluice.files.json_texts import names_of_lines
 from sluice.language.coercion import common
 from sluice.language.internal import DELIVERIES, internal
 from sluice.language.names import RESERVED_PREFIX, check_name
+from sluice.language.types import INTEGERS
 from sluice.sources.spec import Source
 
 IN_UTC = (NANOS, "TIMESTAMP_NTZ")
@@ -106,8 +107,15 @@ def _typed(heads: Sequence[FileHead]) -> dict[str, str]:
         for name, type_ in zip(one.names, types, strict=True):
             if type_ and VOID not in type_ and _may_be_taken(name):
                 plain = "TIMESTAMP" if type_ in IN_UTC else type_
-                found[name] = common((found.get(name, plain), plain)) or found[name]
+                found[name] = _wider(found.get(name, plain), plain)
     return found
+
+
+def _wider(left: str, right: str) -> str:
+    """Return the type for both; DOUBLE for what pandas writes: integers, or floats beside nulls."""
+    if {left, right} <= {*INTEGERS, "FLOAT", "DOUBLE"} and left != right:
+        return common((left, right)) or "DOUBLE"
+    return common((left, right)) or left
 
 
 def _json(session: SparkSession, spec: Source, heads: Sequence[FileHead]) -> dict[str, str]:
