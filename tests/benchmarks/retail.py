@@ -55,7 +55,7 @@ def main() -> None:
         shutil.copytree(ROOT / "config", project / "config")
         split(project / "landing", FIRST_DAY, YEAR_END)
         again = {days: recompute(project, days) for days in PAST}
-        rows = list(ours(project, asked.days, asked.cold))
+        rows = ours(project, asked.days, asked.cold)
     show(rows, again, rows[-1][1].seconds)
 
 
@@ -125,9 +125,9 @@ def crossing(again: dict[int, Run], cold: float) -> str:
         list(again), [run.seconds for run in again.values()]
     )
     day = (cold - begin) / slope
-    within = "" if day <= YEAR else f", {day / YEAR:.1f} years of this data"
     return (
-        f"A cold day of Sluice costs less than computing all again from day {day:,.0f} on{within}."
+        f"A cold day of Sluice costs less than computing all again from day {day:,.0f} on "
+        f"({day / YEAR:.1f} years of this data)."
     )
 
 

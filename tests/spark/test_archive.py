@@ -78,40 +78,43 @@ def await_end(java: int) -> None:
 
 
 def test_the_first_start_does_nothing_and_later_ones_try_thrice(archive: Archive) -> None:
-    asked = [archive.options(is_trained=True) for _ in range(TRIES + 3)]
+    asked = [archive.options(may_write=True) for _ in range(TRIES + 3)]
     assert ["ArchiveClassesAtExit" in options for options in asked] == (
         [False, *[True] * TRIES, False, False]
     )
 
 
 def test_what_does_not_end_soon_writes_none(archive: Archive) -> None:
-    assert [archive.options(is_trained=False) for _ in range(3)] == [""] * 3
+    assert [archive.options(may_write=False) for _ in range(3)] == [""] * 3
 
 
 def test_a_draft_is_adopted_if_it_is_whole_and_large(archive: Archive) -> None:
-    archive.options(is_trained=True)
+    archive.options(may_write=True)
     unfinished = leave(archive, 1, WORTH, whole=False)
     small = leave(archive, 2, WORTH - 1)
-    assert archive.options(is_trained=False) == ""
+    assert archive.options(may_write=False) == ""
     assert unfinished.exists()
     assert not small.exists()
     good = leave(archive, 3, WORTH)
-    os.utime(unfinished, (0, time.time() - ABANDONED - 60))
-    assert f"-XX:SharedArchiveFile={archive.file} " in archive.options(is_trained=True)
+    other = archive.folder / "other.1.draft"
+    other.write_bytes(b"\1")
+    for left in (unfinished, other):
+        os.utime(left, (0, time.time() - ABANDONED - 60))
+    assert f"-XX:SharedArchiveFile={archive.file} " in archive.options(may_write=True)
     assert sorted(archive.folder.glob("*.draft")) == []
     assert archive.file.stat().st_size == WORTH
     assert not good.exists()
 
 
 def test_archives_of_other_jars_go_when_there_are_many(archive: Archive) -> None:
-    archive.options(is_trained=True)
+    archive.options(may_write=True)
     for number in range(KEPT):
         for ending in ("jsa", "starts"):
             old = archive.folder / f"old{number}.{ending}"
             old.touch()
             os.utime(old, (0, number))
     leave(archive, 1, WORTH)
-    archive.options(is_trained=True)
+    archive.options(may_write=True)
     left = {file.stem for file in archive.folder.glob("*.*")}
     assert left == {archive.name, *(f"old{number}" for number in range(1, KEPT))}
 
@@ -129,4 +132,4 @@ def test_other_jars_have_another_archive(archive: Archive, tmp_path: Path) -> No
 def test_a_folder_that_serves_not_is_no_fault(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     archive = Archive.of(tmp_path, [], {"SLUICE_CACHE": str(tmp_path / name)})
-    assert [archive.options(is_trained=True) for _ in range(3)] == [""] * 3
+    assert [archive.options(may_write=True) for _ in range(3)] == [""] * 3

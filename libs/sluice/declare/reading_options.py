@@ -5,9 +5,9 @@ Spark ignores the case of a name. Sluice looks at some options itself, so each h
 
 import re
 from collections.abc import Iterator, Mapping
-from zoneinfo import available_timezones
 
 from sluice.declare import time_patterns
+from sluice.language.interval import zone
 
 LOOSE = (
     "allowComments",
@@ -16,12 +16,19 @@ LOOSE = (
     "allowNumericLeadingZeros",
     "allowBackslashEscapingAnyCharacter",
 )
+PASSING_OVER = (
+    "pathGlobFilter",
+    "modifiedAfter",
+    "modifiedBefore",
+    "ignoreCorruptFiles",
+    "ignoreMissingFiles",
+)
 NAMES = (
     *("sep", "delimiter", "quote", "escape", "header", "encoding", "charset", "nullValue", "mode"),
     *("dateFormat", "timestampFormat", "timestampNTZFormat", "timeZone", "locale", "multiLine"),
     *("lineSep", "columnNameOfCorruptRecord", "enforceSchema", "comment", "emptyValue"),
-    *("pathGlobFilter", "modifiedAfter", "modifiedBefore", "ignoreCorruptFiles"),
-    *("ignoreMissingFiles", "unescapedQuoteHandling"),
+    "unescapedQuoteHandling",
+    *PASSING_OVER,
     *LOOSE,
 )
 ENCODINGS = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32")
@@ -34,10 +41,6 @@ ALIASES = {
     "UTF32": "UTF-32",
 }
 OF_LINES = ("ISO-8859-1", "UTF-8")  # in which a line feed is one byte; ASCII is UTF-8
-PASSING_OVER = (
-    *("pathGlobFilter", "modifiedAfter", "modifiedBefore", "ignoreCorruptFiles"),
-    "ignoreMissingFiles",
-)
 ALTERING_QUOTES = ("BACK_TO_DELIMITER", "SKIP_VALUE")
 OFFSET = re.compile("(UTC|GMT|Z|(UTC|GMT)?[+-][0-9]{1,2}(:?[0-9]{2})?)")
 LANGUAGE = re.compile("[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.IGNORECASE)
@@ -85,8 +88,8 @@ def _of_encoding(options: Mapping[str, str], *, is_of_lines: bool) -> Iterator[s
 def _of_culture(options: Mapping[str, str]) -> Iterator[str]:
     if not LANGUAGE.fullmatch(locale := options.get("locale", "en")):
         yield f"locale {locale!r}: a language and a country are wanted, such as de-DE"
-    if not _is_zone(zone := options.get("timeZone", "UTC")):
-        yield f"timeZone {zone!r}: a region such as Europe/Berlin or an offset is wanted"
+    if not _is_zone(given := options.get("timeZone", "UTC")):
+        yield f"timeZone {given!r}: a region such as Europe/Berlin or an offset is wanted"
     for name in time_patterns.OPTIONS:
         for problem in time_patterns.problems(options[name]) if name in options else ():
             yield f"{name} {options[name]!r}: {problem}"
@@ -110,8 +113,11 @@ def _of_json(options: Mapping[str, str]) -> Iterator[str]:
             yield f"{name}: numbers in such JSON would not arrive as they are written; leave it out"
 
 
-def _is_zone(zone: str) -> bool:
-    return bool(OFFSET.fullmatch(zone)) or zone in available_timezones()
+def _is_zone(name: str) -> bool:
+    try:
+        return bool(OFFSET.fullmatch(name) or zone(name))
+    except ValueError:
+        return False
 
 
 def _is_set(options: Mapping[str, str], name: str) -> bool:

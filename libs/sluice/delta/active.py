@@ -12,9 +12,9 @@ def active_files(table: DeltaTable) -> pa.Table:
     return as_table(table.get_add_actions(flatten=True))
 
 
-def as_table(told: object) -> pa.Table:
+def as_table(stream: object) -> pa.Table:
     """Return a table that another library hands over as a stream of Arrow.
 
     `pa.table` would import pandas, a third of a second, to see whether it was given one of its own.
     """
-    return pa.RecordBatchReader.from_stream(told).read_all()
+    return pa.RecordBatchReader.from_stream(stream).read_all()

@@ -18,14 +18,13 @@ from sluice.delta.landing import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
 from sluice.files.csv_quotes import Quotes
-from sluice.spark.paths import spark_paths
+from sluice.spark.paths import CODECS, spark_paths
 
 FIRST_BYTES = 1_000_000
 FIRST_LINES = 100
 NANOS = "NANOS"
 MAX_PRECISION = 38  # of Spark's DECIMAL
 VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
-_CODECS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
 _KINDS = {  # by first bytes that begin no text
     b"\x1f\x8b": "gzip",
     b"BZh91AY&SY": "bz2",
@@ -220,7 +219,7 @@ def _check_kind(first: bytes, wanted: str, ending: str) -> None:
 def _compression(file: LandedFile) -> tuple[str, str]:
     """Return the ending by which Spark decompresses it, and the codec; empty texts for none."""
     name = file.uri.lower()  # like Spark, which takes `.GZ` for `.gz`
-    return next(((e, c) for e, c in _CODECS.items() if name.endswith(e)), ("", ""))
+    return next(((e, c) for e, c in CODECS.items() if name.endswith(e)), ("", ""))
 
 
 def _quotes(file: LandedFile, options: Mapping[str, str]) -> tuple[bool, bool]:

@@ -27,7 +27,7 @@ SAYS_NOTHING = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # what it leaves out, it w
 WORTH = 130_000_000  # bytes; a run of one table leaves 168 million, a mere start of Spark 108
 TRIES = 3
 KEPT = 3  # archives of other Javas and jars: the newest stay
-ABANDONED = 3600.0  # seconds after which an incomplete draft belongs to no process
+ABANDONED = 3600.0  # seconds after which a draft is no longer written, and nobody adopts it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Archive:
     def file(self) -> Path:
         return self.folder / f"{self.name}.jsa"
 
-    def options(self, *, is_trained: bool) -> str:
+    def options(self, *, may_write: bool) -> str:
         """Return the Java options of a process that starts now; '' if nothing can be kept.
 
-        `is_trained`: it may write a draft at its end.
+        `may_write`: it may leave a draft at its end.
         """
         if os.pathsep in str(self.folder):
             return ""
@@ -64,7 +64,7 @@ class Archive:
             self._adopt()
             if self.file.exists():
                 return self._using()
-            return self._training() if is_trained and self._may_try() else ""
+            return self._writing() if may_write and self._may_try() else ""
         except (OSError, subprocess.SubprocessError):
             return ""
 
@@ -72,7 +72,7 @@ class Archive:
         layers = os.pathsep.join(map(str, (*self._base(), self.file)))
         return f"{shlex.quote(f'-XX:SharedArchiveFile={layers}')} {SAYS_NOTHING}"
 
-    def _training(self) -> str:
+    def _writing(self) -> str:
         draft = self.folder / f"{self.name}.{os.getpid()}.draft"
         asked = [f"-XX:ArchiveClassesAtExit={draft}"]
         asked += [f"-XX:SharedArchiveFile={base}" for base in self._base()]
@@ -99,15 +99,14 @@ class Archive:
 
     def _adopt(self) -> None:
         """Put the first draft that is worth it in the archive's place; remove what is left over."""
-        for draft in self.folder.glob(f"{self.name}.*.draft"):
-            if not _is_whole(draft):
-                if time.time() - draft.stat().st_mtime > ABANDONED:
-                    draft.unlink(missing_ok=True)
-            elif draft.stat().st_size < WORTH or self.file.exists():
-                draft.unlink(missing_ok=True)
-            else:
+        for draft in self.folder.glob("*.draft"):
+            size, age = draft.stat().st_size, time.time() - draft.stat().st_mtime
+            is_ours = draft.name.startswith(f"{self.name}.") and _is_whole(draft)
+            if is_ours and size >= WORTH and not self.file.exists():
                 draft.replace(self.file)
                 self._forget_others()
+            elif is_ours or age > ABANDONED:
+                draft.unlink(missing_ok=True)
 
     def _forget_others(self) -> None:
         archives = sorted(self.folder.glob("*.jsa"), key=lambda file: file.stat().st_mtime)

@@ -23,7 +23,8 @@ _ODD = re.compile(
     r"|\.(?i:lz4|snappy|deflate)$"  # by these Spark would decompress formats of Hadoop's own
 )
 _PATTERN = re.compile(r"([*?\[\]{}\\])")
-_ENDINGS = (".gz", ".gzip", ".bz2", ".zst", ".zstd")  # Spark decompresses by them
+CODECS = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
+"""Endings by which Spark decompresses texts, in any case, with the codec of each."""
 _LINKS = "sluice-names-"
 _LINK = rf"file:/+\S*?/{_LINKS}[^/]*/((?:[0-9a-f]+/)+)f(?:\.[a-z0-9]+)?"
 _STEP = 200  # letters per folder of a link
@@ -69,7 +70,7 @@ def _link(uri: str, place: str) -> str:
     steps = (name[at : at + _STEP] for at in range(0, len(name), _STEP))
     folder = Path(_folder().name, *steps)
     folder.mkdir(parents=True, exist_ok=True)
-    link = folder / ("f" + next(filter(place.lower().endswith, _ENDINGS), ""))
+    link = folder / ("f" + next(filter(place.lower().endswith, CODECS), ""))
     with suppress(FileExistsError):
         link.symlink_to(place)
     return str(link)

@@ -202,7 +202,7 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
     found = classpath(drivers=settings.drivers)
     jars = os.pathsep.join(map(str, found))
     logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
-    archive = Archive.of(java_home(), found, os.environ).options(is_trained=is_short)
+    archive = Archive.of(java_home(), found, os.environ).options(may_write=is_short)
     return {
         "spark.master": settings.master,
         "spark.driver.extraClassPath": jars,

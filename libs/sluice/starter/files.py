@@ -32,7 +32,7 @@ FORMATS: Mapping[str, str] = {
     ".ndjson": "json",
     ".parquet": "parquet",
 }
-COMPRESSED = (".gz", ".bz2", ".zst")
+COMPRESSED = (".gz", ".bz2", ".zst")  # those that pyarrow knows by their endings
 DATE = re.compile(r"(?<!\d)(20\d\d|19\d\d)-(\d\d)-(\d\d)(?!\d)")
 PLACEHOLDER = "{interval_start:%Y-%m-%d}"
 SNIFFED = 64_000  # bytes, to find a separator
