@@ -1,4 +1,4 @@
-"""Changes of rows that are here, against what is told row by row."""
+"""Changes of rows in this process, against a comparison row by row."""
 
 from collections import Counter
 from decimal import Decimal
@@ -37,7 +37,7 @@ def table(rows: dict[Any, Any]) -> pa.Table:
 
 
 @given(old=ROWS, new=ROWS)
-def test_it_is_what_a_look_at_each_row_tells(old: Any, new: Any) -> None:
+def test_it_is_what_a_look_at_each_row_shows(old: Any, new: Any) -> None:
     found = arrow_diff(table(old), table(new), ["id", "part"])
     assert found is not None
     came = {("insert", key, text(new[key])) for key in new.keys() - old.keys()}

@@ -12,16 +12,16 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.commit import (
+from sluice.delta.log.position import Head, Pin, Position, head
+from sluice.delta.reading.local import spark_schema
+from sluice.delta.reading.table import create
+from sluice.delta.writing.commit import (
     Committed,
     changelog_counts,
     commit_arrow,
     commit_position,
     commit_spark,
 )
-from sluice.delta.local import spark_schema
-from sluice.delta.position import Head, Pin, Position, head
-from sluice.delta.table import create
 from sluice.limits import Limits
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
 
 
 def plain(value: Any) -> Any:
-    """Comparable by `==` and by `repr`: NaN and -0.0 are told apart from other numbers."""
+    """Comparable by `==` and by `repr`: NaN and -0.0 differ from other numbers."""
     if isinstance(value, Mapping):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -22,8 +22,8 @@ from tests.delta.tables import (
     plain,
 )
 
-from sluice.delta.lake import table_at
-from sluice.delta.position import positions
+from sluice.delta.log.position import positions
+from sluice.delta.places.lake import table_at
 from sluice.errors import HistoryLost
 
 if TYPE_CHECKING:

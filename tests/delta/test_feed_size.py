@@ -1,4 +1,4 @@
-"""What the log alone tells of a feed, and of the times in a table's files."""
+"""The size of a feed, and the times in a table's files, from the log alone."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,8 +7,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from tests.read.tables import day, write
 
-from sluice.delta.feed_size import only_inserts
-from sluice.delta.times import may_hold, not_before
+from sluice.delta.log.feed_size import only_inserts
+from sluice.delta.log.times import may_hold, not_before
 
 HOUR = timedelta(hours=1)
 
@@ -29,7 +29,7 @@ def test_files_put_together_take_nothing_away(tmp_path: Path) -> None:
     assert not only_inserts(uri, 0, 4)
 
 
-def test_a_time_that_no_file_can_hold_is_told_by_statistics(tmp_path: Path) -> None:
+def test_a_time_that_no_file_can_hold_is_known_by_statistics(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     write(uri, at(3, 4))
     write(uri, at(8))

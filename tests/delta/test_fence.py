@@ -1,4 +1,4 @@
-"""One writer wins. The others are told so, and leave nothing behind."""
+"""One writer wins. The others get an error and leave nothing behind."""
 
 import contextlib
 import threading
@@ -21,16 +21,16 @@ from tests.delta.tables import (
 )
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.commit import (
+from sluice.delta.log.conflicts import lost_race_of
+from sluice.delta.log.position import Head, head_as_found, positions
+from sluice.delta.reading.table import create
+from sluice.delta.writing.commit import (
     commit_arrow,
     commit_position,
     commit_spark,
     overwrite_spark,
     replace_spark,
 )
-from sluice.delta.conflicts import lost_race_of
-from sluice.delta.position import Head, head_as_found, positions
-from sluice.delta.table import create
 from sluice.errors import HistoryLost, LostRace
 from sluice.limits import Limits
 
@@ -138,7 +138,7 @@ def test_compaction_between_plan_and_commit_costs_at_most_a_retry(
 def test_a_commit_that_others_have_followed_still_counts_as_ours(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.delta import commit
+    from sluice.delta.writing import commit
 
     def overtaken(place: str, uri: str) -> None:
         if place == "committed":

@@ -1,4 +1,4 @@
-"""What can go wrong with the files of a table is found by name, and what is told to do mends it."""
+"""What can go wrong with the files of a table is found by name, and the given repair mends it."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, Small
 
-from sluice.delta.commit import commit_arrow
-from sluice.delta.inspection import (
+from sluice.delta.places.lake import table_at
+from sluice.delta.upkeep.inspection import (
     Found,
     file_faults,
     file_retention,
@@ -18,7 +18,7 @@ from sluice.delta.inspection import (
     orphans,
     setting_faults,
 )
-from sluice.delta.lake import table_at
+from sluice.delta.writing.commit import commit_arrow
 
 NOW = datetime.now(UTC)
 
@@ -99,7 +99,7 @@ def test_a_table_that_can_not_be_opened_is_named(table: Small) -> None:
     assert names(table) == ["unreadable"]
 
 
-def test_a_file_that_no_commit_names_is_told_a_day_later(table: Small) -> None:
+def test_a_file_that_no_commit_names_is_reported_a_day_later(table: Small) -> None:
     left = Path(table.uri) / "part-00000-left.parquet"
     left.write_bytes(b"x" * 10)
     assert found(table) == []

@@ -9,9 +9,8 @@ import pytest
 from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, Small
 
-from sluice.delta.arrow import append_rows, read_rows, replace_rows
-from sluice.delta.commit import commit_arrow
-from sluice.delta.intervals import (
+from sluice.delta.notes.arrow import append_rows, read_rows, replace_rows
+from sluice.delta.notes.intervals import (
     MANY_FILES,
     Delivery,
     check_kept,
@@ -20,6 +19,7 @@ from sluice.delta.intervals import (
     replaced_by,
     withdraw,
 )
+from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
 
@@ -55,6 +55,8 @@ def test_a_withdrawn_delivery_counts_as_never_made(uri: str) -> None:
     withdraw(uri, days(5, 6))
     assert [d.files for d in deliveries(uri)] == ["two"]
     assert DeltaTable(uri).version() == 2
+    withdraw(uri, days(2, 3))
+    assert deliveries(uri) == []
 
 
 def test_a_late_note_does_not_replace_that_of_a_later_batch(uri: str) -> None:
@@ -71,7 +73,7 @@ def test_an_interval_that_cuts_through_a_delivery_is_refused(uri: str) -> None:
         replaced_by(deliveries(uri), days(1, 2), "sales")
 
 
-def test_a_note_of_a_batch_that_the_table_never_had_is_told(uri: str, tmp_path: Path) -> None:
+def test_a_note_of_a_batch_that_the_table_never_had_is_reported(uri: str, tmp_path: Path) -> None:
     table = Small.create(tmp_path, ID_AND_V, ["id"], commit_arrow)
     record(uri, delivery(days(1, 2), "one", table.head.next_batch))
     with pytest.raises(DeliveriesLost, match=r"batch 1 was .* is only at batch 0"):

@@ -1,4 +1,4 @@
-"""Each invariant holds of what Sluice writes, and each way of breaking it is told."""
+"""Each invariant holds of what Sluice writes, and each way of breaking it is reported."""
 
 import json
 import math
@@ -18,11 +18,9 @@ from pyarrow import parquet
 from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
-from sluice.delta.columns import add_columns
-from sluice.delta.commit import commit_arrow
-from sluice.delta.digest import Digest, digest_of
-from sluice.delta.intervals import Delivery
-from sluice.delta.invariants import (
+from sluice.delta.notes.intervals import Delivery
+from sluice.delta.upkeep.digest import Digest, digest_of
+from sluice.delta.upkeep.invariants import (
     count_faults,
     digest,
     feed_digest,
@@ -31,6 +29,8 @@ from sluice.delta.invariants import (
     row_count,
     rows_by,
 )
+from sluice.delta.writing.columns import add_columns
+from sluice.delta.writing.commit import commit_arrow
 from sluice.language.interval import Interval
 
 DAY = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))
@@ -76,7 +76,7 @@ def test_what_batches_write_is_sound(table: Small) -> None:
         ({"unchanged_since": 4}, "changed rows, though its position says otherwise"),
     ],
 )
-def test_a_position_that_can_not_follow_its_forerunner_is_told(
+def test_a_position_that_can_not_follow_its_forerunner_is_reported(
     table: Small, changed: dict[str, Any], fault: str
 ) -> None:
     good = {"batch": 5, "inputs": pins(s=3), "after": 4}
@@ -84,7 +84,7 @@ def test_a_position_that_can_not_follow_its_forerunner_is_told(
     assert fault in told(position_faults(table.uri))
 
 
-def test_a_reference_that_goes_back_is_told(table: Small) -> None:
+def test_a_reference_that_goes_back_is_reported(table: Small) -> None:
     table.position_only(inputs=pins(s=3), references=pins(d=2))
     table.position_only(inputs=pins(s=3), references=pins(d=1))
     assert told(position_faults(table.uri)) == (
@@ -92,7 +92,9 @@ def test_a_reference_that_goes_back_is_told(table: Small) -> None:
     )
 
 
-def test_rows_of_others_below_a_batch_are_told_unless_a_rebuild_has_seen_them(table: Small) -> None:
+def test_rows_of_others_below_a_batch_are_reported_unless_a_rebuild_has_seen_them(
+    table: Small,
+) -> None:
     before = table.head
     foreign(table.uri)
     position = a_position(before.next_batch, inputs=pins(s=3), after=4)
@@ -105,7 +107,7 @@ def test_rows_of_others_below_a_batch_are_told_unless_a_rebuild_has_seen_them(ta
     assert "version 7" not in told(position_faults(table.uri))
 
 
-def test_a_feed_that_lacks_a_change_is_told(table: Small) -> None:
+def test_a_feed_that_lacks_a_change_is_reported(table: Small) -> None:
     """As where a commit moves rows and says that it doesn't."""
     log = Path(table.uri) / "_delta_log" / f"{4:020d}.json"
     hidden = log.read_text().replace('"dataChange":true', '"dataChange":false')
@@ -115,7 +117,7 @@ def test_a_feed_that_lacks_a_change_is_told(table: Small) -> None:
     )
 
 
-def test_a_feed_of_the_right_number_of_wrong_rows_is_told(table: Small) -> None:
+def test_a_feed_of_the_right_number_of_wrong_rows_is_reported(table: Small) -> None:
     change, log = changes_of_version(table, 2)
     feed, size = parquet.read_table(change), change.stat().st_size
     at, lies = feed.schema.get_field_index("v"), pa.array(["?"] * feed.num_rows)
@@ -124,7 +126,7 @@ def test_a_feed_of_the_right_number_of_wrong_rows_is_told(table: Small) -> None:
     assert "rows that are not" in told(feed_faults(table.uri))
 
 
-def test_a_feed_whose_file_is_broken_is_told(table: Small) -> None:
+def test_a_feed_whose_file_is_broken_is_reported(table: Small) -> None:
     change, _ = changes_of_version(table, 2)
     change.write_bytes(b"PAR1" * 100)
     assert "the change feed from version 0 can't be read" in told(feed_faults(table.uri))
@@ -155,7 +157,7 @@ def test_a_feed_goes_on_across_columns_that_came(table: Small) -> None:
     assert feed_digest(table.uri, 0, 6) == digest(table.uri)
 
 
-def test_a_feed_begins_anew_where_it_was_switched_off(table: Small) -> None:
+def test_a_feed_begins_again_where_it_was_switched_off(table: Small) -> None:
     for is_on in ("false", "true"):
         DeltaTable(table.uri).alter.set_table_properties({"delta.enableChangeDataFeed": is_on})
     table.commit(("insert", {"id": 3, "v": "c"}))
@@ -167,7 +169,7 @@ def test_counts_of_a_delivery_must_add_up_and_be_stored() -> None:
     stored = {DAY.start: 3, DAY.start + timedelta(hours=1): 1, DAY.end: 7}
     assert told(count_faults(noted, stored)) == ""
     assert told(count_faults([Delivery(DAY, "", 6, 4, 1)])).endswith(
-        "6 rows read, 4 accepted and 1 set aside"
+        "6 rows read, 4 accepted and 1 quarantined"
     )
     assert "4 rows were accepted, 3 are stored" in told(count_faults(noted, {DAY.start: 3}))
     assert told(count_faults(noted, {DAY.start: 3}, repeats=True)) == ""

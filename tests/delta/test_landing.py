@@ -6,15 +6,8 @@ from pathlib import Path
 import pytest
 from tests.support.places import ODD_NAMES, as_nobody, open_folder, put_socket
 
-from sluice.delta.landing import (
-    LandedFile,
-    check_unchanged,
-    delivered,
-    fingerprint,
-    list_files,
-    local_path,
-    marks,
-)
+from sluice.delta.places.walk import LandedFile, local_path
+from sluice.delta.reading.landing import check_unchanged, delivered, fingerprint, list_files, marks
 from sluice.errors import ExitCode, Retryable, UsageError
 
 
@@ -75,6 +68,8 @@ def test_in_a_path_the_star_alone_is_a_pattern(tmp_path: Path) -> None:
     found = [_below(f, tmp_path) for f in list_files(f"{tmp_path}/[in]/*.csv")]
     assert found == ["[in]/[*].csv", "[in]/a.csv", "[in]/x/c.csv"]
     assert [_below(f, tmp_path) for f in list_files(f"{tmp_path}/[in]/a.csv")] == ["[in]/a.csv"]
+    assert [_below(f, tmp_path) for f in list_files(f"{tmp_path}/[in]/*/")] == ["[in]/x/c.csv"]
+    assert [_below(f, tmp_path) for f in list_files(f"{tmp_path}/i*/")] == ["i/d.csv"]
 
 
 def test_names_that_begin_with_an_underscore_or_a_dot_are_no_data(tmp_path: Path) -> None:
@@ -233,7 +228,7 @@ def test_a_store_that_can_not_be_listed_now_is_worth_a_retry(
     def broken(_: str) -> object:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("sluice.delta.walk.os.scandir", broken)
+    monkeypatch.setattr("sluice.delta.places.walk.os.scandir", broken)
     with pytest.raises(Retryable, match=r"shop\.events: .* can't be listed now: .*Input/output"):
         delivered(str(tmp_path), "shop.events")
 
@@ -250,7 +245,7 @@ def test_a_folder_that_goes_while_it_is_listed_has_no_files(
             raise FileNotFoundError(2, "No such file or directory", path)
         return original(path)
 
-    monkeypatch.setattr("sluice.delta.walk.os.scandir", going)
+    monkeypatch.setattr("sluice.delta.places.walk.os.scandir", going)
     assert listed(tmp_path) == ["a"]
 
 

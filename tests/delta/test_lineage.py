@@ -7,10 +7,10 @@ import pytest
 from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, Small, a_position
 
-from sluice.delta.commit import commit_arrow
-from sluice.delta.lineage import as_of, check_input, is_still, position_at
-from sluice.delta.maintenance import Filing
-from sluice.delta.position import Pin, Position
+from sluice.delta.log.lineage import as_of, check_input, is_still, position_at
+from sluice.delta.log.position import Pin, Position
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned
 from sluice.limits import Limits
 
@@ -74,13 +74,13 @@ def test_a_table_of_another_id_is_another_table(table: Small) -> None:
     check_input("totals", "sales", None, None)
 
 
-def test_what_the_log_does_not_tell_any_more_is_an_error(table: Small) -> None:
+def test_what_the_log_no_longer_shows_is_an_error(table: Small) -> None:
     read, newest = as_of(table.head, 1).pin, table.head.pin
     DeltaTable(table.uri).create_checkpoint()
     for version in range(2):
         (Path(table.uri) / "_delta_log" / f"{version:020d}.json").unlink()
     assert position_at(table.uri, 1) is None
-    with pytest.raises(LogCleaned, match="does not tell any more"):
+    with pytest.raises(LogCleaned, match="no longer shows"):
         check_input("totals", "sales", table.head, read)
     check_input("totals", "sales", table.head, newest)
     check_input("totals", "sales", table.head, Pin(read.table, read.version))

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import functions as F
 from tests.delta.tables import ADDED, ID_AND_V, Row, Small, by_delta_rs, by_spark, in_order, plain
 
-from sluice.delta import table as delta
-from sluice.delta.local import has_local_feed, local_feed, local_snapshot
-from sluice.delta.local import plain as one_piece
+from sluice.delta.reading import table as delta
+from sluice.delta.reading.local import has_local_feed, local_feed, local_snapshot
+from sluice.delta.reading.local import plain as one_piece
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
 
@@ -112,7 +112,7 @@ def test_an_empty_table_has_no_rows_and_no_feed(session: "SparkSession", tmp_pat
     same(local_feed(session, table.uri, 0, 1), spark_feed(session, table, 0, 1))
 
 
-def test_a_version_whose_number_came_again_is_read_anew(
+def test_a_version_whose_number_came_again_is_read_again(
     session: "SparkSession", tmp_path: Path
 ) -> None:
     table = Small.create(tmp_path, ID_AND_V, ["id"], by_delta_rs(session))

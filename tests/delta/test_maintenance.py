@@ -16,12 +16,13 @@ from tests.delta.tables import Small, by_delta_rs
 from tests.support.ageing import age
 
 from sluice.changes.order import Direction
-from sluice.delta import commit, maintenance
-from sluice.delta.filing import GROUP_ROWS, is_in_order
-from sluice.delta.local import plain
-from sluice.delta.maintenance import Filing, upkeep
-from sluice.delta.position import Pin, head, head_as_found, positions
-from sluice.delta.vacuum import committed_at, vacuum
+from sluice.delta.log.position import Pin, head, head_as_found, positions
+from sluice.delta.reading.local import plain
+from sluice.delta.upkeep import maintenance
+from sluice.delta.upkeep.maintenance import Filing, upkeep
+from sluice.delta.upkeep.vacuum import committed_at, vacuum
+from sluice.delta.writing import commit
+from sluice.delta.writing.filing import GROUP_ROWS, is_in_order
 from sluice.limits import Limits
 
 if TYPE_CHECKING:

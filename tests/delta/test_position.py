@@ -10,9 +10,9 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
-from sluice.delta.commit import commit_arrow
-from sluice.delta.log import Log
-from sluice.delta.position import Position, _positions, head, head_as_found, head_of, positions
+from sluice.delta.log.actions import Log
+from sluice.delta.log.position import Position, _positions, head, head_as_found, head_of, positions
+from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import HistoryLost
 
 
@@ -113,7 +113,7 @@ def test_a_foreign_commit_below_the_head_is_not_forgotten(table: Small) -> None:
         head(table.uri)
 
 
-def test_a_table_that_was_dropped_and_made_anew_by_another_is_named(table: Small) -> None:
+def test_a_table_that_was_dropped_and_made_again_by_another_is_named(table: Small) -> None:
     old = table.head.table
     shutil.rmtree(table.uri)
     write_deltalake(table.uri, pa.table({"id": [1]}))

@@ -31,11 +31,11 @@ def arrow_diff(old: pa.Table, new: pa.Table, key: Sequence[str]) -> pa.Table | N
         "update": becomes.filter(_differ(was, becomes)),
         "delete": old.take(pairs.filter(pc.field(_NEW).is_null())[_OLD]),
     }
-    told = [
+    changes = [
         rows.append_column(CHANGE, pa.array([change] * rows.num_rows, pa.string()))
         for change, rows in parts.items()
     ]
-    return pa.concat_tables(told)
+    return pa.concat_tables(changes)
 
 
 def arrow_net(feed: pa.Table, columns: Sequence[str]) -> pa.Table | None:

@@ -18,11 +18,12 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.order import Direction
-from sluice.delta.commit import drop_arrow, rewrite_spark
-from sluice.delta.failpoint import passing
-from sluice.delta.filing import Slice, filed, files_for, slices_of
-from sluice.delta.position import Head, Position
-from sluice.delta.statistics import writer_properties
+from sluice.delta.log.opened import opened
+from sluice.delta.log.position import Head, Position
+from sluice.delta.places.failpoint import passing
+from sluice.delta.writing.commit import drop_arrow, rewrite_spark
+from sluice.delta.writing.filing import Slice, filed, files_for, slices_of
+from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 from sluice.limits import Limits
 
@@ -41,7 +42,7 @@ class Filing:
     @property
     def slices(self) -> list[Slice]:
         """Slices of the table, the oldest first."""
-        return slices_of(DeltaTable(self.before.uri, version=self.before.version))
+        return slices_of(opened(self.before.uri, self.before.version))
 
     def refile(self, session: SparkSession, slices: Sequence[Slice], kind: str) -> int:
         """Rewrite these slices in order, by Spark; return how many files they had."""

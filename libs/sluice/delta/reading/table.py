@@ -11,20 +11,29 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from sluice.delta.active import active_files
-from sluice.delta.conflicts import lost_race_of
-from sluice.delta.failpoint import passing
-from sluice.delta.feed_size import feed_size, table_size
-from sluice.delta.local import has_local_feed, local_feed, local_snapshot, nullable
-from sluice.delta.log import Log
-from sluice.delta.position import Head, Position, head_of
+from sluice.delta.log.actions import Log
+from sluice.delta.log.active import active_files
+from sluice.delta.log.conflicts import lost_race_of
+from sluice.delta.log.feed_size import feed_size, table_size
+from sluice.delta.log.opened import CHECKPOINTS, opened
+from sluice.delta.log.position import Head, Position, head_of
+from sluice.delta.places.failpoint import passing
+from sluice.delta.reading.local import (
+    has_local_feed,
+    local_feed,
+    local_snapshot,
+    narrowed_snapshot,
+    nullable,
+)
 from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered
+from sluice.interpreter.presence import is_here
 from sluice.limits import Limits
 
 PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
     "delta.enableDeletionVectors": "false",
     "delta.enableExpiredLogCleanup": "false",
+    **CHECKPOINTS,
 }
 
 
@@ -54,8 +63,11 @@ def create(
 
 def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> DataFrame:
     """Return the rows of the table as of `version`."""
-    if table_size(uri, version).bytes <= limits.read_here_bytes:
+    size = table_size(uri, version).bytes
+    if size <= limits.read_here_bytes:
         return local_snapshot(session, uri, version, limits)
+    if is_here(session) and size <= limits.narrowed_bytes:
+        return narrowed_snapshot(session, uri, version)
     return session.read.format("delta").option("versionAsOf", version).load(uri)
 
 
@@ -63,8 +75,8 @@ def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits)
     """Return the change feed of versions (after, upto], with Delta's `_change_type` columns."""
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
-    is_small = feed_size(uri, after, upto).bytes <= limits.read_here_bytes
-    if is_small and has_local_feed(uri, upto):
+    most = limits.computed_here_bytes if is_here(session) else limits.read_here_bytes
+    if feed_size(uri, after, upto).bytes <= most and has_local_feed(uri, upto):
         return local_feed(session, uri, after, upto)
     reader = session.read.format("delta").option("readChangeFeed", "true")
     return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
@@ -115,7 +127,7 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
 def is_readable(uri: str, version: int) -> bool:
     """True if the rows of a version can be read: its log and its files still exist."""
     try:
-        files = active_files(DeltaTable(uri, version=version))
+        files = active_files(opened(uri, version))
     except DeltaError:
         return False
     return Log(uri).has_files(files["path"].to_pylist())
@@ -127,7 +139,7 @@ def is_wider(uri: str, after: int, upto: int) -> bool:
     False if the log was cleaned and the earlier one can't be opened any more.
     """
     try:
-        old, new = (DeltaTable(uri, version=version).schema().fields for version in (after, upto))
+        old, new = (opened(uri, version).schema().fields for version in (after, upto))
     except DeltaError:
         return False
     return {(f.name, f.type.to_json()) for f in old} <= {(f.name, f.type.to_json()) for f in new}

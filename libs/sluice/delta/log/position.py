@@ -14,9 +14,10 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from sluice.delta.fitness import Fault, faults
-from sluice.delta.lake import table_at
-from sluice.delta.log import Log
+from sluice.delta.log.actions import Log
+from sluice.delta.log.fitness import Fault, faults
+from sluice.delta.log.opened import opened
+from sluice.delta.places.lake import table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 
 FIELD = "sluice"
@@ -44,7 +45,7 @@ class Position:
     from which the commit was computed. `unchanged_since` is set on commits that change no data.
     `stored_from`: windows that begin before it have expired and were dropped. `refills`: number of
     groups filled again from the input since the table was built. `parts`: fingerprints of the
-    definition's parts, if they can be distinguished.
+    definition's parts, if they can be distinguished. `meaning`: the definition itself.
     """
 
     batch: int
@@ -61,6 +62,7 @@ class Position:
     unchanged_since: int | None = None
     refills: int = 0
     parts: Mapping[str, str] = field(default_factory=dict)
+    meaning: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the text for `userMetadata`."""
@@ -82,6 +84,8 @@ class Position:
             body["refills"] = self.refills
         if self.parts:
             body["parts"] = dict(self.parts)
+        if self.meaning:
+            body["meaning"] = dict(self.meaning)
         body |= {name: version for name, version in later.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 
@@ -162,7 +166,7 @@ def head(uri: str) -> Head | None:
     A newest commit without a position is somebody else's. Commits that changed no data are stepped
     over; one that did raises HistoryLost.
     """
-    return head_of(DeltaTable(uri), uri) if DeltaTable.is_deltatable(uri) else None
+    return head_of(opened(uri), uri) if DeltaTable.is_deltatable(uri) else None
 
 
 def head_of(table: DeltaTable, uri: str) -> Head:
@@ -181,13 +185,13 @@ def head_as_found(uri: str) -> Head | None:
     try:
         return head(uri)
     except HistoryLost:
-        table = DeltaTable(uri)
+        table = opened(uri)
         return _head(table, uri, table.version(), None)
 
 
 def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
     """Return (version, position) of the commits still in the log, newest first."""
-    return list(_positions(DeltaTable(uri), limit))
+    return list(_positions(opened(uri), limit))
 
 
 def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
@@ -268,7 +272,7 @@ def _check_foreign(uri: str, found: tuple[int, Position] | None, version: int) -
 def _has_same_columns(uri: str, *versions: int) -> bool:
     """True if these versions have the same columns, or the log was cleaned and nobody can know."""
     try:
-        every = [DeltaTable(uri, version=version).schema().fields for version in versions]
+        every = [opened(uri, version).schema().fields for version in versions]
     except DeltaError:
         return True
     return len({tuple((f.name, str(f.type)) for f in fields) for fields in every}) == 1
@@ -276,6 +280,6 @@ def _has_same_columns(uri: str, *versions: int) -> bool:
 
 def _anew(uri: str) -> str:
     return (
-        f"run `sluice rebuild {table_at(uri)}`: it makes the table anew from its inputs or files, "
+        f"run `sluice rebuild {table_at(uri)}`: it makes the table again from its inputs or files, "
         "and commits only what differs"
     )

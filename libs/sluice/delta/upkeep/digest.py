@@ -44,8 +44,8 @@ def digest_of(rows: Iterable[Mapping[str, Any]]) -> Digest:
 
 
 def _hash(row: Mapping[str, Any]) -> int:
-    told = sorted((name, canonical(value)) for name, value in row.items() if value is not None)
-    return int.from_bytes(blake2b(repr(told).encode(), digest_size=_BYTES).digest())
+    given = sorted((name, canonical(value)) for name, value in row.items() if value is not None)
+    return int.from_bytes(blake2b(repr(given).encode(), digest_size=_BYTES).digest())
 
 
 def canonical(value: Any) -> Any:

@@ -8,8 +8,8 @@ are compared by number alone. Cost: for an input that moved on, one commit of th
 
 from dataclasses import replace
 
-from sluice.delta.log import Log
-from sluice.delta.position import Head, Pin, Position
+from sluice.delta.log.actions import Log
+from sluice.delta.log.position import Head, Pin, Position
 from sluice.errors import InputBehind, InputReplaced, InputRewritten, LogCleaned, TableAltered
 
 
@@ -65,7 +65,7 @@ def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> Non
     if at is None:
         raise InputReplaced(
             f"{reader} was built from {name}, which is not there any more",
-            hint=f"bring it back; or make it anew, and then {hint}",
+            hint=f"bring it back; or rebuild it, and then {hint}",
         )
     if pin.table != at.table:
         raise InputReplaced(
@@ -82,7 +82,7 @@ def check_input(reader: str, name: str, at: Head | None, pin: Pin | None) -> Non
         return
     if as_of(at, pin.version).position is None:
         raise LogCleaned(
-            f"{reader} reflects version {pin.version} of {name}, whose log does not tell any more "
+            f"{reader} reflects version {pin.version} of {name}, whose log no longer shows "
             "whether that is the commit that was read",
             hint=f"{hint}; keep logs longer than the slowest consumer's lag",
         )

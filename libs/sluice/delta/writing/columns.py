@@ -10,10 +10,11 @@ from dataclasses import replace
 from deltalake import CommitProperties, DeltaTable, Schema
 from pyspark.sql.types import StructType
 
-from sluice.delta.conflicts import lost_race_of
-from sluice.delta.failpoint import passing
-from sluice.delta.local import nullable, spark_schema
-from sluice.delta.position import CREATE, Head, Position, head_of
+from sluice.delta.log.conflicts import lost_race_of
+from sluice.delta.log.opened import opened
+from sluice.delta.log.position import CREATE, Head, Position, head_of
+from sluice.delta.places.failpoint import passing
+from sluice.delta.reading.local import nullable, spark_schema
 
 GROW = "grow"
 
@@ -22,7 +23,7 @@ def columns_at(before: Head | None) -> StructType:
     """Return the columns of a table as of its head; none if there is no table."""
     if before is None:
         return StructType()
-    return spark_schema(DeltaTable(before.uri, version=before.version))
+    return spark_schema(opened(before.uri, before.version))
 
 
 def add_columns(before: Head, wanted: StructType) -> Head:
@@ -36,7 +37,7 @@ def add_columns(before: Head, wanted: StructType) -> Head:
     with lost_race_of(before.uri, before.version):
         table.alter.add_columns(fields, commit_properties=_properties(before))
     passing("grown", before.uri)
-    return head_of(DeltaTable(before.uri), before.uri)
+    return head_of(opened(before.uri), before.uri)
 
 
 def _properties(before: Head) -> CommitProperties:

@@ -6,13 +6,14 @@ Only whole numbers have bounds, because their statistics are exact whoever wrote
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
-from sluice.delta.position import Head
+from sluice.delta.log.opened import opened
+from sluice.delta.log.position import Head
+from sluice.delta.reading.clusters import Span, clusters
 
 
 def arrow_bounds(
@@ -25,9 +26,8 @@ def arrow_bounds(
         column = rows.column(name)
         if not pa.types.is_integer(column.type) or column.null_count or not len(column):
             continue
-        least, most = pc.min_max(column).as_py().values()
         values = column.unique().to_pylist() if name in filed else None
-        found.append(_bound(f"t.{quote}{name}{quote}", least, most, values))
+        found.append(_bound(f"t.{quote}{name}{quote}", clusters(column), values))
     return found
 
 
@@ -36,7 +36,7 @@ def spark_bounds(before: Head, rows: DataFrame, key: Sequence[str]) -> list[str]
 
     With them a MERGE skips files and partitions before it reads anything. One Spark job.
     """
-    table = DeltaTable(before.uri, version=before.version)
+    table = opened(before.uri, before.version)
     filed = set(table.metadata().partition_columns)
     whole = [c for c in key if isinstance(rows.schema[c].dataType, IntegralType)]
     wanted = [
@@ -50,13 +50,14 @@ def spark_bounds(before: Head, rows: DataFrame, key: Sequence[str]) -> list[str]
     ]
     found = rows.agg(*wanted).collect()[0].asDict(recursive=True) if wanted else {}
     return [
-        _bound(f"t.`{name}`", b["least"], b["most"], b.get("values"))
+        _bound(f"t.`{name}`", [(b["least"], b["most"])], b.get("values"))
         for name, b in found.items()
         if not b["has_null"]
     ]
 
 
-def _bound(column: str, least: int, most: int, values: Sequence[int] | None) -> str:
+def _bound(column: str, spans: Sequence[Span], values: Sequence[int] | None) -> str:
     if values is not None:
         return f"{column} IN ({', '.join(map(str, sorted(values)))})"
-    return f"({column} >= {least} AND {column} <= {most})"
+    within = (f"({column} >= {least} AND {column} <= {most})" for least, most in spans)
+    return f"({' OR '.join(within)})"

@@ -17,9 +17,11 @@ from deltalake import DeltaTable
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
 
-from sluice.delta.active import active_files
-from sluice.delta.feed_size import size_of
-from sluice.delta.local import plain, spark_schema
+from sluice.delta.log.active import active_files
+from sluice.delta.log.feed_size import size_of
+from sluice.delta.log.opened import opened
+from sluice.delta.reading.clusters import Span, clusters
+from sluice.delta.reading.local import plain, spark_schema
 from sluice.limits import Limits
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class Place:
 
     @cached_property
     def _table(self) -> DeltaTable:
-        return DeltaTable(self.uri, version=self.version)
+        return opened(self.uri, self.version)
 
     @cached_property
     def _bytes(self) -> int:
@@ -113,18 +115,19 @@ def _files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
     return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
 
 
-def _spans(values: Values) -> Mapping[str, tuple[int, int]]:
-    """Return the least and the greatest wanted value of each column of whole numbers."""
+def _spans(values: Values) -> Mapping[str, list[Span]]:
+    """Return the spans of the wanted values of each column of whole numbers."""
     whole = {name: v for name, v in values.items() if pa.types.is_integer(v.type)}
-    found = {n: pc.min_max(v).as_py() for n, v in whole.items() if not v.null_count and len(v)}
-    return {name: (span["min"], span["max"]) for name, span in found.items()}
+    return {n: clusters(v) for n, v in whole.items() if not v.null_count and len(v)}
 
 
-def _meets(file: Mapping[str, Any], spans: Mapping[str, tuple[int, int]]) -> bool:
-    """True unless a column is known to have no value within its span."""
-    for name, (least, most) in spans.items():
+def _meets(file: Mapping[str, Any], spans: Mapping[str, list[Span]]) -> bool:
+    """True unless a column is known to have no value within its spans."""
+    for name, of_column in spans.items():
         first, last = file.get(f"min.{name}"), file.get(f"max.{name}")
-        if first is not None and last is not None and (first > most or last < least):
+        if first is None or last is None:
+            continue
+        if not any(first <= most and last >= least for least, most in of_column):
             return False
     return True
 
@@ -145,14 +148,16 @@ def _compared(values: Values) -> Values:
 
 def _any_of(tests: Sequence[pc.Expression | None]) -> pc.Expression | None:
     """Join tests by OR; None if one of them is None."""
-    told = [test for test in tests if test is not None]
-    return reduce(pc.Expression.__or__, told, pc.scalar(False)) if len(told) == len(tests) else None
+    known = [test for test in tests if test is not None]
+    if len(known) < len(tests):
+        return None
+    return reduce(pc.Expression.__or__, known, pc.scalar(False))
 
 
 def _test(schema: pa.Schema, values: Values) -> pc.Expression | None:
     tests = [_is_in(schema.field(name), some) for name, some in values.items()]
-    told = [test for test in tests if test is not None]
-    return reduce(pc.Expression.__and__, told) if told and len(told) == len(tests) else None
+    known = [test for test in tests if test is not None]
+    return reduce(pc.Expression.__and__, known) if known and len(known) == len(tests) else None
 
 
 def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
@@ -164,8 +169,10 @@ def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
     some, column = pc.unique(values), pc.field(field.name)
     if some.null_count or not len(some):
         return column.isin(some)
-    bounds = pc.min_max(some)  # these skip files and row groups
-    return (column >= bounds["min"]) & (column <= bounds["max"]) & column.isin(some)
+    is_whole = pa.types.is_integer(some.type)
+    spans = clusters(some) if is_whole else [tuple(pc.min_max(some).values())]
+    near = [(column >= least) & (column <= most) for least, most in spans]
+    return reduce(pc.Expression.__or__, near) & column.isin(some)  # the spans skip files
 
 
 def is_exact(type_: pa.DataType) -> bool:

@@ -16,10 +16,10 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import parquet
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
-from sluice.delta import fitness
-from sluice.delta.active import active_files
-from sluice.delta.lake import moved_away
-from sluice.delta.log import Log
+from sluice.delta.log import fitness
+from sluice.delta.log.actions import Log
+from sluice.delta.log.active import active_files
+from sluice.delta.places.lake import moved_away
 
 Found = tuple[str, str, str]
 LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"

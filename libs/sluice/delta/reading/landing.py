@@ -1,7 +1,7 @@
 """The files of a delivery to a source or dimension: their location, and whether they changed.
 
 A path may be a folder (all files below it), a file, or a pattern with `*`. Names that begin with
-`_` or `.` are not data. This module reads only listings; `delta.walk` lists this machine's
+`_` or `.` are not data. This module reads only listings; `places.walk` lists this machine's
 folders.
 """
 
@@ -15,13 +15,11 @@ from zoneinfo import ZoneInfo
 from deltalake import DeltaTable
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from sluice.delta import walk
-from sluice.delta.active import active_files
-from sluice.delta.walk import LandedFile, local_path
+from sluice.delta.log.active import active_files
+from sluice.delta.places import walk
+from sluice.delta.places.walk import LandedFile, local_path
 from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Interval
-
-__all__ = ["LandedFile", "LandedTable", "local_path"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,6 @@ def interval_path(path: str, interval: Interval, timezone: str) -> str:
     return path.format(
         interval_start=interval.start.astimezone(zone), interval_end=interval.end.astimezone(zone)
     )
-
-
-def has_placeholder(path: str) -> bool:
-    """True if the path differs by interval."""
-    return "{interval_" in path
 
 
 def list_files(path: str) -> list[LandedFile]:
@@ -105,11 +98,11 @@ def delta_table(path: str) -> LandedTable | None:
 
 def fingerprint(files: Sequence[LandedFile], definition: str) -> str:
     """Return a short text that changes when a file, or what is made of it, changes."""
-    listing = "\n".join(" ".join(filter(None, _told(file))) for file in files)
+    listing = "\n".join(" ".join(filter(None, _line(file))) for file in files)
     return hashlib.sha256(f"{definition}\n{listing}".encode()).hexdigest()[:16]
 
 
-def _told(file: LandedFile) -> tuple[str, ...]:
+def _line(file: LandedFile) -> tuple[str, ...]:
     return file.uri, str(file.size), str(file.modified), file.fault
 
 
@@ -125,11 +118,14 @@ def _listed(path: str) -> Iterator[LandedFile]:
 
 
 def _wanted(base: str) -> tuple[str, Callable[[str], object]]:
-    """Return the folder to list, and a test for paths in it; only `*` is special."""
+    """Return the folder to list, and a test for paths in it; only `*` is special.
+
+    A pattern that ends with `/` means the files below folders.
+    """
     before, *others = base.split("*")
     if not others:
         return base.rstrip("/") or "/", lambda _: True
-    pattern = ".*".join(map(re.escape, (before, *others)))
+    pattern = ".*".join(map(re.escape, (before, *others))) + ".*" * base.endswith("/")
     return before.rpartition("/")[0] or "/", re.compile(pattern, re.DOTALL).fullmatch
 
 

@@ -7,9 +7,8 @@ promises nothing.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from deltalake import DeltaTable
-
-from sluice.delta.active import active_files
+from sluice.delta.log.active import active_files
+from sluice.delta.log.opened import opened
 
 CUT = timedelta(milliseconds=1)
 Bounds = tuple[datetime | None, datetime | None]
@@ -32,7 +31,7 @@ def not_before(uri: str, version: int, column: str) -> datetime | None:
 
 def _bounds(uri: str, version: int, column: str) -> Sequence[Bounds]:
     """Return the bounds of each file, None where they are unknown."""
-    actions = active_files(DeltaTable(uri, version=version)).to_pydict()
+    actions = active_files(opened(uri, version)).to_pydict()
     unknown = [None] * len(actions["path"])
     lows, highs = (actions.get(f"{kind}.{column}", unknown) for kind in ("min", "max"))
     return list(zip(lows, highs, strict=True))

@@ -12,14 +12,15 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalak
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from sluice.delta.active import as_table
-from sluice.delta.conflicts import lost_race_of
-from sluice.delta.statistics import writer_properties
+from sluice.delta.log.active import as_table
+from sluice.delta.log.conflicts import lost_race_of
+from sluice.delta.log.opened import CHECKPOINTS, opened
+from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 
 ATTEMPTS = 10
 RETENTION_HOURS = 7 * 24
-PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
+PROPERTIES = {"delta.enableExpiredLogCleanup": "false", **CHECKPOINTS}
 
 
 Filter = tuple[str, str, Any]
@@ -36,7 +37,7 @@ def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[st
 
 def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
     """Return the rows of the table at `uri` that meet all filters, as Arrow."""
-    table = DeltaTable(uri)
+    table = opened(uri)
     chosen = list(filters) if filters else None
     return table.to_pyarrow_table(filesystem=files_of(table, uri), filters=chosen)
 
@@ -69,12 +70,9 @@ def count_rows(uri: str, predicate: str) -> int:
     return _count(uri, predicate) if DeltaTable.is_deltatable(uri) else 0
 
 
-def replace_rows(uri: str, rows: pa.Table, predicate: str, *, unless: str = "false") -> None:
-    """Put `rows` in place of those that `predicate` selects; write nothing if there are neither.
-
-    Write nothing either if a row meets `unless`.
-    """
-    _in_turn(uri, lambda: _replace(uri, rows, predicate, unless))
+def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
+    """Put `rows` in place of those that `predicate` selects; write nothing if there are neither."""
+    _in_turn(uri, lambda: _replace(uri, rows, predicate))
 
 
 def take_rows(uri: str, other: str) -> None:
@@ -138,11 +136,11 @@ def _delete(uri: str, predicate: str) -> None:
         DeltaTable(uri).delete(predicate)
 
 
-def _replace(uri: str, rows: pa.Table, predicate: str, unless: str) -> None:
+def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
     if not DeltaTable.is_deltatable(uri):
         if rows.num_rows:
             _write(uri, rows, mode="error")
-    elif not _any(uri, unless) and (rows.num_rows or _any(uri, predicate)):
+    elif rows.num_rows or _any(uri, predicate):
         _write(uri, rows, mode="overwrite", predicate=predicate)
 
 
@@ -153,7 +151,7 @@ def _write(uri: str, rows: pa.Table, **how: Any) -> None:
 
 def _in_turn(uri: str, write: Callable[[], None]) -> None:
     for attempt in range(1, ATTEMPTS + 1):
-        before = DeltaTable(uri).version() if DeltaTable.is_deltatable(uri) else -1
+        before = opened(uri).version() if DeltaTable.is_deltatable(uri) else -1
         try:
             with lost_race_of(uri, before):
                 write()
@@ -169,6 +167,6 @@ def _any(uri: str, predicate: str) -> bool:
 
 
 def _count(uri: str, predicate: str) -> int:
-    found = QueryBuilder().register("t", DeltaTable(uri))
+    found = QueryBuilder().register("t", opened(uri))
     count = found.execute(f"SELECT count(*) AS n FROM t WHERE {predicate}").read_all()
     return int(as_table(count)["n"][0].as_py())

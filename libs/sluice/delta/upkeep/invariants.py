@@ -13,13 +13,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from sluice.delta.arrow import files_of
-from sluice.delta.columns import GROW
-from sluice.delta.digest import Digest, digest_of
-from sluice.delta.intervals import Delivery
-from sluice.delta.log import Log
-from sluice.delta.position import CREATE, REBUILD, UPKEEP, Position, positions
-from sluice.delta.table import is_wider
+from sluice.delta.log.actions import Log
+from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positions
+from sluice.delta.notes.arrow import files_of
+from sluice.delta.notes.intervals import Delivery
+from sluice.delta.reading.table import is_wider
+from sluice.delta.upkeep.digest import Digest, digest_of
+from sluice.delta.writing.columns import GROW
 
 COMES = ("insert", "update_postimage")
 OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -131,15 +131,15 @@ def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -
 def count_faults(
     noted: Iterable[Delivery], stored: Mapping[Any, int] | None = None, *, repeats: bool = False
 ) -> Iterator[str]:
-    """Check for every delivery that rows read = accepted + set aside, and accepted ones are stored.
+    """Check that each delivery's rows read = accepted + quarantined, and accepted ones are stored.
 
     `stored`: rows of the table by the start of their interval. With `repeats`, equal rows of a
     delivery are stored once.
     """
     for one in noted:
-        read, accepted, aside = one.rows_read, one.rows_accepted, one.rows_quarantined
-        if read != accepted + aside:
-            yield f"{one.interval}: {read} rows read, {accepted} accepted and {aside} set aside"
+        read, accepted, bad = one.rows_read, one.rows_accepted, one.rows_quarantined
+        if read != accepted + bad:
+            yield f"{one.interval}: {read} rows read, {accepted} accepted and {bad} quarantined"
         if stored is None:
             continue
         kept = sum(

@@ -11,8 +11,8 @@ from deltalake import CommitProperties, DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.merge_bounds import arrow_bounds
-from sluice.delta.statistics import writer_properties
+from sluice.delta.writing.merge_bounds import arrow_bounds
+from sluice.delta.writing.statistics import writer_properties
 
 Applied = tuple[int, ...]  # number of rows for each of CHANGES
 CHANGES = ("inserted", "updated", "deleted")

@@ -17,16 +17,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.conflicts import lost, lost_race_of
-from sluice.delta.failpoint import passing
-from sluice.delta.feed_size import table_size
-from sluice.delta.filing import by_key, in_order
-from sluice.delta.lake import table_at
-from sluice.delta.local import plain
-from sluice.delta.merge import Applied, merge_arrow, merge_spark
-from sluice.delta.merge_bounds import arrow_bounds, spark_bounds
-from sluice.delta.position import Head, Position, positions
-from sluice.delta.statistics import GROUP_ROWS, writer_properties
+from sluice.delta.log.conflicts import lost, lost_race_of
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.opened import keep, opened
+from sluice.delta.log.position import Head, Position, positions
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.lake import table_at
+from sluice.delta.reading.local import plain
+from sluice.delta.writing.filing import by_key, in_order
+from sluice.delta.writing.merge import Applied, merge_arrow, merge_spark
+from sluice.delta.writing.merge_bounds import arrow_bounds, spark_bounds
+from sluice.delta.writing.statistics import GROUP_ROWS, writer_properties
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
 
@@ -90,6 +91,7 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
             )
         else:
             _check_applied(before, done, merge_arrow(table, rows, columns, key, properties))
+    keep(before.uri, table)
     return _won(before, position, done)
 
 
@@ -323,7 +325,7 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 def _won(before: Head, position: Position, done: Committed) -> Committed:
     """Return `done` at the version whose commit names this attempt; LostRace if there is none."""
-    newer = DeltaTable(before.uri).version() - before.version
+    newer = opened(before.uri).version() - before.version
     for version, found in positions(before.uri, newer) if newer > 0 else ():
         if found.attempt == position.attempt:
             return replace(done, version=version)

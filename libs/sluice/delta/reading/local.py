@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.delta.active import as_table
+from sluice.delta.log.active import as_table
+from sluice.delta.log.opened import opened
 from sluice.limits import Limits
 
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
@@ -34,7 +35,7 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
 
     A reading is known by its files, because a restored table gives its numbers to other versions.
     """
-    table = DeltaTable(uri, version=version)
+    table = opened(uri, version)
     at = (session, uri, version, *sorted(table.file_uris()))
     with _keeping:
         if at in _kept:
@@ -47,12 +48,23 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
     return rows
 
 
+def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
+    """Return the rows of a larger table for the interpreter, which reads those that a join wants.
+
+    They are read when they are computed.
+    """
+    from sluice.interpreter.session import hand_over
+
+    table = opened(uri, version)
+    return hand_over(session, table.to_pyarrow_dataset(), spark_schema(table))  # type: ignore[arg-type]
+
+
 def has_local_feed(uri: str, version: int) -> bool:
     """True if delta-rs finds the files of the change feed.
 
     It does not if a partition's value is escaped in the path, as texts and times are.
     """
-    table = DeltaTable(uri, version=version)
+    table = opened(uri, version)
     parts = set(table.metadata().partition_columns)
     types = [f.type for f in pa.schema(table.schema().to_arrow()) if f.name in parts]
     return all(pa.types.is_date(t) or pa.types.is_integer(t) for t in types)
@@ -65,7 +77,7 @@ def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFr
 
 def read_feed(uri: str, after: int, upto: int) -> pa.Table:
     """Return the change feed of versions (after, upto] as Arrow, not yet Spark's."""
-    reader = DeltaTable(uri, version=upto).load_cdf(
+    reader = opened(uri, upto).load_cdf(
         starting_version=after + 1, ending_version=upto, allow_out_of_range=True
     )
     return plain(as_table(reader))
@@ -96,7 +108,7 @@ def read_few(
     `bounds`: a condition that these rows also meet, on columns with exact statistics. It skips
     files and row groups.
     """
-    dataset = DeltaTable(uri, version=version).to_pyarrow_dataset()
+    dataset = opened(uri, version).to_pyarrow_dataset()
     chosen = list(columns) if columns else dataset.schema.names
     found, count = [plain(dataset.schema.empty_table().select(chosen))], 0
     for batch in dataset.to_batches(columns=chosen, filter=bounds):
@@ -110,7 +122,7 @@ def read_few(
 
 def arrow_schema(uri: str, version: int) -> pa.Schema:
     """Return the Arrow types in which rows of the table are read here."""
-    schema = pa.schema(DeltaTable(uri, version=version).schema().to_arrow())
+    schema = pa.schema(opened(uri, version).schema().to_arrow())
     return plain(schema.empty_table()).schema
 
 
@@ -125,7 +137,7 @@ def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -
 
 def types_of(uri: str, version: int) -> StructType:
     """Return the columns of a table in Spark's types."""
-    return spark_schema(DeltaTable(uri, version=version))
+    return spark_schema(opened(uri, version))
 
 
 def spark_schema(table: DeltaTable) -> StructType:

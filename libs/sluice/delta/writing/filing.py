@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.order import Direction
-from sluice.delta.local import plain
-from sluice.delta.statistics import GROUP_ROWS
+from sluice.delta.log.opened import opened
+from sluice.delta.reading.local import plain
+from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
 
 Span = tuple[Any, Any]
@@ -106,7 +107,7 @@ def in_order(
 ) -> DataFrame:
     """Lay out `count` new rows of a table by the columns of their key that have a meaning."""
     shown = [Direction(name) for name in _shown(key)]
-    partitions = DeltaTable(uri).metadata().partition_columns
+    partitions = opened(uri).metadata().partition_columns
     return filed(rows, shown, partitions, files_for(count, limits)) if shown or partitions else rows
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable
 
-from sluice.delta.active import active_files
-from sluice.delta.log import Action, Log, feed_files
+from sluice.delta.log.actions import Action, Log, feed_files
+from sluice.delta.log.active import active_files
+from sluice.delta.log.opened import opened
 
 MANY_COMMITS = 200
 
@@ -52,7 +53,7 @@ def _takes_away(action: Action) -> bool:
 
 def table_size(uri: str, version: int) -> FeedSize:
     """Return the size of the table as of a version."""
-    return size_of(DeltaTable(uri, version=version))
+    return size_of(opened(uri, version))
 
 
 def size_of(table: DeltaTable) -> FeedSize:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from sluice.delta.log.opened import opened
 from sluice.errors import LostRace
 
 _SPARK = re.compile(r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)")
@@ -43,7 +44,7 @@ def _is_conflict(error: Exception) -> bool:
 
 
 def _version(uri: str) -> int:
-    return DeltaTable(uri).version() if DeltaTable.is_deltatable(uri) else -1
+    return opened(uri).version() if DeltaTable.is_deltatable(uri) else -1
 
 
 def lost(uri: str, version: int) -> LostRace:

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from sluice.delta.failpoint import passing
-from sluice.delta.log import Log
-from sluice.delta.maintenance import unfenced, upkeep
-from sluice.delta.position import Head
+from sluice.delta.log.actions import Log
+from sluice.delta.log.position import Head
+from sluice.delta.places.failpoint import passing
+from sluice.delta.upkeep.maintenance import unfenced, upkeep
 
 LEAST = timedelta(days=7)  # for iterators and time travel
 SPARE = timedelta(days=1)

@@ -1,21 +1,23 @@
 """The delivered intervals of a source, and the counts of each delivery.
 
 Each source has one small table, `<source>__intervals`. An interval's note is withdrawn before the
-source's own commit and written again after it. After a crash in between, the interval counts as not
+source's own commit and appended after it. After a crash in between, the interval counts as not
 delivered: it is read once more, and nothing changes. A note never outlives the rows that it
-describes. Each note is a file of its own; MANY_FILES of them are merged into one.
+describes. If overlapping deliveries ran at once, the note of the later batch stands. Each note is a
+file of its own; MANY_FILES of them are merged into one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from sluice.delta.arrow import read_table, replace_rows, tidy_rows
-from sluice.delta.failpoint import passing
-from sluice.delta.position import Head
+from sluice.delta.log.position import Head
+from sluice.delta.notes.arrow import append_rows, read_table, replace_rows, tidy_rows
+from sluice.delta.places.failpoint import passing
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
 
@@ -52,20 +54,39 @@ class Delivery:
 
 def deliveries(uri: str) -> list[Delivery]:
     """Return every delivered interval, in order."""
-    if not DeltaTable.is_deltatable(uri):
-        return []
-    rows = read_table(uri).sort_by("interval_start").to_pylist()
     return [
         Delivery(
-            Interval(r["interval_start"], r["interval_end"]),
-            r["files"],
-            r["rows_read"],
-            r["rows_accepted"],
-            r["rows_quarantined"],
-            r["batch"],
+            _interval(row),
+            row["files"],
+            row["rows_read"],
+            row["rows_accepted"],
+            row["rows_quarantined"],
+            row["batch"],
         )
-        for r in rows
+        for row in notes(uri)
     ]
+
+
+def notes(uri: str) -> list[dict[str, Any]]:
+    """Return the notes that stand, in order of time, as rows of SCHEMA; none without a table."""
+    return _standing(read_table(uri)).to_pylist() if DeltaTable.is_deltatable(uri) else []
+
+
+def _standing(rows: pa.Table) -> pa.Table:
+    """Return the rows that no note of a later batch overlaps, in order of time."""
+    rows = rows.sort_by([("interval_start", "ascending"), ("batch", "ascending")])
+    standing: list[tuple[int, Interval, int]] = []
+    for nth, row in enumerate(rows.to_pylist()):
+        interval, batch = _interval(row), row["batch"]
+        while standing and standing[-1][1].overlaps(interval) and standing[-1][2] <= batch:
+            standing.pop()
+        if not standing or not standing[-1][1].overlaps(interval):
+            standing.append((nth, interval, batch))
+    return rows.take(pa.array([nth for nth, _, _ in standing], pa.int64()))
+
+
+def _interval(row: Mapping[str, Any]) -> Interval:
+    return Interval(row["interval_start"], row["interval_end"])
 
 
 def is_delivered(uri: str, interval: Interval, files: str) -> bool:
@@ -118,10 +139,7 @@ def withdraw(uri: str, interval: Interval) -> None:
 
 
 def record(uri: str, delivery: Delivery) -> None:
-    """Note a delivery in place of those that it replaces, unless a later batch has replaced it.
-
-    If two overlapping deliveries run at once, the note must name the one committed last.
-    """
+    """Note a delivery. It stands until one of a later batch overlaps it, or it is withdrawn."""
     row = {
         "interval_start": delivery.interval.start,
         "interval_end": delivery.interval.end,
@@ -132,10 +150,9 @@ def record(uri: str, delivery: Delivery) -> None:
         "delivered_at": datetime.now(UTC),
         "batch": delivery.batch,
     }
-    rows, inside = pa.Table.from_pylist([row], schema=SCHEMA), _inside(delivery.interval)
-    replace_rows(uri, rows, inside, unless=f"{inside} AND batch > {delivery.batch}")
+    append_rows(uri, pa.Table.from_pylist([row], schema=SCHEMA))
     passing("recorded", uri)
-    tidy_rows(uri, MANY_FILES, lambda known: known)
+    tidy_rows(uri, MANY_FILES, _standing)
 
 
 def _inside(interval: Interval) -> str:

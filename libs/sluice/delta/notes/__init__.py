@@ -1,0 +1,1 @@
+"""Notes: small tables that Sluice keeps for itself."""

@@ -1,0 +1,59 @@
+"""Small files beside the tables: each is read, written and deleted whole.
+
+Object stores can do no more. A reader never meets half a file. Of two writers at once, the last one
+wins, so only notes whose loss alters no table are kept like this.
+"""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+
+SUFFIX = ".json"
+
+
+class SmallFiles:
+    """JSON files in the folder at `uri`, by their names without ending."""
+
+    def __init__(self, uri: str):
+        is_remote = "://" in uri
+        found = FileSystem.from_uri(uri) if is_remote else (LocalFileSystem(), uri)
+        self._files: FileSystem = found[0]
+        self._folder: str = found[1]
+
+    def names(self) -> list[str]:
+        """Return the names of all files; none if there is no folder."""
+        listed = self._files.get_file_info(FileSelector(self._folder, allow_not_found=True))
+        names = [f.base_name for f in listed if f.type == FileType.File]
+        return [n.removesuffix(SUFFIX) for n in names if n.endswith(SUFFIX)]
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file's content; None if there is no such file."""
+        try:
+            with self._files.open_input_stream(self._path(name)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a file in place of an earlier one of that name."""
+        self._files.create_dir(self._folder, recursive=True)
+        if not isinstance(self._files, LocalFileSystem):
+            self._put(self._path(name), content)
+            return
+        draft = f"{self._folder}/.{name}-{datetime.now(UTC).timestamp()}"
+        self._put(draft, content)
+        self._files.move(draft, self._path(name))
+
+    def delete(self, name: str) -> None:
+        """Delete a file; do nothing if there is none."""
+        if self._files.get_file_info(self._path(name)).type == FileType.File:
+            with suppress(FileNotFoundError):  # another process was first
+                self._files.delete_file(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}{SUFFIX}"
+
+    def _put(self, path: str, content: bytes) -> None:
+        with self._files.open_output_stream(path) as stream:
+            stream.write(content)

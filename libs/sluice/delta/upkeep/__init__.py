@@ -1,0 +1,1 @@
+"""Upkeep and checks of stored tables."""
