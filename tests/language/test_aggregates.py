@@ -139,7 +139,7 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         ("sum(x) over ()", "a window function is not allowed; rank with a topk view"),
     ],
 )
-def test_a_mistake_is_told(refusal: Refusal, text: str, message: str) -> None:
+def test_a_mistake_is_reported(refusal: Refusal, text: str, message: str) -> None:
     said = refusal(Aggregate.parse, text)
     assert said == message
 

@@ -69,7 +69,7 @@ def test_a_structs_field_reads_its_column() -> None:
     assert expression.reads({"address", "name"}) == {"address", "name"}
 
 
-def test_a_plain_column_is_told_from_an_expression() -> None:
+def test_a_plain_column_is_distinguished_from_an_expression() -> None:
     assert Expression.parse("price").plain_column == "price"
     assert Expression.parse("products.price").plain_column == "products.price"
     assert Expression.parse("price + 1").plain_column is None

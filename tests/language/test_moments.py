@@ -86,7 +86,7 @@ def test_what_stays_a_text_is_taken(text: str) -> None:
     assert told(text) == []
 
 
-def test_an_expression_as_long_as_may_be_is_told_of_soon() -> None:
+def test_an_expression_as_long_as_may_be_is_reported_soon() -> None:
     started = monotonic()
     assert told(" - ".join(["unknown"] * 1_900)) == []
     assert monotonic() - started < 4

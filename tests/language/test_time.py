@@ -112,6 +112,6 @@ sources:
         "pipelines/p.yaml:6: sources.clicks.path: "
         "[2024-10-27T02:00:00+02:00, 2024-10-27T02:00:00+01:00) and "
         "[2024-10-27T02:00:00+01:00, 2024-10-27T03:00:00+01:00) have the same path, so their rows "
-        "would count twice; tell them apart, by %H, or by %z where clocks are set back; or give "
+        "would count twice; distinguish them, by %H, or by %z where clocks are set back; or give "
         "the source a `key`"
     )

@@ -141,7 +141,7 @@ def of_spark(rows: "DataFrame", sql: str) -> str:
 
 
 @pytest.mark.parametrize(("text", "message"), RULES)
-def test_types_that_do_not_fit_are_told_with_what_is_accepted(text: str, message: str) -> None:
+def test_types_that_do_not_fit_are_reported_with_what_is_accepted(text: str, message: str) -> None:
     (problem,) = told(text)
     assert message in problem
 
@@ -172,7 +172,7 @@ def test_types_that_are_not_known_are_let_through() -> None:
 
 
 def misfits() -> Iterator[str]:
-    """Each told argument of each function once with a column that its kind does not take."""
+    """Each declared argument of each function once with a column that its kind does not take."""
     calls: dict[tuple[str, int], list[syntax.Tree]] = {}
     for text, _ in EXAMPLES:
         for call in syntax.parse(text).find_all(exp.Anonymous):

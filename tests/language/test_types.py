@@ -41,7 +41,7 @@ def test_synonyms_are_written_as_spark_does(written: str, spark: str) -> None:
 
 TYPES = (
     "types are: TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, STRING, BINARY, BOOLEAN, "
-    "DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY, MAP, STRUCT, VARIANT"
+    "DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY, MAP, STRUCT"
 )
 
 

@@ -3,8 +3,9 @@
 This is an allow-list: functions that read files, call Java, ask for the time or return random
 values are refused because they are not listed. Each line starts with the type that its functions
 return, where it follows from their name: a type, `first` (the first argument's), `number`
-(likewise, DOUBLE for a STRING), `common` (all arguments'), `element` (that of a collection),
-`whole` (rounded), or `?`.
+(likewise, DOUBLE for a STRING), `common` (all arguments'), `either` (all but the first one's),
+`element` (that of a collection), `whole` (rounded), `places` (rounded to places), `together` (put
+one behind the other), or `?`.
 """
 
 _TABLE = """
@@ -39,20 +40,24 @@ TIMESTAMP_NTZ: convert_timezone make_timestamp_ntz to_timestamp_ntz try_make_tim
 BINARY: binary encode to_binary try_to_binary unbase64 unhex
 ARRAY<STRING>: json_object_keys regexp_extract_all split
 MAP<STRING, STRING>: str_to_map
+VARIANT: parse_json to_variant_object try_parse_json
 first: array_compact array_distinct array_remove array_sort filter map_filter nullif reverse slice
 first: sort_array
 number: abs negative positive
 element: array_max array_min element_at get try_element_at
 whole: ceil ceiling floor
+either: if nvl2
+places: bround round
+together: concat
 common: coalesce greatest ifnull least nvl
 ?: aggregate array array_append array_except array_insert array_intersect array_prepend array_repeat
-?: array_union arrays_zip bround collate concat date_part dateadd datepart decimal extract flatten
-?: from_csv from_json if make_dt_interval make_interval make_ym_interval map map_concat map_entries
+?: array_union arrays_zip collate date_part dateadd datepart decimal extract flatten
+?: from_csv from_json make_dt_interval make_interval make_ym_interval map map_concat map_entries
 ?: map_from_arrays map_from_entries map_keys map_values map_zip_with mod named_struct nullifzero
-?: nvl2 parse_json pmod reduce round schema_of_variant sentences sequence shiftleft shiftright
-?: shiftrightunsigned struct timestampadd timestampdiff to_number to_variant_object transform
+?: pmod reduce schema_of_variant sentences sequence shiftleft shiftright
+?: shiftrightunsigned struct timestampadd timestampdiff to_number transform
 ?: transform_keys transform_values try_add try_divide try_make_interval try_mod try_multiply
-?: try_parse_json try_subtract try_to_number try_variant_get variant_get width_bucket zeroifnull
+?: try_subtract try_to_number try_variant_get variant_get width_bucket zeroifnull
 ?: zip_with
 """
 

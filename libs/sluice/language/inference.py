@@ -4,7 +4,7 @@ A type named here is the one that Spark gives. An unknown type is no mistake: wh
 asks Spark.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 
 from sqlglot import exp
@@ -140,28 +140,16 @@ class Types:
             type_ = self.columns.get(first, UNKNOWN)
         return reduce(field_of, rest, type_)
 
-    def _call(self, node: exp.Anonymous) -> str:  # noqa: PLR0911 - one per rule
+    def _call(self, node: exp.Anonymous) -> str:
         name, arguments = node.name.lower(), node.expressions
         if name in DATE_FUNCTIONS and len(arguments) > 2:
             return UNKNOWN
-        first = self.of(arguments[0]) if arguments else UNKNOWN
-        match SCALAR[name]:
-            case "?":
-                return UNKNOWN
-            case "first":
-                return first
-            case "number":
-                return number(first)
-            case "element":
-                return element(first)
-            case "whole":
-                return rounded(first) if len(arguments) == 1 else UNKNOWN
-            case "common":
-                return common(map(self.of, arguments))
-            case returns:
-                return returns
+        rule, types = SCALAR[name], [self.of(argument) for argument in arguments]
+        if rule in BY_RULE:
+            return BY_RULE[rule](types) if types else UNKNOWN
+        return UNKNOWN if rule == "?" else rule
 
-    def _operation(self, node: syntax.Tree) -> str:
+    def _operation(self, node: syntax.Tree) -> str:  # noqa: PLR0911 - one per kind of node
         if isinstance(node, BOOLEAN):
             return "BOOLEAN"
         if isinstance(node, STRINGS):
@@ -170,6 +158,8 @@ class Types:
             return NOTHING
         if isinstance(node, exp.IntDiv):
             return "BIGINT"
+        if isinstance(node, exp.DPipe):
+            return together([self.of(node.this), self.of(node.expression)])
         if type(node) in ARITHMETIC and isinstance(node, exp.Binary):
             return self._arithmetic(node)
         return UNKNOWN
@@ -197,6 +187,30 @@ def _operand(node: syntax.Tree, type_: str) -> Decimal | None:
     if isinstance(node, exp.Literal) and node.is_int:
         return Decimal(len(node.name), 0)
     return Decimal.of(type_)
+
+
+def together(types: Iterable[str]) -> str:
+    """Return the type of values put one behind the other: a text, or that of equal arrays."""
+    every = set(types)
+    if any(head(type_) in (UNKNOWN, "ARRAY", "BINARY") for type_ in every):
+        return every.pop() if len(every) == 1 else UNKNOWN
+    return "STRING"
+
+
+def _to_places(types: list[str]) -> str:
+    return types[0] if types[0] in (*INTEGERS, "FLOAT", "DOUBLE") else UNKNOWN
+
+
+BY_RULE: dict[str, Callable[[list[str]], str]] = {
+    "first": lambda types: types[0],
+    "number": lambda types: number(types[0]),
+    "element": lambda types: element(types[0]),
+    "whole": lambda types: rounded(types[0]) if len(types) == 1 else UNKNOWN,
+    "common": common,
+    "either": lambda types: common(types[1:]),
+    "places": _to_places,
+    "together": together,
+}
 
 
 def branches(node: syntax.Tree) -> list[syntax.Tree]:

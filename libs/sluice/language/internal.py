@@ -4,9 +4,8 @@ STATE = "state"  # what a kind must remember beyond the visible rows
 DELIVERIES = "deliveries"  # every delivered row, by interval
 INTERVALS = "intervals"  # one row per delivery
 QUARANTINE = "quarantine"  # delivered rows that could not be used
-FACTS = "facts"  # counts of the last batches, for detecting unusual ones
 ARRIVALS = "arrivals"  # what a stream has read, and when
-NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FACTS)  # tables without a position
+NOTES = (QUARANTINE, INTERVALS, ARRIVALS)  # tables without a position
 MARK = "__"
 
 

@@ -10,26 +10,27 @@ from sluice.language.interval import Interval, Schedule
 
 @dataclass(frozen=True)
 class Span:
-    """Consecutive intervals without a gap: their bounds and their number."""
+    """Consecutive intervals without a gap: their bounds, shown in a zone, and their number."""
 
     interval: Interval
     count: int
+    timezone: str = "UTC"
 
     def __str__(self) -> str:
         noun = "interval" if self.count == 1 else "intervals"
-        return f"{self.interval} ({self.count:,} {noun})"
+        return f"{self.interval.shown(self.timezone)} ({self.count:,} {noun})"
 
 
-def spans(intervals: Iterable[Interval]) -> list[Span]:
+def spans(intervals: Iterable[Interval], timezone: str = "UTC") -> list[Span]:
     """Merge the intervals into spans, in order."""
     found: list[Span] = []
     for interval in sorted(intervals):
         if found and interval.start <= found[-1].interval.end:
             last = found.pop()
             end = max(last.interval.end, interval.end)
-            found.append(Span(Interval(last.interval.start, end), last.count + 1))
+            found.append(Span(Interval(last.interval.start, end), last.count + 1, timezone))
         else:
-            found.append(Span(interval, 1))
+            found.append(Span(interval, 1, timezone))
     return found
 
 
@@ -38,7 +39,7 @@ def gaps(delivered: Iterable[Interval], schedule: Schedule) -> list[Span]:
     known = [span.interval for span in spans(delivered)]
     between = pairwise(known)
     missing = (_within(schedule, before.end, after.start) for before, after in between)
-    return spans(interval for intervals in missing for interval in intervals)
+    return spans((i for intervals in missing for i in intervals), schedule.timezone)
 
 
 def _within(schedule: Schedule, start: datetime, end: datetime) -> list[Interval]:

@@ -7,7 +7,7 @@ from sluice.language.names import near
 
 SIMPLE = (
     *("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY"),
-    *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT", "VARIANT"),
+    *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT"),
 )
 _TYPE = exp.DataType.Type
 OF_SPARK = frozenset(

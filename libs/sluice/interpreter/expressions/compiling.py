@@ -1,0 +1,212 @@
+"""Compilation of expressions: names are resolved, types found, and functions chosen.
+
+Nothing is computed yet, so what is unknown here is reported before any answer.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions.nodes import (
+    Alias,
+    Call,
+    Convert,
+    Extract,
+    Lambda,
+    Literal,
+    Name,
+    Node,
+    Numbered,
+    Variable,
+    name_of,
+)
+from sluice.interpreter.functions.arrays import element
+from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
+from sluice.interpreter.functions.lambdas import HIGHER_ORDER
+from sluice.interpreter.values.batch import Batch, Value, constant, whole
+from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.types import LONG, plain
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a relation. `alias`: of the relation, if it has one."""
+
+    name: str
+    type: T.DataType
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Meaning of names: columns of a relation by number, and variables of lambdas."""
+
+    columns: Sequence[Column]
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    computed: Mapping[int, Value] = field(default_factory=dict)  # nodes that are columns already
+
+    def with_variables(self, more: Mapping[str, Value]) -> "Scope":
+        return replace(self, variables={**self.variables, **more})
+
+
+def compile_node(node: Node, scope: Scope) -> Value:  # noqa: PLR0911 - one per kind of node
+    """Return the expression, ready to be computed. Raises NotHere for what is unknown here."""
+    if id(node) in scope.computed:
+        return scope.computed[id(node)]
+    match node:
+        case Numbered():
+            return column(node.number, scope.columns[node.number].type)
+        case Literal():
+            return constant(node.value, node.type)
+        case Name():
+            return _named(node.parts, scope)
+        case Variable():
+            return _fields(scope.variables[node.parts[0]], node.parts[1:])
+        case Alias():
+            return compile_node(node.child, scope)
+        case Convert():
+            child = compile_node(node.child, scope)
+            return cast(child, plain(node.type), is_try=node.is_try)
+        case Extract():
+            return _extracted(compile_node(node.child, scope), node.key, scope)
+        case Call():
+            return _called(node, scope)
+    raise NotHere(f"{type(node).__name__} within an expression")
+
+
+def _called(node: Call, scope: Scope) -> Value:
+    if node.is_distinct or node.where is not None:
+        raise NotHere(f"the aggregate {node.name} within an expression")
+    if node.name in HIGHER_ORDER:
+        first, *others = node.arguments
+        compiled = compile_node(first, scope)
+        return HIGHER_ORDER[node.name](compiled, [Deferred(o, scope) for o in others])
+    if node.name in ("struct", "named_struct"):
+        return _struct(node, scope)
+    if node.name == "monotonically_increasing_id":
+        return Value(LONG, lambda batch: list(range(batch.count)))
+    if node.name not in FUNCTIONS:
+        raise NotHere(f"the function {node.name}")
+    if len(node.arguments) not in COUNTS.get(node.name, (len(node.arguments),)):
+        raise NotHere(f"{node.name} of {len(node.arguments)} arguments")
+    return FUNCTIONS[node.name]([compile_node(a, scope) for a in node.arguments])
+
+
+def _struct(node: Call, scope: Scope) -> Value:
+    if node.name == "named_struct":
+        keys = [compile_node(a, scope).literal for a in node.arguments[::2]]
+        values = [compile_node(a, scope) for a in node.arguments[1::2]]
+    else:
+        keys = [_field_name(a, i) for i, a in enumerate(node.arguments)]
+        values = [compile_node(a, scope) for a in node.arguments]
+    fields = [T.StructField(str(k), v.type) for k, v in zip(keys, values, strict=True)]
+    return whole(T.StructType(fields), lambda *row: row, *values)
+
+
+def _field_name(node: Node, index: int) -> str:
+    match node:
+        case Alias() | Name() | Variable() | Extract(key=Literal(value=str())):
+            return name_of(node)
+    return f"col{index + 1}"
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """An argument of a function over collections: a lambda or a plain expression."""
+
+    node: Node
+    scope: Scope
+
+    @property
+    def count(self) -> int:
+        """Number of the lambda's parameters; 0 for a plain expression."""
+        return len(self.node.parameters) if isinstance(self.node, Lambda) else 0
+
+    def compiled(self, *variables: Value) -> Value:
+        """Return the expression, its parameters bound."""
+        if not isinstance(self.node, Lambda):
+            return compile_node(self.node, self.scope)
+        bound = dict(zip(self.node.parameters, variables, strict=True))
+        return compile_node(self.node.body, self.scope.with_variables(bound))
+
+
+def _named(parts: Sequence[str], scope: Scope) -> Value:
+    first = parts[0].lower()
+    for name, value in scope.variables.items():
+        if name.lower() == first:
+            return _fields(value, parts[1:])
+    found, rest = find(parts, scope.columns)
+    return _fields(column(found, scope.columns[found].type), rest)
+
+
+def find(parts: Sequence[str], columns: Sequence[Column]) -> tuple[int, Sequence[str]]:
+    """Return the number of the column of that name, and the names of fields within it."""
+    first = parts[0].lower()
+    if len(parts) > 1:
+        second = parts[1].lower()
+        aliased = [
+            i
+            for i, c in enumerate(columns)
+            if c.alias and c.alias.lower() == first and c.name.lower() == second
+        ]
+        if len(aliased) == 1:
+            return aliased[0], parts[2:]
+    plain_ = [i for i, c in enumerate(columns) if c.name.lower() == first]
+    if len(plain_) != 1:
+        shown = ", ".join(c.name for c in columns)
+        raise NotHere(f"{len(plain_)} columns of the name {'.'.join(parts)} among {shown}")
+    return plain_[0], parts[1:]
+
+
+def column(key: Hashable, type_: T.DataType) -> Value:
+    """Return the values of a column or a variable."""
+
+    def run(batch: Batch) -> list[Any]:
+        return batch.column(key)
+
+    return Value(type_, run)
+
+
+def _fields(value: Value, names: Sequence[str]) -> Value:
+    for name in names:
+        value = field_of(value, name)
+    return value
+
+
+def field_of(value: Value, name: str) -> Value:
+    """Return a struct's field; of an array of structs, the array of their fields."""
+    if isinstance(value.type, T.ArrayType):
+        return _fields_of_items(value, value.type, name)
+    if not isinstance(value.type, T.StructType):
+        raise NotHere(f"a field of {value.type.simpleString()}")
+    lower = [n.lower() for n in value.type.names]
+    if lower.count(name.lower()) != 1:
+        raise NotHere(f"{lower.count(name.lower())} fields of the name {name}")
+    at, run = lower.index(name.lower()), value.run
+    return Value(
+        value.type.fields[at].dataType,
+        lambda b: [None if v is None else v[at] for v in run(b)],
+    )
+
+
+def _fields_of_items(value: Value, type_: T.ArrayType, name: str) -> Value:
+    inner, run = type_.elementType, value.run
+    if not isinstance(inner, T.StructType) or inner.names.count(name) != 1:
+        raise NotHere(f"the field {name} of {inner.simpleString()}")
+    at = inner.names.index(name)
+    return Value(
+        T.ArrayType(inner.fields[at].dataType),
+        lambda b: [
+            None if v is None else tuple(None if x is None else x[at] for x in v) for v in run(b)
+        ],
+    )
+
+
+def _extracted(child: Value, key: Node, scope: Scope) -> Value:
+    is_key = isinstance(child.type, T.MapType)
+    if isinstance(key, Literal) and isinstance(key.value, str) and not is_key:
+        return field_of(child, key.value)
+    return element(child, compile_node(key, scope))

@@ -1,0 +1,145 @@
+"""Expressions of Spark Connect's protocol."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import types as T
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions import nodes
+from sluice.interpreter.expressions.from_sql import read_sql, read_type
+from sluice.interpreter.expressions.names import split_name
+from sluice.language.types import read_columns
+
+_DESCENDING = proto.Expression.SortOrder.SORT_DIRECTION_DESCENDING
+_NULLS_FIRST = proto.Expression.SortOrder.SORT_NULLS_FIRST
+_TRY = proto.Expression.Cast.EVAL_MODE_TRY
+_ROWS = proto.Expression.Window.WindowFrame.FRAME_TYPE_ROW
+_NUMBERS: dict[str, T.DataType] = {
+    "boolean": T.BooleanType(),
+    "byte": T.ByteType(),
+    "short": T.ShortType(),
+    "integer": T.IntegerType(),
+    "long": T.LongType(),
+    "float": T.FloatType(),
+    "double": T.DoubleType(),
+    "string": T.StringType(),
+    "binary": T.BinaryType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampType(),
+    "timestamp_ntz": T.TimestampNTZType(),
+}
+
+
+def read(expression: proto.Expression) -> nodes.Node:
+    """Return the tree of an expression. Raises NotHere for a kind that is unknown here."""
+    kind = expression.WhichOneof("expr_type")
+    if kind is None or kind not in _READERS:
+        raise NotHere(f"expressions of the kind {kind}")
+    return _READERS[kind](getattr(expression, kind))
+
+
+def _all(expressions: Any) -> tuple[nodes.Node, ...]:
+    return tuple(map(read, expressions))
+
+
+def _cast(cast: proto.Expression.Cast) -> nodes.Node:
+    if cast.WhichOneof("cast_to_type") == "type_str":
+        type_ = read_type(cast.type_str)
+    else:
+        type_ = proto_schema_to_pyspark_data_type(cast.type)
+    return nodes.Convert(read(cast.expr), type_, cast.eval_mode == _TRY)
+
+
+def order_of(order: proto.Expression.SortOrder) -> nodes.Order:
+    """Return one item of an order."""
+    return nodes.Order(
+        read(order.child), order.direction == _DESCENDING, order.null_ordering == _NULLS_FIRST
+    )
+
+
+def _window(window: proto.Expression.Window) -> nodes.Over:
+    frame = None
+    if window.HasField("frame_spec"):
+        by_rows = window.frame_spec.frame_type == _ROWS
+        frame = nodes.Frame(
+            by_rows, _bound(window.frame_spec.lower), _bound(window.frame_spec.upper)
+        )
+    return nodes.Over(
+        read(window.window_function),
+        _all(window.partition_spec),
+        tuple(map(order_of, window.order_spec)),
+        frame,
+    )
+
+
+def _bound(bound: Any) -> int | None:
+    match bound.WhichOneof("boundary"):
+        case "current_row":
+            return 0
+        case "unbounded":
+            return None
+    found = read(bound.value)
+    if isinstance(found, nodes.Literal) and isinstance(found.value, int):
+        return found.value
+    raise NotHere("a frame's bound that is no number")
+
+
+def _literal(literal: proto.Expression.Literal) -> nodes.Literal:
+    kind = literal.WhichOneof("literal_type")
+    if kind in _NUMBERS:
+        return nodes.Literal(getattr(literal, kind), _NUMBERS[kind])
+    if kind == "null":
+        return nodes.Literal(None, proto_schema_to_pyspark_data_type(literal.null))
+    if kind == "decimal":
+        found = literal.decimal
+        _, _, digits = found.value.partition(".")
+        scale = found.scale if found.HasField("scale") else len(digits)
+        unscaled = int(found.value.replace(".", "")) * 10 ** (scale - len(digits))
+        precision = found.precision if found.HasField("precision") else 38
+        return nodes.Literal(unscaled, T.DecimalType(precision, scale))
+    raise NotHere(f"a literal of the kind {kind}")
+
+
+def _function(found: proto.Expression.UnresolvedFunction) -> nodes.Call:
+    if found.is_user_defined_function:
+        raise NotHere(f"the user's function {found.function_name}")
+    return nodes.Call(found.function_name.lower(), _all(found.arguments), found.is_distinct)
+
+
+_READERS: dict[str, Callable[[Any], nodes.Node]] = {
+    "literal": _literal,
+    "unresolved_attribute": lambda e: nodes.Name(split_name(e.unparsed_identifier)),
+    "unresolved_star": lambda e: nodes.Star(e.unparsed_target.removesuffix(".*") or None),
+    "expression_string": lambda e: read_sql(e.expression),
+    "unresolved_function": _function,
+    "call_function": lambda e: nodes.Call(e.function_name.lower(), _all(e.arguments)),
+    "alias": lambda e: nodes.Alias(read(e.expr), tuple(e.name)),
+    "cast": _cast,
+    "sort_order": order_of,
+    "lambda_function": lambda e: nodes.Lambda(
+        tuple(a.name_parts[0] for a in e.arguments), read(e.function)
+    ),
+    "unresolved_named_lambda_variable": lambda e: nodes.Variable(tuple(e.name_parts)),
+    "unresolved_extract_value": lambda e: nodes.Extract(read(e.child), read(e.extraction)),
+    "window": _window,
+}
+
+
+def schema_of(text: str) -> T.StructType:
+    """Return the schema of a local relation, as JSON or DDL."""
+    if text.startswith("{"):
+        return T.StructType.fromJson(json.loads(text))
+    fields = [T.StructField(n.strip("`"), read_type(type_)) for n, type_ in read_columns(text)]
+    return T.StructType(fields)
+
+
+def type_of(text: str) -> T.DataType:
+    """Return the type that DDL names: a single one, or that of rows with named columns."""
+    try:
+        return read_type(text)
+    except NotHere:
+        return schema_of(text)

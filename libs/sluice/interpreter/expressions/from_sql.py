@@ -1,0 +1,291 @@
+"""Expressions of SQL text, as `selectExpr`, `where` and `expr` take them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import types as T
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions import nodes
+from sluice.language import inference
+from sluice.language.syntax import Tree, Verbatim
+
+_KIND = exp.DataType.Type
+_TYPES: dict[Any, T.DataType] = {
+    _KIND.TINYINT: T.ByteType(),
+    _KIND.SMALLINT: T.ShortType(),
+    _KIND.INT: T.IntegerType(),
+    _KIND.BIGINT: T.LongType(),
+    _KIND.FLOAT: T.FloatType(),
+    _KIND.DOUBLE: T.DoubleType(),
+    _KIND.TEXT: T.StringType(),
+    _KIND.BINARY: T.BinaryType(),
+    _KIND.BOOLEAN: T.BooleanType(),
+    _KIND.DATE: T.DateType(),
+    _KIND.TIMESTAMPTZ: T.TimestampType(),
+    _KIND.TIMESTAMPLTZ: T.TimestampType(),
+    _KIND.TIMESTAMPNTZ: T.TimestampNTZType(),
+}
+_OPERATORS: dict[type[Tree], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "div",
+    exp.Mod: "%",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.EQ: "==",
+    exp.NEQ: "!=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.NullSafeEQ: "<=>",
+    exp.DPipe: "concat",
+    exp.Not: "not",
+    exp.Neg: "negative",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+    exp.RegexpLike: "rlike",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.BitwiseNot: "~",
+}
+_DIGITS = {"l": T.LongType(), "s": T.ShortType(), "y": T.ByteType(), "d": T.DoubleType()}
+
+
+@lru_cache(maxsize=4096)
+def read_sql(text: str) -> nodes.Node:
+    """Return the tree of one expression, perhaps with an alias."""
+    try:
+        trees = Verbatim().parse(text)
+    except SqlglotError as error:
+        raise NotHere(f"the SQL {text!r}: {error}") from None
+    if len(trees) != 1 or trees[0] is None:
+        raise NotHere(f"the SQL {text!r}")
+    return _read(trees[0])
+
+
+@lru_cache(maxsize=512)
+def read_type(text: str) -> T.DataType:
+    """Return the type of that name."""
+    try:
+        tree = Verbatim().parse_into(exp.DataType, text)[0]
+    except SqlglotError as error:
+        raise NotHere(f"the type {text!r}: {error}") from None
+    assert isinstance(tree, exp.DataType)
+    return _type(tree)
+
+
+def _type(tree: exp.DataType) -> T.DataType:
+    inner = tree.expressions
+    match tree.this:
+        case _KIND.DECIMAL:
+            precision, scale = [int(p.name) for p in inner] if len(inner) == 2 else (10, 0)
+            return T.DecimalType(int(inner[0].name) if len(inner) == 1 else precision, scale)
+        case _KIND.ARRAY:
+            return T.ArrayType(_type(inner[0]))
+        case _KIND.MAP:
+            return T.MapType(_type(inner[0]), _type(inner[1]))
+        case _KIND.STRUCT:
+            fields = [T.StructField(f.this.name, _type(f.args["kind"])) for f in inner]
+            return T.StructType(fields)
+    if tree.this not in _TYPES or inner:
+        raise NotHere(f"the type {tree.sql()}")
+    return _TYPES[tree.this]
+
+
+def _read(tree: Tree) -> nodes.Node:
+    """Return the tree of a part. Raises NotHere if it has a part of its own that is unknown."""
+    parts, read = _READERS.get(type(tree), ("this expression", _operator))
+    known = parts.split()
+    if further := [name for name, part in tree.args.items() if part and name not in known]:
+        raise NotHere(f"{', '.join(further)} of the SQL {tree.sql(dialect=Verbatim)!r}")
+    return read(tree)
+
+
+def _operator(tree: Tree) -> nodes.Node:
+    if type(tree) not in _OPERATORS:
+        raise NotHere(f"the SQL {tree.sql(dialect=Verbatim)!r}")
+    operands = [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
+    return nodes.Call(_OPERATORS[type(tree)], tuple(map(_read, operands)))
+
+
+def _like(tree: Tree) -> nodes.Node:
+    found = _operator(tree)
+    return nodes.Call("not", (found,)) if tree.args.get("negate") else found
+
+
+def _negative(tree: exp.Neg) -> nodes.Node:
+    is_number = isinstance(tree.this, exp.Literal) and not tree.this.is_string
+    return _literal(tree.this, sign=-1) if is_number else _operator(tree)
+
+
+def _column(tree: exp.Column) -> nodes.Node:
+    if isinstance(tree.this, exp.Star):
+        return nodes.Star(tree.table or None)
+    return nodes.Name(tuple(part.name for part in tree.parts))
+
+
+def _is(tree: exp.Is) -> nodes.Node:
+    if not isinstance(tree.expression, exp.Null):
+        return _operator(tree)
+    return nodes.Call("isnull", (_read(tree.this),))
+
+
+def _cast(tree: exp.Cast) -> nodes.Node:
+    return nodes.Convert(_read(tree.this), _type(tree.args["to"]), bool(tree.args.get("safe")))
+
+
+def _if(tree: exp.If) -> nodes.Node:
+    ends = (tree.args["true"], tree.args.get("false"))
+    return nodes.Call("when", (_read(tree.this), *(_read(e) for e in ends if e)))
+
+
+def _between(tree: exp.Between) -> nodes.Node:
+    value, low, high = (_read(tree.args[part]) for part in ("this", "low", "high"))
+    return nodes.Call("and", (nodes.Call(">=", (value, low)), nodes.Call("<=", (value, high))))
+
+
+def _filter(tree: exp.Filter) -> nodes.Node:
+    call = _read(tree.this)
+    assert isinstance(call, nodes.Call)
+    return replace(call, where=_read(tree.expression.this))
+
+
+def _call(tree: exp.Anonymous) -> nodes.Node:
+    arguments, name = tree.expressions, tree.name.lower()
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        return nodes.Call(name, tuple(map(_read, arguments[0].expressions)), is_distinct=True)
+    return nodes.Call(name, tuple(map(_read, arguments)))
+
+
+def _trim(tree: exp.Trim) -> nodes.Node:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
+    characters = [_read(tree.expression)] if tree.expression else []
+    return nodes.Call(name, (*characters, _read(tree.this)))
+
+
+def _case(tree: exp.Case) -> nodes.Node:
+    parts: list[nodes.Node] = []
+    for branch in tree.args["ifs"]:
+        condition = _read(branch.this)
+        if tree.this:
+            condition = nodes.Call("==", (_read(tree.this), condition))
+        parts += [condition, _read(branch.args["true"])]
+    if tree.args.get("default"):
+        parts.append(_read(tree.args["default"]))
+    return nodes.Call("when", tuple(parts))
+
+
+def _literal(tree: exp.Literal, sign: int = 1) -> nodes.Literal:
+    text = tree.name
+    if tree.is_string:
+        return nodes.Literal(text, T.StringType())
+    if text[-1].lower() in _DIGITS and text[:-1].isdigit():
+        return nodes.Literal(sign * int(text[:-1]), _DIGITS[text[-1].lower()])
+    if sign < 0 and text == str(2**31):
+        return nodes.Literal(-(2**31), T.IntegerType())
+    type_ = read_type(inference.literal(tree))
+    if isinstance(type_, T.DecimalType):
+        return nodes.Literal(sign * int(text.replace(".", "")), type_)
+    return nodes.Literal(
+        sign * (float(text) if isinstance(type_, T.DoubleType) else int(text)), type_
+    )
+
+
+def _window(tree: exp.Window) -> nodes.Over:
+    function = tree.this
+    if isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
+        raise NotHere("IGNORE NULLS")
+    order = tree.args.get("order")
+    return nodes.Over(
+        _read(function),
+        tuple(map(_read, tree.args.get("partition_by") or ())),
+        tuple(order_of(item) for item in (order.expressions if order else ())),
+        _frame(tree.args.get("spec")),
+    )
+
+
+def order_of(tree: Tree) -> nodes.Order:
+    """Return one item of ORDER BY."""
+    if not isinstance(tree, exp.Ordered):
+        return nodes.Order(_read(tree), descending=False, nulls_first=True)
+    return nodes.Order(
+        _read(tree.this), bool(tree.args.get("desc")), bool(tree.args.get("nulls_first"))
+    )
+
+
+def _frame(spec: exp.WindowSpec | None) -> nodes.Frame | None:
+    if spec is None:
+        return None
+    if spec.args.get("kind") not in ("ROWS", "RANGE"):
+        raise NotHere("a window's frame of that kind")
+    ends = [_bound(spec.args.get(end), spec.args.get(f"{end}_side")) for end in ("start", "end")]
+    return nodes.Frame(spec.args["kind"] == "ROWS", ends[0], ends[1])
+
+
+def _bound(end: Tree | str | None, side: str | None) -> int | None:
+    if end == "UNBOUNDED":
+        return None
+    if end in ("CURRENT ROW", None):
+        return 0
+    if isinstance(end, exp.Literal) and end.is_int:
+        return -int(end.name) if side == "PRECEDING" else int(end.name)
+    raise NotHere("a frame's bound that is no number")
+
+
+# What reads each part of SQL, and the parts that it may have of its own: one with another means
+# something else.
+_READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.Node]]] = {
+    exp.Paren: ("this", lambda t: _read(t.this)),
+    exp.Alias: ("this alias", lambda t: nodes.Alias(_read(t.this), (t.alias,))),
+    exp.Column: ("this table db catalog", _column),
+    exp.Identifier: ("this quoted", lambda t: nodes.Name((t.name,))),
+    exp.Dot: (
+        "this expression",
+        lambda t: nodes.Extract(_read(t.this), nodes.Literal(t.expression.name, T.StringType())),
+    ),
+    exp.Bracket: (
+        "this expressions",
+        lambda t: nodes.Extract(_read(t.this), _read(t.expressions[0])),
+    ),
+    exp.Star: ("", lambda _: nodes.Star()),
+    exp.Literal: ("this is_string", _literal),
+    exp.Boolean: ("this", lambda t: nodes.Literal(bool(t.this), T.BooleanType())),
+    exp.Null: ("", lambda _: nodes.Literal(None, T.NullType())),
+    exp.Cast: ("this to safe", _cast),
+    exp.TryCast: ("this to safe", _cast),
+    exp.Case: ("this ifs default", _case),
+    exp.If: ("this true false", _if),
+    exp.In: (
+        "this expressions",
+        lambda t: nodes.Call("in", (_read(t.this), *map(_read, t.expressions))),
+    ),
+    exp.Between: ("this low high", _between),
+    exp.Is: ("this expression", _is),
+    exp.Window: ("this partition_by order spec over", _window),
+    exp.Filter: ("this expression", _filter),
+    exp.Lambda: (
+        "this expressions",
+        lambda t: nodes.Lambda(tuple(p.name for p in t.expressions), _read(t.this)),
+    ),
+    exp.Transform: (
+        "this expression",
+        lambda t: nodes.Call("transform", (_read(t.this), _read(t.expression))),
+    ),
+    exp.Trim: ("this expression position", _trim),
+    exp.Anonymous: ("this expressions", _call),
+    exp.Div: ("this expression typed safe", _operator),
+    exp.Not: ("this", _operator),
+    exp.Neg: ("this", _negative),
+    exp.BitwiseNot: ("this", _operator),
+    exp.Like: ("this expression negate", _like),
+    exp.ILike: ("this expression negate", _like),
+}

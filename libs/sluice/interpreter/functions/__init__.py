@@ -1,0 +1,1 @@
+"""Functions of rows, by the name that Spark gives them."""

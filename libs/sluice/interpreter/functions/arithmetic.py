@@ -1,0 +1,268 @@
+"""Arithmetic in ANSI mode: an overflow, like a division by zero, is left to Spark to report."""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.values.casts import cast, number, whole
+from sluice.interpreter.values.numbers import bounded, fits_in, half_up, rescale
+from sluice.interpreter.values.types import (
+    DATE,
+    DOUBLE,
+    LONG,
+    decimal_of,
+    is_integer,
+    is_number,
+    of_decimal,
+    wider,
+)
+from sluice.language.decimals import Decimal
+
+Function = Callable[[list[Value]], Value]
+
+
+def _zero() -> None:
+    raise NotHere("a division by zero")
+
+
+def _quotient(a: int, b: int) -> int:
+    """Return a / b without its fraction, as Java does."""
+    if not b:
+        _zero()
+    found = abs(a) // abs(b)
+    return found if (a < 0) == (b < 0) else -found
+
+
+def _remainder(a: int, b: int) -> int:
+    if not b:
+        _zero()
+    return a - b * _quotient(a, b)
+
+
+_long = bounded(LONG)
+
+
+def _modulus(a: int, b: int) -> int:
+    found = _remainder(a, b)
+    return _remainder(_long(found + b), b) if found < 0 else found
+
+
+WHOLE: Mapping[str, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "%": _remainder,
+    "pmod": _modulus,
+}
+
+
+def _divided(a: float, b: float) -> float:
+    if not b:
+        _zero()
+    return a / b
+
+
+def _rest(a: float, b: float) -> float:
+    if not b or a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
+        raise NotHere("the rest of such a division")
+    return math.fmod(a, b)
+
+
+REAL: Mapping[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": _divided,
+    "%": _rest,
+}
+DECIMAL: Mapping[str, Callable[[Decimal, Decimal], Decimal]] = {
+    "+": Decimal.plus,
+    "-": Decimal.plus,
+    "*": Decimal.times,
+    "/": Decimal.over,
+    "%": Decimal.modulo,
+}
+
+
+def binary(name: str, arguments: list[Value]) -> Value:
+    """Return the sum, difference, product, quotient or rest of two numbers."""
+    a, b = arguments
+    if isinstance(a.type, T.NullType) or isinstance(b.type, T.NullType):
+        raise NotHere("arithmetic on an untyped null")
+    if not (is_number(a.type) and is_number(b.type)):
+        raise NotHere(f"{a.type.simpleString()} {name} {b.type.simpleString()}")
+    if isinstance(a.type, T.FloatType) or isinstance(b.type, T.FloatType):
+        raise NotHere("arithmetic on FLOAT")
+    if isinstance(a.type, T.DoubleType) or isinstance(b.type, T.DoubleType):
+        return _of_reals(name, a, b)
+    if isinstance(a.type, T.DecimalType) or isinstance(b.type, T.DecimalType):
+        return _of_decimals(name, a, b)
+    if name == "/":
+        return _of_reals(name, a, b)
+    type_ = wider(a.type, b.type)
+    fits, compute = bounded(type_), WHOLE[name]
+    return each(type_, lambda x, y: fits(compute(x, y)), a, b)
+
+
+def _of_reals(name: str, a: Value, b: Value) -> Value:
+    if name not in REAL:
+        raise NotHere(f"{name} of DOUBLE")
+    return each(DOUBLE, REAL[name], cast(a, DOUBLE), cast(b, DOUBLE))
+
+
+def _of_decimals(name: str, a: Value, b: Value) -> Value:
+    one, other = _decimal(a), _decimal(b)
+    if name not in DECIMAL:
+        raise NotHere(f"{name} of DECIMAL")
+    found = of_decimal(DECIMAL[name](one, other))
+    fits, s, t = fits_in(found), one.scale, other.scale
+    most = max(s, t)
+    if name == "*":
+        return each(found, lambda x, y: fits(rescale(x * y, s + t, found.scale)), a, b)
+    if name == "/":
+        up = 10 ** (found.scale + t - s + 40)
+        down = 10**40
+
+        def quotient(x: int, y: int) -> int:
+            if not y:
+                _zero()
+            exact = abs(x) * up // abs(y)  # 40 digits more than wanted, cut
+            return fits(half_up(exact if (x < 0) == (y < 0) else -exact, down))
+
+        return each(found, quotient, a, b)
+    compute = WHOLE[name]
+
+    def result(x: int, y: int) -> int:
+        value = compute(x * 10 ** (most - s), y * 10 ** (most - t))
+        return fits(rescale(value, most, found.scale))
+
+    return each(found, result, a, b)
+
+
+def _decimal(value: Value) -> Decimal:
+    """Return an operand's decimal; an integer constant counts only its own digits."""
+    if value.is_literal and is_integer(value.type) and value.literal is not None:
+        return Decimal(max(len(str(abs(value.literal))), 1), 0)
+    found = decimal_of(value.type)
+    assert found
+    return found
+
+
+def _div(arguments: list[Value]) -> Value:
+    a, b = arguments
+    if not (is_integer(a.type) and is_integer(b.type)):
+        raise NotHere("div of other than whole numbers")
+    fits = bounded(LONG)
+    return each(LONG, lambda x, y: fits(_quotient(x, y)), a, b)
+
+
+def _negative(arguments: list[Value]) -> Value:
+    (a,) = arguments
+    if is_integer(a.type):
+        fits = bounded(a.type)
+        return each(a.type, lambda x: fits(-x), a)
+    return each(_numeric(a), lambda x: -x, a)
+
+
+def _numeric(a: Value) -> T.DataType:
+    if isinstance(a.type, T.DoubleType | T.FloatType | T.DecimalType) or is_integer(a.type):
+        return a.type
+    raise NotHere(f"a function of numbers of {a.type.simpleString()}")
+
+
+def _abs(arguments: list[Value]) -> Value:
+    (a,) = arguments
+    if is_integer(a.type):
+        fits = bounded(a.type)
+        return each(a.type, lambda x: fits(abs(x)), a)
+    return each(_numeric(a), abs, a)
+
+
+def _signum(arguments: list[Value]) -> Value:
+    value = number(arguments[0])
+    return each(DOUBLE, lambda x: math.copysign(1.0, x) if x and x == x else x, value)  # noqa: PLR0124
+
+
+def _rounded(arguments: list[Value], *, up: bool) -> Value:
+    if len(arguments) != 1:
+        raise NotHere("a rounding to places")
+    (a,) = arguments
+    if is_integer(a.type):
+        return cast(a, LONG)
+    if isinstance(a.type, T.DecimalType):
+        places = a.type.scale
+        precision = a.type.precision - places + (1 if places else 0)
+        unit = 10**places
+        found = T.DecimalType(max(precision, 1), 0)
+        return each(found, lambda x: -(-x // unit) if up else x // unit, a)
+    if not isinstance(a.type, T.DoubleType):
+        raise NotHere(f"a rounding of {a.type.simpleString()}")
+    fits = bounded(LONG)
+
+    def whole(x: float) -> int:
+        if x != x or math.isinf(x):  # noqa: PLR0124 - NaN
+            raise NotHere("a rounding of such a number")
+        return fits(math.ceil(x) if up else math.floor(x))
+
+    return each(LONG, whole, a)
+
+
+def _round(arguments: list[Value]) -> Value:
+    a, places = arguments[0], arguments[1].literal if len(arguments) > 1 else 0
+    is_number = len(arguments) == 1 or is_integer(arguments[1].type)
+    if not isinstance(places, int) or places < 0 or not is_number:
+        raise NotHere("a rounding to such places")
+    if is_integer(a.type):
+        return a
+    if isinstance(a.type, T.DecimalType):
+        scale = min(places, a.type.scale)
+        precision = a.type.precision - a.type.scale + 1 + scale
+        found = T.DecimalType(min(max(precision, 1), 38), scale)
+        fits, old = fits_in(found), a.type.scale
+        return each(found, lambda x: fits(rescale(x, old, scale)), a)
+    raise NotHere(f"a rounding of {a.type.simpleString()}")
+
+
+def _sqrt(arguments: list[Value]) -> Value:
+    value = number(arguments[0])
+    return each(DOUBLE, lambda x: math.sqrt(x) if x >= 0 else float("nan"), value)
+
+
+def _isnan(arguments: list[Value]) -> Value:
+    (a,) = arguments
+    run = number(a).run
+    return Value(T.BooleanType(), lambda b: [v is not None and v != v for v in run(b)])  # noqa: PLR0124
+
+
+def _plus(arguments: list[Value]) -> Value:
+    a, b = arguments
+    if isinstance(a.type, T.DateType) and is_integer(b.type):
+        return each(DATE, lambda x, y: x + y, a, whole(b))
+    return binary("+", arguments)
+
+
+def _positive(arguments: list[Value]) -> Value:
+    return arguments[0]
+
+
+ARITHMETIC: Mapping[str, Function] = {
+    **{name: partial(binary, name) for name in ("-", "*", "/", "%", "pmod")},
+    "mod": partial(binary, "%"),
+    "+": _plus,
+    "div": _div,
+    "negative": _negative,
+    "positive": _positive,
+    "abs": _abs,
+    "signum": _signum,
+    "sign": _signum,
+    "floor": partial(_rounded, up=False),
+    "ceil": partial(_rounded, up=True),
+    "ceiling": partial(_rounded, up=True),
+    "round": _round,
+    "sqrt": _sqrt,
+    "isnan": _isnan,
+}

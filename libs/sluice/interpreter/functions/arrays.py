@@ -1,0 +1,268 @@
+"""Functions over arrays, but those that take a lambda."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.comparing import alike, equality
+from sluice.interpreter.functions.maps import MAPS, of_map
+from sluice.interpreter.values.batch import Value, each, element_type, whole
+from sluice.interpreter.values.casts import cast, length
+from sluice.interpreter.values.casts import whole as whole_number
+from sluice.interpreter.values.keys import keyed, nulls_first, order_of
+from sluice.interpreter.values.types import BOOLEAN, INT, LONG, STRING, common, is_integer, wider
+
+Function = Callable[[list[Value]], Value]
+
+
+def element(child: Value, key: Value) -> Value:
+    """Return `child[key]`: an array's element from 0, or a map's value. An error if it lacks."""
+    if isinstance(child.type, T.MapType):
+        return of_map(child, key)
+    inner = element_type(child)
+
+    def at(items: tuple[Any, ...], index: int) -> Any:
+        if not 0 <= index < len(items):
+            raise NotHere("an array's element out of bounds")
+        return items[index]
+
+    return each(inner, at, child, whole_number(key))
+
+
+def _get(arguments: list[Value]) -> Value:
+    items, index = arguments
+    inner = element_type(items)
+    return each(inner, lambda v, i: v[i] if 0 <= i < len(v) else None, items, whole_number(index))
+
+
+def _element_at(arguments: list[Value], *, is_try: bool) -> Value:
+    items, index = arguments
+    if isinstance(items.type, T.MapType):
+        return of_map(items, index)
+    inner = element_type(items)
+
+    def at(v: tuple[Any, ...], i: int) -> Any:
+        if i == 0 or (not is_try and abs(i) > len(v)):
+            raise NotHere("an array's element out of bounds")
+        if abs(i) > len(v):
+            return None
+        return v[i - 1] if i > 0 else v[i]
+
+    return each(inner, at, items, whole_number(index))
+
+
+def _array(arguments: list[Value]) -> Value:
+    type_ = common(a.type for a in arguments)
+    values = [cast(a, type_) for a in arguments]
+    if not values:
+        return Value(T.ArrayType(type_), lambda b: [()] * b.count, ())
+    return whole(T.ArrayType(type_), lambda *row: row, *values)
+
+
+def _size(arguments: list[Value]) -> Value:
+    (items,) = arguments
+    if not isinstance(items.type, T.ArrayType | T.MapType):
+        raise NotHere("the size of that type")
+    return each(INT, len, items)
+
+
+def _size_of_array(arguments: list[Value]) -> Value:
+    element_type(arguments[0])
+    return _size(arguments)
+
+
+def _slice(arguments: list[Value]) -> Value:
+    items, start, length = arguments
+    element_type(items)
+
+    def part(v: tuple[Any, ...], at: int, count: int) -> tuple[Any, ...]:
+        if at == 0 or count < 0:
+            raise NotHere("a slice of such bounds")
+        first = at - 1 if at > 0 else len(v) + at
+        return v[first : first + count] if 0 <= first < len(v) else ()
+
+    return each(items.type, part, items, whole_number(start), whole_number(length))
+
+
+def _flatten(arguments: list[Value]) -> Value:
+    (items,) = arguments
+    inner = element_type(items)
+    if not isinstance(inner, T.ArrayType):
+        raise NotHere("flatten of a plain array")
+    return each(inner, lambda v: None if None in v else tuple(x for part in v for x in part), items)
+
+
+def _compact(arguments: list[Value]) -> Value:
+    (items,) = arguments
+    element_type(items)
+    return each(items.type, lambda v: tuple(x for x in v if x is not None), items)
+
+
+def _distinct(arguments: list[Value]) -> Value:
+    (items,) = arguments
+    key = keyed(element_type(items))
+
+    def once(v: tuple[Any, ...]) -> tuple[Any, ...]:
+        first: dict[Any, Any] = {}
+        for x in v:
+            first.setdefault(None if x is None else key(x), x)
+        return tuple(first.values())
+
+    return each(items.type, once, items)
+
+
+def _sort_array(arguments: list[Value]) -> Value:
+    items, *more = arguments
+    ascending = more[0].literal if more else True
+    if not isinstance(ascending, bool):
+        raise NotHere("sort_array by a column")
+    order = nulls_first(order_of(element_type(items)))
+    return each(items.type, lambda v: tuple(sorted(v, key=order, reverse=not ascending)), items)
+
+
+def natural_sort(items: Value) -> Value:
+    """Return the array in ascending order, nulls last."""
+    order = order_of(element_type(items))
+
+    def key(x: Any) -> Any:
+        return (1,) if x is None else (0, order(x))
+
+    return each(items.type, lambda v: tuple(sorted(v, key=key)), items)
+
+
+def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
+    (items,) = arguments
+    inner = element_type(items)
+    order = order_of(inner)
+
+    def chosen(v: tuple[Any, ...]) -> Any:
+        given = [x for x in v if x is not None]
+        return choose(given, key=order) if given else None
+
+    return each(inner, chosen, items)
+
+
+def _comparable(a: T.DataType, b: T.DataType) -> T.DataType:
+    """Return the type in which an element is compared with a value."""
+    if a != b and not (is_integer(a) and is_integer(b)) and not isinstance(b, T.NullType):
+        raise NotHere("an array's element beside a value of another type")
+    return wider(a, b)
+
+
+def _contains(arguments: list[Value]) -> Value:
+    items, value = arguments
+    inner = _comparable(element_type(items), value.type)
+    same = equality(inner)
+
+    def among(v: tuple[Any, ...], x: Any) -> bool | None:
+        if any(y is not None and same(x, y) for y in v):
+            return True
+        return None if None in v else False
+
+    return each(BOOLEAN, among, cast(items, T.ArrayType(inner)), cast(value, inner))
+
+
+def _repeat(arguments: list[Value]) -> Value:
+    value, count = arguments
+    if not isinstance(count.type, T.IntegerType):
+        raise NotHere("array_repeat by another type than INT")
+    type_ = T.ArrayType(value.type)
+    return whole(type_, lambda v, n: None if n is None else (v,) * n, value, length(count))
+
+
+def _sequence(arguments: list[Value]) -> Value:
+    first, last, *step = arguments
+    a, b = alike(first, last)
+    if any(s.type != a.type for s in step):
+        raise NotHere("a sequence by a step of another type")
+    if not is_integer(a.type):
+        raise NotHere(f"a sequence of {a.type.simpleString()}")
+
+    def values(x: int, y: int, by: int | None = None) -> tuple[int, ...]:
+        by = by if by is not None else (1 if y >= x else -1)
+        if by == 0 or ((by > 0) != (y >= x) and x != y):
+            raise NotHere("a sequence of such a step")
+        if abs(y - x) // abs(by) > 1_000_000:
+            raise NotHere("a sequence of that length")
+        return tuple(range(x, y + (1 if by > 0 else -1), by))
+
+    return each(T.ArrayType(a.type), values, a, b, *(cast(s, a.type) for s in step))
+
+
+def _concat(arguments: list[Value]) -> Value:
+    if all(isinstance(a.type, T.ArrayType | T.NullType) for a in arguments):
+        type_ = common(a.type for a in arguments)
+        return each(type_, lambda *v: sum(v, ()), *(cast(a, type_) for a in arguments))
+    if not all(isinstance(a.type, T.StringType) for a in arguments):
+        raise NotHere("concat of other than texts and arrays")
+    return each(STRING, lambda *v: "".join(v), *arguments)
+
+
+def _join(arguments: list[Value]) -> Value:
+    items, by, *instead = arguments
+    if not isinstance(element_type(items), T.StringType) or instead:
+        raise NotHere("such an array_join")
+    return each(STRING, lambda v, s: s.join(x for x in v if x is not None), items, by)
+
+
+def _except(arguments: list[Value]) -> Value:
+    items, others = arguments
+    type_ = wider(items.type, others.type)
+    key = keyed(element_type(Value(type_, items.run)))
+
+    def without(v: tuple[Any, ...], w: tuple[Any, ...]) -> tuple[Any, ...]:
+        gone = {None if x is None else key(x) for x in w}
+        first: dict[Any, Any] = {}
+        for x in v:
+            first.setdefault(None if x is None else key(x), x)
+        return tuple(x for k, x in first.items() if k not in gone)
+
+    return each(type_, without, cast(items, type_), cast(others, type_))
+
+
+def _position(arguments: list[Value]) -> Value:
+    items, value = arguments
+    inner = _comparable(element_type(items), value.type)
+    same = equality(inner)
+
+    def place(v: tuple[Any, ...], x: Any) -> int:
+        return next((i for i, y in enumerate(v, 1) if y is not None and same(x, y)), 0)
+
+    return each(LONG, place, cast(items, T.ArrayType(inner)), cast(value, inner))
+
+
+def _reverse(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not isinstance(value.type, T.ArrayType | T.StringType):
+        raise NotHere("reverse of that type")
+    return each(value.type, lambda v: v[::-1], value)
+
+
+ARRAYS: Mapping[str, Function] = {
+    **MAPS,
+    "get": _get,
+    "element_at": partial(_element_at, is_try=False),
+    "try_element_at": partial(_element_at, is_try=True),
+    "array": _array,
+    "size": _size,
+    "cardinality": _size,
+    "array_size": _size_of_array,
+    "slice": _slice,
+    "flatten": _flatten,
+    "array_compact": _compact,
+    "array_distinct": _distinct,
+    "sort_array": _sort_array,
+    "array_max": partial(_extreme, max),
+    "array_min": partial(_extreme, min),
+    "array_contains": _contains,
+    "array_repeat": _repeat,
+    "sequence": _sequence,
+    "concat": _concat,
+    "array_join": _join,
+    "reverse": _reverse,
+    "array_except": _except,
+    "array_position": _position,
+}

@@ -1,0 +1,244 @@
+"""Comparisons, logic, and the choice between values."""
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.values.batch import Batch, Value, constant, each, whole
+from sluice.interpreter.values.casts import boolean, cast
+from sluice.interpreter.values.keys import key_of, order_of, same_value
+from sluice.interpreter.values.types import BOOLEAN, DOUBLE, common, wider
+
+Function = Callable[[list[Value]], Value]
+
+
+def alike(a: Value, b: Value) -> tuple[Value, Value]:
+    """Return two values in the type in which Spark compares them."""
+    if a.type == b.type:
+        return a, b
+    if T.FloatType() in (a.type, b.type) and any(v.literal in (0, 1, -1) for v in (a, b)):
+        return cast(a, DOUBLE), cast(b, DOUBLE)  # exact in either type
+    type_ = wider(a.type, b.type)
+    return cast(a, type_), cast(b, type_)
+
+
+def _ordered(compare: Callable[[Any, Any], bool], arguments: list[Value]) -> Value:
+    a, b = alike(*arguments)
+    if isinstance(a.type, T.NullType):
+        return constant(None, BOOLEAN)
+    order = order_of(a.type)
+    if order is same_value:
+        return each(BOOLEAN, compare, a, b)
+    return each(BOOLEAN, lambda x, y: compare(order(x), order(y)), a, b)
+
+
+def _equal(arguments: list[Value], *, negated: bool = False) -> Value:
+    a, b = alike(*arguments)
+    if isinstance(a.type, T.NullType):
+        return constant(None, BOOLEAN)
+    same = equality(a.type)
+    if negated:
+        return each(BOOLEAN, lambda x, y: not same(x, y), a, b)
+    return each(BOOLEAN, same, a, b)
+
+
+def equality(type_: T.DataType) -> Callable[[Any, Any], bool]:
+    """Return the test that two values of a type are equal; null equals null."""
+    if isinstance(type_, T.MapType):
+        raise NotHere("a comparison of maps")
+    key = key_of(type_)
+    if key is None:
+        return operator.eq
+    # A tuple compares its parts by identity first, and all NaN of keys are one.
+    return lambda x, y: (key(x),) == (key(y),)
+
+
+def _null_safe(arguments: list[Value]) -> Value:
+    a, b = alike(*arguments)
+    if isinstance(a.type, T.NullType):
+        return constant(value=True, type_=BOOLEAN)
+    equal = equality(a.type)
+
+    def same(x: Any, y: Any) -> bool:
+        return x is y if x is None or y is None else equal(x, y)
+
+    return whole(BOOLEAN, same, a, b)
+
+
+def _and(arguments: list[Value]) -> Value:
+    return _logic(arguments, decides=False)
+
+
+def _or(arguments: list[Value]) -> Value:
+    return _logic(arguments, decides=True)
+
+
+def _logic(arguments: list[Value], *, decides: bool) -> Value:
+    """Return AND or OR; the second side is computed only where the first doesn't decide."""
+    left, right = (boolean(a) for a in arguments)
+
+    def run(batch: Batch) -> list[Any]:
+        found = left.run(batch)
+        open_ = [i for i, v in enumerate(found) if v is not decides]
+        if not open_:
+            return found
+        others = right.run(batch if len(open_) == batch.count else batch.take(open_))
+        found = list(found)
+        for i, other in zip(open_, others, strict=True):
+            if other is decides or (other is None and found[i] is not None):
+                found[i] = other
+        return found
+
+    return Value(BOOLEAN, run)
+
+
+def _not(arguments: list[Value]) -> Value:
+    return each(BOOLEAN, operator.not_, boolean(arguments[0]))
+
+
+def _isnull(arguments: list[Value]) -> Value:
+    run = arguments[0].run
+    return Value(BOOLEAN, lambda b: [v is None for v in run(b)])
+
+
+def _isnotnull(arguments: list[Value]) -> Value:
+    run = arguments[0].run
+    return Value(BOOLEAN, lambda b: [v is not None for v in run(b)])
+
+
+def _in(arguments: list[Value]) -> Value:
+    type_ = common(a.type for a in arguments)
+    value, *others = (cast(a, type_) for a in arguments)
+    if isinstance(type_, T.NullType):
+        return constant(None, BOOLEAN)
+    same = equality(type_)
+
+    def among(x: Any, *rest: Any) -> bool | None:
+        if x is None:
+            return None
+        if any(y is not None and same(x, y) for y in rest):
+            return True
+        return None if None in rest else False
+
+    return whole(BOOLEAN, among, value, *others)
+
+
+def _when(arguments: list[Value]) -> Value:
+    """Return CASE; each part is computed only for the rows that come to it."""
+    arguments = list(arguments)
+    default = arguments.pop() if len(arguments) % 2 else None
+    conditions = [boolean(c) for c in arguments[::2]]
+    values = arguments[1::2]
+    type_ = common(v.type for v in (*values, *([default] if default else [])))
+    values = [cast(v, type_) for v in values]
+    default = cast(default, type_) if default else constant(None, type_)
+
+    def run(batch: Batch) -> list[Any]:
+        found: list[Any] = [None] * batch.count
+        left = list(range(batch.count))
+        for condition, value in zip(conditions, values, strict=True):
+            if not left:
+                return found
+            holds = condition.run(_part(batch, left))
+            _fill(found, [i for i, t in zip(left, holds, strict=True) if t], value, batch)
+            left = [i for i, t in zip(left, holds, strict=True) if not t]
+        _fill(found, left, default, batch)
+        return found
+
+    return Value(type_, run)
+
+
+def _part(batch: Batch, rows: list[int]) -> Batch:
+    return batch if len(rows) == batch.count else batch.take(rows)
+
+
+def _fill(found: list[Any], rows: list[int], value: Value, batch: Batch) -> None:
+    if not rows:
+        return
+    for row, result in zip(rows, value.run(_part(batch, rows)), strict=True):
+        found[row] = result
+
+
+def _coalesce(arguments: list[Value]) -> Value:
+    type_ = common(a.type for a in arguments)
+    first, *others = (cast(a, type_) for a in arguments)
+
+    def run(batch: Batch) -> list[Any]:
+        found = first.run(batch)
+        for other in others:
+            left = [i for i, v in enumerate(found) if v is None]
+            if not left:
+                return found
+            found = list(found)
+            _fill(found, left, other, batch)
+        return found
+
+    return Value(type_, run)
+
+
+def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
+    type_ = common(a.type for a in arguments)
+    order = order_of(type_)
+
+    def chosen(*row: Any) -> Any:
+        given = [v for v in row if v is not None]
+        return choose(given, key=order) if given else None
+
+    return whole(type_, chosen, *(cast(a, type_) for a in arguments))
+
+
+def _nullif(arguments: list[Value]) -> Value:
+    a, _ = arguments
+    same = _equal(arguments)
+    return whole(a.type, lambda v, is_same: None if is_same else v, a, same)
+
+
+def _nvl2(arguments: list[Value]) -> Value:
+    given, value, other = arguments
+    return _when([_isnotnull([given]), value, other])
+
+
+def _raise_error(arguments: list[Value]) -> Value:
+    run = arguments[0].run
+
+    def raised(batch: Batch) -> list[Any]:
+        if batch.count:
+            raise NotHere(f"the error {run(batch)[0]!r}")
+        return []
+
+    return Value(T.NullType(), raised)
+
+
+COMPARING: Mapping[str, Function] = {
+    "<": partial(_ordered, operator.lt),
+    "<=": partial(_ordered, operator.le),
+    ">": partial(_ordered, operator.gt),
+    ">=": partial(_ordered, operator.ge),
+    "==": _equal,
+    "=": _equal,
+    "!=": partial(_equal, negated=True),
+    "<>": partial(_equal, negated=True),
+    "<=>": _null_safe,
+    "equal_null": _null_safe,
+    "and": _and,
+    "or": _or,
+    "not": _not,
+    "!": _not,
+    "isnull": _isnull,
+    "isnotnull": _isnotnull,
+    "in": _in,
+    "when": _when,
+    "if": _when,
+    "coalesce": _coalesce,
+    "ifnull": _coalesce,
+    "nvl": _coalesce,
+    "nvl2": _nvl2,
+    "nullif": _nullif,
+    "greatest": partial(_extreme, max),
+    "least": partial(_extreme, min),
+    "raise_error": _raise_error,
+}

@@ -1,0 +1,85 @@
+"""All functions of rows that are known here, by name."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.functions import times
+from sluice.interpreter.functions.arithmetic import ARITHMETIC
+from sluice.interpreter.functions.arrays import ARRAYS
+from sluice.interpreter.functions.as_json import JSON
+from sluice.interpreter.functions.comparing import COMPARING
+from sluice.interpreter.functions.hashing import HASHING
+from sluice.interpreter.functions.patterns import PATTERNS
+from sluice.interpreter.functions.texts import TEXTS
+from sluice.interpreter.values.batch import Value
+from sluice.interpreter.values.casts import cast
+
+_CASTS: Mapping[str, T.DataType] = {
+    "tinyint": T.ByteType(),
+    "smallint": T.ShortType(),
+    "int": T.IntegerType(),
+    "bigint": T.LongType(),
+    "double": T.DoubleType(),
+    "string": T.StringType(),
+    "boolean": T.BooleanType(),
+}
+
+
+def _plus(arguments: list[Value]) -> Value:
+    """Return a sum, of numbers or of a time and an interval."""
+    if arguments[1].type == times.INTERVAL:
+        return times.later(arguments)
+    return ARITHMETIC["+"](arguments)
+
+
+def _cast(type_: T.DataType, arguments: list[Value]) -> Value:
+    return cast(arguments[0], type_)
+
+
+FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
+    **ARITHMETIC,
+    **COMPARING,
+    **ARRAYS,
+    **TEXTS,
+    **PATTERNS,
+    **JSON,
+    **times.TIMES,
+    **HASHING,
+    **{name: partial(_cast, type_) for name, type_ in _CASTS.items()},
+    "+": _plus,
+}
+
+
+# Numbers of arguments; Spark refuses a call with another.
+_COUNTS = """
+1: ! abs array_compact array_distinct array_max array_min array_size bigint boolean cardinality ceil
+1: ceiling char_length character_length date date_from_unix_date day dayofmonth dayofweek dayofyear
+1: double flatten floor hex hour int is_valid_utf8 isnan isnotnull isnull last_day lcase len length
+1: lower make_valid_utf8 map_entries map_from_entries map_keys map_values md5 minute month negative
+1: not octet_length positive quarter raise_error reverse second sign signum size smallint sqrt
+1: string timestamp_micros timestamp_millis tinyint ucase unix_date unix_micros unix_millis
+1: unix_seconds unbase64 upper weekday weekofyear year
+2: != % * / < <= <=> <> = == > >= and array_contains array_except array_position array_repeat
+2: contains date_add date_format date_sub date_trunc div element_at endswith equal_null
+2: from_utc_timestamp get ifnull instr left like map_from_arrays mod nullif nvl or pmod regexp
+2: regexp_like repeat right rlike startswith to_utc_timestamp trunc try_element_at add_months
+2: array_join datediff date_diff
+3: if make_date nvl2 regexp_replace slice substring_index translate lpad rpad
+1-2: + - round sort_array timestamp to_date to_json to_timestamp to_timestamp_ntz trim ltrim rtrim
+2-3: locate regexp_extract replace sequence substr substring
+2-9999: greatest in least when
+"""
+
+
+def _counts(table: str) -> dict[str, range]:
+    found: dict[str, range] = {}
+    for line in table.strip().splitlines():
+        counts, _, names = line.partition(": ")
+        least, _, most = counts.partition("-")
+        found |= dict.fromkeys(names.split(), range(int(least), int(most or least) + 1))
+    return found
+
+
+COUNTS = _counts(_COUNTS)

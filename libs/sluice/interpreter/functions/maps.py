@@ -1,0 +1,93 @@
+"""Functions over maps, but those that take a lambda."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.comparing import Function, equality
+from sluice.interpreter.values.batch import Value, constant, each, element_type
+from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.keys import keyed
+from sluice.interpreter.values.types import common
+
+
+def of_map(child: Value, key: Value) -> Value:
+    """Return the map's value of that key, or null."""
+    assert isinstance(child.type, T.MapType)
+    same = equality(child.type.keyType)
+    wanted = cast(key, child.type.keyType)
+
+    def found(items: tuple[Any, ...], name: Any) -> Any:
+        return next((value for k, value in items if same(k, name)), None)
+
+    return each(child.type.valueType, found, child, wanted)
+
+
+def _entries(arguments: list[Value]) -> Value:
+    (items,) = arguments
+    if not isinstance(items.type, T.MapType):
+        raise NotHere("map_entries of no map")
+    entry = T.StructType().add("key", items.type.keyType).add("value", items.type.valueType)
+    return Value(T.ArrayType(entry), items.run)
+
+
+def _from_entries(arguments: list[Value]) -> Value:
+    (items,) = arguments
+    inner = element_type(items)
+    if not isinstance(inner, T.StructType) or len(inner) != 2:
+        raise NotHere("map_from_entries of no entries")
+    key = keyed(inner.fields[0].dataType)
+
+    def made(v: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        if None in v:
+            return None
+        keys = {key(k) for k, _ in v}
+        if len(keys) < len(v) or None in keys:
+            raise NotHere("a map with two equal keys, or a null")
+        return v
+
+    type_ = T.MapType(inner.fields[0].dataType, inner.fields[1].dataType)
+    return each(type_, made, items)
+
+
+def _map(arguments: list[Value]) -> Value:
+    keys, values = arguments[::2], arguments[1::2]
+    type_ = T.MapType(common(k.type for k in keys), common(v.type for v in values))
+    if all(a.is_literal for a in arguments):
+        pairs = zip((k.literal for k in keys), (v.literal for v in values), strict=True)
+        return constant(tuple(pairs), type_)
+    raise NotHere("a map of columns")
+
+
+def _from_arrays(arguments: list[Value]) -> Value:
+    keys, values = arguments
+    type_ = T.MapType(element_type(keys), element_type(values))
+    key = keyed(type_.keyType)
+
+    def made(k: tuple[Any, ...], v: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(k) != len(v) or None in k or len(set(map(key, k))) < len(k):
+            raise NotHere("a map with two equal keys, a null, or keys without values")
+        return tuple(zip(k, v, strict=True))
+
+    return each(type_, made, keys, values)
+
+
+def _parts_of_map(at: int, arguments: list[Value]) -> Value:
+    (items,) = arguments
+    if not isinstance(items.type, T.MapType):
+        raise NotHere("keys or values of no map")
+    inner = (items.type.keyType, items.type.valueType)[at]
+    return each(T.ArrayType(inner), lambda v: tuple(pair[at] for pair in v), items)
+
+
+MAPS: Mapping[str, Function] = {
+    "map": _map,
+    "map_entries": _entries,
+    "map_from_arrays": _from_arrays,
+    "map_from_entries": _from_entries,
+    "map_keys": partial(_parts_of_map, 0),
+    "map_values": partial(_parts_of_map, 1),
+}

@@ -1,0 +1,64 @@
+"""Regular expressions that mean the same in Java and in Python.
+
+A pattern is taken if it holds nothing whose meaning differs: classes of letters beyond ASCII, `$`,
+`.` beside line breaks, possessive quantifiers, quoting. Other patterns are Spark's.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.texts import text
+from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.values.types import BOOLEAN, STRING
+
+_DIFFERS = re.compile(
+    r"\\[^AzrntQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[$]|[*+?}]\+|\[[^\]]*(&&|\[)|\(\?[^:i]|(?<!\\)\.(?!\*\))"
+)
+
+
+def portable(pattern: object) -> re.Pattern[str]:
+    """Return a pattern of Java's. Raises NotHere if Python's may mean something else."""
+    if not isinstance(pattern, str) or not pattern.isascii() or _DIFFERS.search(pattern):
+        raise NotHere(f"the pattern {pattern!r}")
+    try:
+        return re.compile(pattern.replace(r"\z", r"\Z"), re.ASCII)
+    except re.error as error:
+        raise NotHere(f"the pattern {pattern!r}: {error}") from None
+
+
+def _matches(arguments: list[Value]) -> Value:
+    value, pattern = arguments
+    found = portable(pattern.literal)
+    return each(BOOLEAN, lambda v: found.search(v) is not None, text(value))
+
+
+def _extracted(arguments: list[Value]) -> Value:
+    value, pattern, *group = arguments
+    found, number = portable(pattern.literal), group[0].literal if group else 1
+    if not isinstance(number, int) or number > found.groups:
+        raise NotHere("such a group of a pattern")
+
+    def part(v: str) -> str:
+        match = found.search(v)
+        return (match[number] or "") if match else ""
+
+    return each(STRING, part, text(value))
+
+
+def _replaced(arguments: list[Value]) -> Value:
+    value, pattern, other = arguments
+    found = portable(pattern.literal)
+    new = other.literal
+    if not isinstance(new, str) or "$" in new or "\\" in new:
+        raise NotHere("such a replacement")
+    return each(STRING, lambda v: found.sub(lambda _: new, v), text(value))
+
+
+PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
+    "rlike": _matches,
+    "regexp": _matches,
+    "regexp_like": _matches,
+    "regexp_extract": _extracted,
+    "regexp_replace": _replaced,
+}

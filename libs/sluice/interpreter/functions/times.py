@@ -1,0 +1,269 @@
+"""Functions of dates and times. The session's zone is UTC."""
+
+import calendar
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.values.as_text import date_of
+from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.casts import whole as whole_number
+from sluice.interpreter.values.types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP, is_integer
+from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, offset_in, region
+
+Function = Callable[[list[Value]], Value]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST = 2**63
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+}
+
+
+class IntervalType(T.DataType):
+    """An interval of months, days and microseconds, as `make_interval` makes it."""
+
+
+INTERVAL = IntervalType()
+
+
+def _moment(value: Value) -> Value:
+    if not isinstance(value.type, T.TimestampType | T.TimestampNTZType):
+        raise NotHere(f"a function of times of {value.type.simpleString()}")
+    return value
+
+
+def _date(value: Value) -> Value:
+    if isinstance(value.type, T.StringType):
+        raise NotHere("a text where a date is wanted")
+    return cast(value, DATE)
+
+
+def _part(function: Callable[[date], int], arguments: list[Value]) -> Value:
+    return each(INT, lambda v: function(date_of(v)), _date(arguments[0]))
+
+
+def _clock(unit: int, size: int, arguments: list[Value]) -> Value:
+    return each(INT, lambda v: v // unit % size, _moment(arguments[0]))
+
+
+def _whole(unit: int, arguments: list[Value]) -> Value:
+    """Return the number of whole units since 1970."""
+    (value,) = arguments
+    if not isinstance(value.type, T.TimestampType):
+        raise NotHere(f"a number of {value.type.simpleString()}")
+    return each(LONG, lambda v: v // unit, value)
+
+
+def _of_number(unit: int, arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not is_integer(value.type):
+        raise NotHere("a time of such a number")
+
+    def made(v: int) -> int:
+        if not -_MOST <= v * unit < _MOST:
+            raise NotHere("a time beyond all years")
+        return v * unit
+
+    return each(TIMESTAMP, made, value)
+
+
+def _unix_date(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not isinstance(value.type, T.DateType):
+        raise NotHere("unix_date of no date")
+    return Value(INT, value.run)
+
+
+def _from_unix_date(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    return Value(DATE, whole_number(value).run)
+
+
+def _shift(sign: int, arguments: list[Value]) -> Value:
+    start, days = arguments
+    if not is_integer(days.type):
+        raise NotHere("days that are no number")
+    return each(DATE, lambda v, n: v + sign * n, _date(start), whole_number(days))
+
+
+def _date_diff(arguments: list[Value]) -> Value:
+    if len(arguments) != 2:
+        raise NotHere("datediff by a unit")
+    end, start = map(_date, arguments)
+    return each(INT, lambda a, b: a - b, end, start)
+
+
+def months_later(days: int, months: int) -> int:
+    """Return the day so many months later, or the last one of its month."""
+    found = date_of(days)
+    year, month = divmod(found.year * 12 + found.month - 1 + months, 12)
+    if not 1 <= year <= 9999:
+        raise NotHere("a date beyond the years 1 to 9999")
+    last = calendar.monthrange(year, month + 1)[1]
+    return date(year, month + 1, min(found.day, last)).toordinal() - EPOCH
+
+
+def _add_months(arguments: list[Value]) -> Value:
+    start, months = arguments
+    return each(DATE, months_later, _date(start), whole_number(months))
+
+
+def _last_day(arguments: list[Value]) -> Value:
+    def last(v: int) -> int:
+        found = date_of(v)
+        return v - found.day + calendar.monthrange(found.year, found.month)[1]
+
+    return each(DATE, last, _date(arguments[0]))
+
+
+def _first_day(unit: str, days: int) -> int:
+    found = date_of(days)
+    match unit:
+        case "week":
+            return days - found.weekday()
+        case "month" | "mon" | "mm":
+            return days - found.day + 1
+        case "quarter":
+            return date(found.year, (found.month - 1) // 3 * 3 + 1, 1).toordinal() - EPOCH
+        case "year" | "yyyy" | "yy":
+            return date(found.year, 1, 1).toordinal() - EPOCH
+    raise NotHere(f"the unit {unit!r}")
+
+
+def _trunc(arguments: list[Value]) -> Value:
+    value, unit = _date(arguments[0]), arguments[1].literal
+    if not isinstance(unit, str):
+        raise NotHere("trunc by a column")
+    return each(DATE, partial(_first_day, unit.lower()), value)
+
+
+def _date_trunc(arguments: list[Value]) -> Value:
+    unit, value = arguments[0].literal, cast(arguments[1], TIMESTAMP)
+    if not isinstance(unit, str) or isinstance(arguments[1].type, T.StringType):
+        raise NotHere("date_trunc of such values")
+    unit = unit.lower()
+    if unit in _UNITS:
+        size = _UNITS[unit]
+        return each(TIMESTAMP, lambda v: v - v % size, value)
+    if unit in ("day", "dd"):
+        return each(TIMESTAMP, lambda v: v - v % DAY, value)
+    return each(TIMESTAMP, lambda v: _first_day(unit, v // DAY) * DAY, value)
+
+
+def _from_utc(arguments: list[Value]) -> Value:
+    value, zone = arguments
+    return each(TIMESTAMP, lambda v, z: v + offset_in(v, region(z)), _moment(value), zone)
+
+
+def _to_utc(arguments: list[Value]) -> Value:
+    value, zone = arguments
+    return each(TIMESTAMP, lambda v, z: v - offset_at(v, region(z)), _moment(value), zone)
+
+
+def _to_date(arguments: list[Value]) -> Value:
+    if len(arguments) != 1:
+        raise NotHere("to_date by a format")
+    return cast(arguments[0], DATE)
+
+
+def _to_timestamp(type_: T.DataType, arguments: list[Value]) -> Value:
+    if len(arguments) != 1:
+        raise NotHere("to_timestamp by a format")
+    return cast(arguments[0], type_)
+
+
+def _date_format(arguments: list[Value]) -> Value:
+    value, pattern = arguments
+    written = {"yyyy-MM-dd": "%Y-%m-%d", "yyyy-MM": "%Y-%m", "yyyy": "%Y", "HH:mm": "%H:%M"}
+    written |= {"yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S", "yyyyMMdd": "%Y%m%d"}
+    if pattern.literal not in written or isinstance(value.type, T.StringType):
+        raise NotHere("date_format by such a pattern")
+    form = written[pattern.literal]
+    moments = cast(value, TIMESTAMP)
+
+    def text(v: int) -> str:
+        found = _EPOCH + timedelta(microseconds=v)
+        if found.year < 1000:
+            raise NotHere("a year of fewer than four digits")
+        return found.strftime(form)
+
+    return each(STRING, text, moments)
+
+
+def _make_interval(arguments: list[Value]) -> Value:
+    if len(arguments) > 2 and any(a.literal != 0 for a in arguments[2:]):
+        raise NotHere("an interval of more than years and months")
+    years, *months = (whole_number(a) for a in arguments[:2])
+    if not months:
+        return each(INTERVAL, lambda y: (y * 12, 0, 0), years)
+    return each(INTERVAL, lambda y, m: (y * 12 + m, 0, 0), years, months[0])
+
+
+def later(arguments: list[Value]) -> Value:
+    """Return a time plus an interval of months."""
+    moment, interval = arguments
+    type_ = moment.type
+
+    def shifted(v: int, by: tuple[int, int, int]) -> int:
+        return months_later(v // DAY, by[0]) * DAY + v % DAY
+
+    return each(type_, shifted, _moment(moment), interval)
+
+
+def _make_date(arguments: list[Value]) -> Value:
+    def made(y: int, m: int, d: int) -> int:
+        try:
+            return date(y, m, d).toordinal() - EPOCH
+        except ValueError:
+            raise NotHere("a date that does not exist") from None
+
+    return each(DATE, made, *(whole_number(a) for a in arguments))
+
+
+TIMES: Mapping[str, Function] = {
+    "year": partial(_part, lambda d: d.year),
+    "quarter": partial(_part, lambda d: (d.month + 2) // 3),
+    "month": partial(_part, lambda d: d.month),
+    "day": partial(_part, lambda d: d.day),
+    "dayofmonth": partial(_part, lambda d: d.day),
+    "dayofweek": partial(_part, lambda d: d.isoweekday() % 7 + 1),
+    "weekday": partial(_part, lambda d: d.weekday()),
+    "dayofyear": partial(_part, lambda d: d.timetuple().tm_yday),
+    "weekofyear": partial(_part, lambda d: d.isocalendar()[1]),
+    "hour": partial(_clock, 3_600_000_000, 24),
+    "minute": partial(_clock, 60_000_000, 60),
+    "second": partial(_clock, 1_000_000, 60),
+    "unix_micros": partial(_whole, 1),
+    "unix_millis": partial(_whole, 1_000),
+    "unix_seconds": partial(_whole, 1_000_000),
+    "timestamp_micros": partial(_of_number, 1),
+    "timestamp_millis": partial(_of_number, 1_000),
+    "unix_date": _unix_date,
+    "date_from_unix_date": _from_unix_date,
+    "date_add": partial(_shift, 1),
+    "date_sub": partial(_shift, -1),
+    "datediff": _date_diff,
+    "date_diff": _date_diff,
+    "add_months": _add_months,
+    "last_day": _last_day,
+    "trunc": _trunc,
+    "date_trunc": _date_trunc,
+    "from_utc_timestamp": _from_utc,
+    "to_utc_timestamp": _to_utc,
+    "to_date": _to_date,
+    "date": _to_date,
+    "to_timestamp": partial(_to_timestamp, TIMESTAMP),
+    "timestamp": partial(_to_timestamp, TIMESTAMP),
+    "to_timestamp_ntz": partial(_to_timestamp, NTZ),
+    "date_format": _date_format,
+    "make_interval": _make_interval,
+    "make_date": _make_date,
+}

@@ -1,0 +1,27 @@
+"""Recognition of the interpreter's session, without importing it."""
+
+from typing import TYPE_CHECKING
+
+from sluice.interpreter.errors import NotHere
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def is_here(session: "SparkSession") -> bool:
+    """Return whether the session computes in this process, and leaves to Spark what it can't."""
+    return type(session).__module__.startswith(__package__)
+
+
+def leave_to_spark(rows: "DataFrame", what: str) -> None:
+    """Raise NotHere if rows are the interpreter's."""
+    if is_here(rows.sparkSession):
+        raise NotHere(what)
+
+
+def rehearse(rows: "DataFrame") -> None:
+    """Compile what computes the interpreter's rows. Raises NotHere.
+
+    Called before a step that can't be repeated: nothing behind it is left to Spark any more.
+    """
+    assert rows.schema

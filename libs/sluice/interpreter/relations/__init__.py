@@ -1,0 +1,1 @@
+"""Relations: plans read from the protocol, and the rows of joins, groups, orders and windows."""

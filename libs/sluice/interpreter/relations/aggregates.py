@@ -1,0 +1,253 @@
+"""Aggregates: functions of the rows of a group.
+
+Sums of DOUBLE depend on the order of their rows in Spark, too; the order here is that of the rows.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.values.batch import Value
+from sluice.interpreter.values.casts import boolean, number
+from sluice.interpreter.values.keys import has_floats, keyed, normal, order_of, same_value
+from sluice.interpreter.values.numbers import bounded, fits_in, half_up
+from sluice.interpreter.values.types import (
+    BOOLEAN,
+    DOUBLE,
+    LONG,
+    NULL,
+    decimal_of,
+    is_integer,
+    of_decimal,
+)
+from sluice.language.decimals import Decimal
+
+Rows = Sequence[tuple[Any, ...]]
+Fold = Callable[[Rows], Any]  # of the arguments of a group's rows
+Aggregate = tuple[T.DataType, Fold, list[Value]]
+
+
+def _given(rows: Rows) -> list[Any]:
+    return [row[0] for row in rows if row[0] is not None]
+
+
+def _count(arguments: list[Value]) -> Aggregate:
+    if len(arguments) == 1 and arguments[0].is_literal and arguments[0].literal is not None:
+        return LONG, len, []
+    return LONG, lambda rows: sum(None not in row for row in rows), arguments
+
+
+def _sum(arguments: list[Value]) -> Aggregate:
+    (value,) = arguments
+    if is_integer(value.type):
+        fits: Callable[[int], int] = bounded(LONG)
+        return LONG, lambda rows: _total(rows, fits), arguments
+    if isinstance(value.type, T.DecimalType):
+        found = decimal_of(value.type)
+        assert found
+        type_ = of_decimal(found.sum())
+        fits = fits_in(type_)
+        return type_, lambda rows: _total(rows, fits), arguments
+    if not isinstance(value.type, T.DoubleType):
+        raise NotHere(f"a sum of {value.type.simpleString()}")
+    return DOUBLE, lambda rows: _total(rows, float), arguments
+
+
+def _total(rows: Rows, fits: Callable[[Any], Any]) -> Any:
+    given = _given(rows)
+    return fits(reduce(add, given, 0)) if given else None
+
+
+def _avg(arguments: list[Value]) -> Aggregate:
+    (value,) = arguments
+    if isinstance(value.type, T.DecimalType):
+        return _decimal_avg(value, value.type)
+    numbers = number(value)
+
+    def mean(rows: Rows) -> float | None:
+        given = _given(rows)
+        return reduce(add, given, 0.0) / len(given) if given else None
+
+    return DOUBLE, mean, [numbers]
+
+
+def _decimal_avg(value: Value, type_: T.DecimalType) -> Aggregate:
+    found = of_decimal(Decimal(type_.precision, type_.scale).average())
+    fits, more = fits_in(found), 10 ** (found.scale - type_.scale)
+
+    def mean(rows: Rows) -> int | None:
+        given = _given(rows)
+        if not given:
+            return None
+        total = sum(given) * more
+        return fits(half_up(total, len(given)))
+
+    return found, mean, [value]
+
+
+def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Aggregate:
+    (value,) = arguments
+    if isinstance(value.type, T.NullType):
+        return NULL, lambda rows: None, arguments  # noqa: ARG005
+    order = order_of(value.type)
+
+    def chosen(rows: Rows) -> Any:
+        given = _given(rows)
+        if order is same_value:
+            return choose(given) if given else None
+        return choose(given, key=order) if given else None
+
+    return value.type, chosen, arguments
+
+
+def _extreme_by(choose: Callable[..., Any], arguments: list[Value]) -> Aggregate:
+    if len(arguments) == 3:
+        return _first_by(choose is max, arguments)
+    value, by = arguments
+    order = order_of(by.type)
+
+    def chosen(rows: Rows) -> Any:
+        ranked = [(order(k), i) for i, (_, k) in enumerate(rows) if k is not None]
+        if not ranked:
+            return None
+        best = choose(k for k, _ in ranked)
+        return next(rows[i][0] for k, i in reversed(ranked) if k == best)
+
+    return value.type, chosen, arguments
+
+
+def _first_by(descending: bool, arguments: list[Value]) -> Aggregate:
+    value, by, most = arguments
+    order, count = order_of(by.type), most.literal
+    if not isinstance(count, int):
+        raise NotHere("min_by or max_by of as many rows as a column says")
+
+    def chosen(rows: Rows) -> tuple[Any, ...]:
+        given = [(order(k), i) for i, (_, k) in enumerate(rows) if k is not None]
+        ranked = sorted(given, key=lambda pair: pair[0], reverse=descending)
+        return tuple(rows[i][0] for _, i in ranked[:count])
+
+    return T.ArrayType(value.type), chosen, [value, by]
+
+
+def _approximate(arguments: list[Value]) -> Aggregate:
+    """Return the number of distinct values, exactly."""
+    key = keyed(arguments[0].type)
+    return LONG, lambda rows: len({key(v) for v in _given(rows)}), arguments
+
+
+def _end(at: int, arguments: list[Value]) -> Aggregate:
+    value, *ignoring = arguments
+    ignores = bool(ignoring and ignoring[0].literal)
+
+    def chosen(rows: Rows) -> Any:
+        found = _given(rows) if ignores else [row[0] for row in rows]
+        return found[at] if found else None
+
+    return value.type, chosen, [value]
+
+
+def _collect_list(arguments: list[Value]) -> Aggregate:
+    return T.ArrayType(arguments[0].type), lambda rows: tuple(_given(rows)), arguments
+
+
+def _collect_set(arguments: list[Value]) -> Aggregate:
+    key, shown = keyed(arguments[0].type), normal(arguments[0].type)
+
+    def distinct(rows: Rows) -> tuple[Any, ...]:
+        found: dict[Any, Any] = {}
+        for value in _given(rows):
+            found.setdefault(key(value), shown(value))
+        return tuple(found.values())
+
+    return T.ArrayType(arguments[0].type), distinct, arguments
+
+
+def _count_if(arguments: list[Value]) -> Aggregate:
+    taken = [boolean(arguments[0])]
+    return LONG, lambda rows: sum(row[0] is True for row in rows), taken
+
+
+def _truth(decide: Callable[[list[bool]], bool], arguments: list[Value]) -> Aggregate:
+    def decided(rows: Rows) -> bool | None:
+        given = _given(rows)
+        return decide(given) if given else None
+
+    return BOOLEAN, decided, [boolean(arguments[0])]
+
+
+def _mode(arguments: list[Value]) -> Aggregate:
+    (value,) = arguments
+    if has_floats(value.type) or isinstance(value.type, T.MapType | T.BinaryType):
+        raise NotHere(f"a mode of {value.type.simpleString()}")
+
+    def most(rows: Rows) -> Any:
+        counted = Counter(_given(rows)).most_common(2)
+        if len(counted) > 1 and counted[0][1] == counted[1][1]:
+            raise NotHere("a mode with several values that tie")
+        return counted[0][0] if counted else None
+
+    return value.type, most, arguments
+
+
+AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _avg,
+    "mean": _avg,
+    "min": partial(_extreme, min),
+    "max": partial(_extreme, max),
+    "min_by": partial(_extreme_by, min),
+    "max_by": partial(_extreme_by, max),
+    "first": partial(_end, 0),
+    "first_value": partial(_end, 0),
+    "any_value": partial(_end, 0),
+    "last": partial(_end, -1),
+    "last_value": partial(_end, -1),
+    "collect_list": _collect_list,
+    "array_agg": _collect_list,
+    "collect_set": _collect_set,
+    "count_if": _count_if,
+    "bool_or": partial(_truth, any),
+    "any": partial(_truth, any),
+    "some": partial(_truth, any),
+    "bool_and": partial(_truth, all),
+    "every": partial(_truth, all),
+    "mode": _mode,
+    "approx_count_distinct": _approximate,
+}
+# Known, so that one without a meaning here is not taken for a function of rows.
+SPARKS = frozenset(
+    {
+        *("hll_sketch_agg", "hll_union_agg", "percentile", "median"),
+        *("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop"),
+        *("kll_sketch_agg_bigint", "kll_sketch_agg_double", "percentile_approx"),
+    }
+)
+
+
+def aggregate_of(name: str, arguments: list[Value], *, is_distinct: bool) -> Aggregate:
+    """Return an aggregate's type, its fold, and the arguments that the fold takes."""
+    if name not in AGGREGATES:
+        raise NotHere(f"the aggregate {name}")
+    type_, fold, taken = AGGREGATES[name](arguments)
+    if not is_distinct:
+        return type_, fold, taken
+    taken = arguments
+    keys = [keyed(a.type) for a in taken]
+    fold = AGGREGATES[name](arguments)[1] if name != "count" else _count_rows
+
+    def of_distinct(rows: Rows) -> Any:
+        once = {tuple(k(v) for k, v in zip(keys, row, strict=True)): row for row in rows}
+        return fold(list(once.values()))
+
+    return type_, of_distinct, taken
+
+
+def _count_rows(rows: Rows) -> int:
+    return sum(None not in row for row in rows)

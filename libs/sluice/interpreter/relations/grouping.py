@@ -1,0 +1,77 @@
+"""Grouping: aggregates of the rows of each group, and expressions of them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.expressions.compiling import Column, Scope, column, compile_node
+from sluice.interpreter.expressions.nodes import Call, Literal, Node, Over, Star, name_of
+from sluice.interpreter.expressions.walking import outermost
+from sluice.interpreter.relations.aggregates import AGGREGATES, SPARKS, aggregate_of
+from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.relations.sorting import grouped
+from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.casts import boolean
+from sluice.interpreter.values.keys import normal
+from sluice.interpreter.values.types import INT
+
+
+def _is_call(node: Node) -> bool:
+    return isinstance(node, Call) and (node.name in AGGREGATES or node.name in SPARKS)
+
+
+def is_aggregated(node: Node) -> bool:
+    """Return whether an expression has an aggregate, other than one over a window."""
+    parts = outermost(node, lambda n: isinstance(n, Over) or _is_call(n))
+    return any(isinstance(part, Call) for part in parts)
+
+
+def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> Relation:
+    """Return a row for each group: what it is grouped by, and the expressions of aggregates."""
+    scope = Scope(relation.columns)
+    keys = [compile_node(node, scope) for node in by]
+    calls = {id(c): c for node in nodes for c in outermost(node, _is_call)}
+    folds = {key: _folded(call, scope) for key, call in calls.items() if isinstance(call, Call)}
+    shown = [normal(k.type) for k in keys]
+    named = [Column(name_of(n), k.type) for n, k in zip(by, keys, strict=True)]
+    outer = Scope(named, computed={key: column(key, type_) for key, (type_, _) in folds.items()})
+    values = [compile_node(node, outer) for node in nodes]
+    columns = [*named, *(Column(name_of(n), v.type) for n, v in zip(nodes, values, strict=True))]
+
+    def compute() -> Batch:
+        batch = relation.rows()
+        groups = grouped(batch, keys)
+        if not keys:
+            groups = groups or {(): []}
+        lists = list(groups.values())
+        found: dict[Any, Values] = {key: run(batch, lists) for key, (_, run) in folds.items()}
+        found |= {i: [shown[i](key[i]) for key in groups] for i in range(len(keys))}
+        whole = Batch(len(lists), found)
+        parts = [whole.column(i) for i in range(len(keys))] + [v.run(whole) for v in values]
+        return Batch(len(lists), dict(enumerate(parts)))
+
+    return Relation(tuple(columns), compute)
+
+
+def _folded(
+    call: Call, scope: Scope
+) -> tuple[T.DataType, Callable[[Batch, list[list[int]]], Values]]:
+    stars = [Literal(1, INT) if isinstance(a, Star) else a for a in call.arguments]
+    arguments = [compile_node(a, scope) for a in stars]
+    where = boolean(compile_node(call.where, scope)) if call.where else None
+    type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=call.is_distinct)
+
+    def run(batch: Batch, groups: list[list[int]]) -> Values:
+        rows = _rows(batch, taken)
+        if where is None:
+            return [fold([rows[i] for i in group]) for group in groups]
+        wanted = where.run(batch)
+        return [fold([rows[i] for i in group if wanted[i]]) for group in groups]
+
+    return type_, run
+
+
+def _rows(batch: Batch, values: list[Value]) -> list[tuple[Any, ...]]:
+    columns = [v.run(batch) for v in values]
+    return list(zip(*columns, strict=True)) if columns else [()] * batch.count

@@ -1,0 +1,197 @@
+"""Joins: by hashing what an equality compares; the rest of the condition is computed on pairs."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.connect import proto
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions.compiling import Column, Scope, compile_node, find
+from sluice.interpreter.expressions.nodes import Call, Name, Node
+from sluice.interpreter.expressions.walking import every
+from sluice.interpreter.functions.comparing import alike
+from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.relations.sorting import keys_of
+from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.casts import boolean
+
+_KIND = proto.Join.JoinType
+INNER = _KIND.JOIN_TYPE_INNER
+LEFT, RIGHT = _KIND.JOIN_TYPE_LEFT_OUTER, _KIND.JOIN_TYPE_RIGHT_OUTER
+FULL = _KIND.JOIN_TYPE_FULL_OUTER
+SEMI, ANTI = _KIND.JOIN_TYPE_LEFT_SEMI, _KIND.JOIN_TYPE_LEFT_ANTI
+MOST_PAIRS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Equality:
+    """Two expressions, of either side, that are to be equal; with nulls, if it is `<=>`."""
+
+    left: Value
+    right: Value
+    with_nulls: bool
+    places: tuple[int | None, int | None] = (None, None)  # of the columns that are compared
+
+
+class Pairs(Batch):
+    """Pairs of rows of two batches; None is a row of nulls."""
+
+    def __init__(
+        self, left: Batch, right: Batch, width: int, pairs: Sequence[tuple[int | None, int | None]]
+    ) -> None:
+        super().__init__(len(pairs), {})
+        self._sides, self._width, self._pairs = (left, right), width, pairs
+
+    def column(self, key: Hashable) -> Values:
+        if key not in self._columns and isinstance(key, int):
+            side = int(key >= self._width)
+            values = self._sides[side].column(key - self._width * side)
+            rows = [pair[side] for pair in self._pairs]
+            self._columns[key] = [None if row is None else values[row] for row in rows]
+        return super().column(key)
+
+
+def join(left: Relation, right: Relation, kind: int, condition: Node | None) -> Relation:
+    """Return the rows of a join of that kind."""
+    columns = (*left.columns, *right.columns)
+    equalities, rest = _split(condition, left.columns, right.columns)
+    others = [boolean(compile_node(node, Scope(columns))) for node in rest]
+
+    def compute() -> Batch:
+        a, b = _sides(left, right, kind, equalities)
+        found = list(_matches(a, b, equalities))
+        for other in others:
+            holds = other.run(Pairs(a, b, len(left.columns), found))
+            found = [pair for pair, is_so in zip(found, holds, strict=True) if is_so]
+        return _shaped(kind, a, b, len(left.columns), found)
+
+    return Relation(left.columns if kind in (SEMI, ANTI) else columns, compute)
+
+
+def _sides(
+    left: Relation, right: Relation, kind: int, equalities: Sequence[Equality]
+) -> tuple[Batch, Batch]:
+    """Return both sides' rows; of one that can be narrowed, those that the other may match."""
+    for found in equalities:
+        own, other = found.places
+        if left.narrow and own is not None and kind in (INNER, SEMI, RIGHT):
+            b = right.rows()
+            less = left.narrow(own, _distinct(b, found.right))
+            return (less or left).rows(), b
+        if right.narrow and other is not None and kind in (INNER, LEFT, SEMI, ANTI):
+            a = left.rows()
+            less = right.narrow(other, _distinct(a, found.left))
+            return a, (less or right).rows()
+    return left.rows(), right.rows()
+
+
+def _distinct(batch: Batch, value: Value) -> list[Any]:
+    return list(dict.fromkeys(value.run(batch)))
+
+
+def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str]) -> Relation:
+    """Return a join by columns of the same names, which the result has once."""
+    if kind not in (INNER, LEFT, SEMI, ANTI):
+        raise NotHere("a join by names that keeps rows of the right")
+    one, other = _aliased(left, "_left"), _aliased(right, "_right")
+    pairs = [Call("==", (Name(("_left", n)), Name(("_right", n)))) for n in names]
+    condition: Node = pairs[0]
+    for pair in pairs[1:]:
+        condition = Call("and", (condition, pair))
+    joined = join(one, other, kind, condition)
+    if kind in (SEMI, ANTI):
+        return joined.renamed(left.columns)
+    places = [find((n,), left.columns)[0] for n in names]
+    again = {len(left.columns) + find((n,), right.columns)[0] for n in names}
+    order = [*places, *(i for i in range(len(joined.columns)) if i not in {*places, *again})]
+    all_ = (*left.columns, *right.columns)
+
+    def compute() -> Batch:
+        batch = joined.rows()
+        return Batch(batch.count, {to: batch.column(at) for to, at in enumerate(order)})
+
+    return Relation(tuple(all_[i] for i in order), compute)
+
+
+def _aliased(relation: Relation, alias: str) -> Relation:
+    return relation.renamed([Column(c.name, c.type, alias) for c in relation.columns])
+
+
+def _split(
+    condition: Node | None, left: Sequence[Column], right: Sequence[Column]
+) -> tuple[list[Equality], list[Node]]:
+    """Return the equalities between the sides, and the other conditions."""
+    equalities, rest = [], []
+    for part in _conjuncts(condition):
+        found = _equality(part, left, right)
+        if found:
+            equalities.append(found)
+        else:
+            rest.append(part)
+    return equalities, rest
+
+
+def _conjuncts(node: Node | None) -> Iterator[Node]:
+    if isinstance(node, Call) and node.name == "and":
+        for argument in node.arguments:
+            yield from _conjuncts(argument)
+    elif node is not None:
+        yield node
+
+
+def _equality(node: Node, left: Sequence[Column], right: Sequence[Column]) -> Equality | None:
+    if not isinstance(node, Call) or node.name not in ("==", "=", "<=>"):
+        return None
+    sides = [_side(argument, left, right) for argument in node.arguments]
+    if sorted(sides) != [0, 1]:
+        return None
+    one, other = node.arguments if sides == [0, 1] else reversed(node.arguments)
+    values = compile_node(one, Scope(left)), compile_node(other, Scope(right))
+    pair = alike(*values)
+    places = (_place(one, left), _place(other, right)) if pair == values else (None, None)
+    return Equality(*pair, with_nulls=node.name == "<=>", places=places)
+
+
+def _place(node: Node, columns: Sequence[Column]) -> int | None:
+    """Return the number of a column that stands by itself."""
+    if not isinstance(node, Name):
+        return None
+    at, rest = find(node.parts, columns)
+    return None if rest else at
+
+
+def _side(node: Node, left: Sequence[Column], right: Sequence[Column]) -> int:
+    """Return 0 or 1 if all columns are of that side; -1 if they are of both, or none."""
+    both = (*left, *right)
+    sides = {find(p.parts, both)[0] >= len(left) for p in every(node) if isinstance(p, Name)}
+    return int(sides.pop()) if len(sides) == 1 else -1
+
+
+def _matches(a: Batch, b: Batch, equalities: Sequence[Equality]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of rows for which the equalities hold."""
+    if not equalities and a.count * b.count > MOST_PAIRS:
+        raise NotHere("a join of that many pairs of rows")
+    strict = [i for i, e in enumerate(equalities) if not e.with_nulls]
+    by_key: dict[tuple[Any, ...], list[int]] = {}
+    for row, key in enumerate(keys_of(b, [e.right for e in equalities])):
+        if not any(key[i] is None for i in strict):
+            by_key.setdefault(key, []).append(row)
+    for row, key in enumerate(keys_of(a, [e.left for e in equalities])):
+        if not any(key[i] is None for i in strict):
+            for other in by_key.get(key, ()):
+                yield row, other
+
+
+def _shaped(kind: int, a: Batch, b: Batch, width: int, found: list[tuple[int, int]]) -> Batch:
+    """Return the rows that a join of that kind gives for these pairs."""
+    lefts = {i for i, _ in found}
+    if kind in (SEMI, ANTI):
+        return a.take([i for i in range(a.count) if (i in lefts) == (kind == SEMI)])
+    pairs: list[tuple[int | None, int | None]] = list(found)
+    if kind in (LEFT, FULL):
+        pairs += [(i, None) for i in range(a.count) if i not in lefts]
+    if kind in (RIGHT, FULL):
+        rights = {j for _, j in found}
+        pairs += [(None, j) for j in range(b.count) if j not in rights]
+    return Pairs(a, b, width, pairs)

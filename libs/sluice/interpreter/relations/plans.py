@@ -1,0 +1,317 @@
+"""Relations of Spark Connect's protocol, as far as they are known here."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.connect import proto
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions import from_protocol as protocol
+from sluice.interpreter.expressions.compiling import Column, Scope, column, compile_node, find
+from sluice.interpreter.expressions.names import split_name
+from sluice.interpreter.expressions.nodes import Alias, Node, Star
+from sluice.interpreter.relations.grouping import aggregate, is_aggregated
+from sluice.interpreter.relations.joining import join, join_using
+from sluice.interpreter.relations.projecting import project
+from sluice.interpreter.relations.relation import Narrow, Relation
+from sluice.interpreter.relations.sorting import SortKey, in_order, keys_of
+from sluice.interpreter.relations.stored import MOST_ROWS, of_arrow
+from sluice.interpreter.values.batch import Batch, Values
+from sluice.interpreter.values.casts import boolean, cast
+from sluice.interpreter.values.types import plain, wider
+
+UNION = proto.SetOperation.SET_OP_TYPE_UNION
+GROUPBY = proto.Aggregate.GROUP_TYPE_GROUPBY
+KEPT = 512  # relations, in the order of their last use
+
+
+class Plans:
+    """Reader of plans. A relation that occurs again, by its id, is computed once."""
+
+    def __init__(self, tables: Mapping[str, Relation]) -> None:
+        self._tables = tables
+        self._known: dict[int, Relation] = {}
+
+    def relation(self, plan: proto.Relation) -> Relation:
+        """Return the relation of a plan. Raises NotHere for what is unknown here."""
+        known = plan.common.plan_id if plan.HasField("common") else None
+        if known in self._known:
+            return self._known[known]
+        kind = plan.WhichOneof("rel_type") or "nothing"
+        if kind not in _READERS:
+            raise NotHere(f"the relation {kind}")
+        found = _READERS[kind](self, getattr(plan, kind))
+        if known is not None:
+            self._known[known] = found
+            if len(self._known) > KEPT:
+                del self._known[next(iter(self._known))]
+        return found
+
+    def forget(self) -> None:
+        """Forget the relations that were read."""
+        self._known.clear()
+
+    def table(self, name: str) -> Relation:
+        """Return the rows that were handed over under that name."""
+        if name not in self._tables:
+            raise NotHere(f"rows of the name {name}")
+        return self._tables[name]
+
+
+def _rows(
+    relation: Relation, chosen: Callable[[Batch], Sequence[int]], narrow: Narrow | None = None
+) -> Relation:
+    """Return the rows of a relation that are chosen by number, in that order."""
+
+    def compute() -> Batch:
+        batch = relation.rows()
+        return batch.take(chosen(batch))
+
+    return Relation(relation.columns, compute, narrow)
+
+
+def _columns(relation: Relation, places: Sequence[int]) -> Relation:
+    """Return these columns of a relation, in this order."""
+
+    def compute() -> Batch:
+        batch = relation.rows()
+        return Batch(batch.count, {to: batch.column(at) for to, at in enumerate(places)})
+
+    return Relation(tuple(relation.columns[i] for i in places), compute)
+
+
+def _local(_: Plans, plan: Any) -> Relation:
+    schema = protocol.schema_of(plan.schema) if plan.schema else None
+    if not plan.HasField("data"):
+        assert schema
+        return Relation(
+            tuple(Column(f.name, plain(f.dataType)) for f in schema.fields),
+            lambda: Batch(0, dict(enumerate([[] for _ in schema.fields]))),
+        )
+    rows = pa.ipc.open_stream(plan.data).read_all()
+    return of_arrow(rows, schema or from_arrow_schema(rows.schema))
+
+
+def _range(_: Plans, plan: Any) -> Relation:
+    numbers = range(plan.start, plan.end, plan.step)
+    if len(numbers) > MOST_ROWS:
+        raise NotHere(f"a range of {len(numbers)} rows")
+    column_ = Column("id", T.LongType())
+    return Relation((column_,), lambda: Batch(len(numbers), {0: list(numbers)}))
+
+
+def _handed(plans: Plans, plan: Any) -> Relation:
+    return plans.table(plan.dataHashes[0])
+
+
+def _project(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input) if plan.HasField("input") else ONE_ROW
+    nodes = [protocol.read(e) for e in plan.expressions]
+    if any(is_aggregated(node) for node in nodes):
+        return aggregate(relation, [], nodes)
+    return project(relation, nodes)
+
+
+def _filter(plans: Plans, plan: Any) -> Relation:
+    return _where(plans.relation(plan.input), protocol.read(plan.condition))
+
+
+def _where(relation: Relation, node: Node) -> Relation:
+    condition = compile_node(node, Scope(relation.columns))
+    holds = boolean(condition)
+
+    def rows(batch: Batch) -> list[int]:
+        return [i for i, is_so in enumerate(holds.run(batch)) if is_so]
+
+    return _rows(relation, rows, relation.through(lambda less: _where(less, node)))
+
+
+def _alias(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input)
+    return relation.renamed([Column(c.name, c.type, plan.alias) for c in relation.columns])
+
+
+def _join(plans: Plans, plan: Any) -> Relation:
+    left, right = plans.relation(plan.left), plans.relation(plan.right)
+    if plan.using_columns:
+        return join_using(left, right, plan.join_type, list(plan.using_columns))
+    given = plan.HasField("join_condition")
+    condition = protocol.read(plan.join_condition) if given else None
+    return join(left, right, plan.join_type, condition)
+
+
+def _set_operation(plans: Plans, plan: Any) -> Relation:
+    if plan.set_op_type != UNION or not plan.is_all:
+        raise NotHere("a set operation other than UNION ALL")
+    left, right = plans.relation(plan.left_input), plans.relation(plan.right_input)
+    if plan.by_name:
+        left, right = _by_name(left, right, missing=plan.allow_missing_columns)
+    if len(left.columns) != len(right.columns):
+        raise NotHere("a union of tables with other columns")
+    pairs = list(zip(left.columns, right.columns, strict=True))
+    types = [wider(a.type, b.type) for a, b in pairs]
+    columns = tuple(Column(a.name, t) for (a, _), t in zip(pairs, types, strict=True))
+
+    def compute() -> Batch:
+        a, b = left.rows(), right.rows()
+        both = [
+            [
+                *cast(column(i, one.type), type_).run(a),
+                *cast(column(i, other.type), type_).run(b),
+            ]
+            for i, ((one, other), type_) in enumerate(zip(pairs, types, strict=True))
+        ]
+        return Batch(a.count + b.count, dict(enumerate(both)))
+
+    return Relation(columns, compute)
+
+
+def _by_name(left: Relation, right: Relation, *, missing: bool) -> tuple[Relation, Relation]:
+    """Return both with the columns of either, in the order of the left's."""
+    names = {c.name.lower(): c for c in left.columns}
+    others = {c.name.lower(): c for c in right.columns}
+    if not missing and names.keys() != others.keys():
+        raise NotHere("a union of tables with other columns")
+    every = [*left.columns, *(c for n, c in others.items() if n not in names)]
+    return _only(left, every), _only(right, every)
+
+
+def _only(relation: Relation, wanted: Sequence[Column]) -> Relation:
+    lower = [c.name.lower() for c in relation.columns]
+    places = [lower.index(c.name.lower()) if c.name.lower() in lower else None for c in wanted]
+
+    def compute() -> Batch:
+        batch = relation.rows()
+        nothing: Values = [None] * batch.count
+        found = (nothing if p is None else batch.column(p) for p in places)
+        return Batch(batch.count, dict(enumerate(found)))
+
+    columns = [
+        Column(c.name, c.type if p is None else relation.columns[p].type)
+        for c, p in zip(wanted, places, strict=True)
+    ]
+    return Relation(tuple(columns), compute)
+
+
+def _drop_nulls(plans: Plans, plan: Any) -> Relation:
+    """Return the rows without a null in these columns, or in any."""
+    relation = plans.relation(plan.input)
+    if plan.HasField("min_non_nulls"):
+        raise NotHere("rows with so many values")
+    names = plan.cols or [c.name for c in relation.columns]
+    places = [find((name,), relation.columns)[0] for name in names]
+
+    def rows(batch: Batch) -> list[int]:
+        columns = [batch.column(i) for i in places]
+        return [row for row in range(batch.count) if all(c[row] is not None for c in columns)]
+
+    return _rows(relation, rows)
+
+
+def _sort(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input)
+    scope = Scope(relation.columns)
+    keys = [SortKey.of(protocol.order_of(o), scope) for o in plan.order]
+
+    def rows(batch: Batch) -> Sequence[int]:
+        return in_order(range(batch.count), [key.places(batch) for key in keys], keys)
+
+    return _rows(relation, rows)
+
+
+def _limit(plans: Plans, plan: Any) -> Relation:
+    return _rows(plans.relation(plan.input), lambda batch: range(min(plan.limit, batch.count)))
+
+
+def _aggregate(plans: Plans, plan: Any) -> Relation:
+    if plan.group_type != GROUPBY:
+        raise NotHere("a grouping of that kind")
+    by = [protocol.read(e) for e in plan.grouping_expressions]
+    nodes = [protocol.read(e) for e in plan.aggregate_expressions]
+    return aggregate(plans.relation(plan.input), by, nodes)
+
+
+def _with_columns(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input)
+    made = {a.name[0].lower(): protocol.read(a.expr) for a in plan.aliases}
+    names = {a.name[0].lower(): a.name[0] for a in plan.aliases}
+    found = project(relation, [Star(), *(Alias(n, (names[k],)) for k, n in made.items())])
+    width = len(relation.columns)
+    places = {name: width + i for i, name in enumerate(made)}
+    order = [places.pop(c.name.lower(), i) for i, c in enumerate(relation.columns)]
+    order += places.values()
+
+    return _columns(found, order)
+
+
+def _drop(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input)
+    gone = {name.lower() for name in plan.column_names}
+    for expression in plan.columns:
+        name = split_name(expression.unresolved_attribute.unparsed_identifier)
+        gone |= {relation.columns[find(name, relation.columns)[0]].name.lower()}
+    kept = [i for i, c in enumerate(relation.columns) if c.name.lower() not in gone]
+    return _columns(relation, kept)
+
+
+def _deduplicate(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input)
+    names = [c.name for c in relation.columns] if plan.all_columns_as_keys else plan.column_names
+    places = [find((name,), relation.columns)[0] for name in names]
+    values = [column(i, relation.columns[i].type) for i in places]
+
+    def rows(batch: Batch) -> list[int]:
+        first: dict[tuple[Any, ...], int] = {}
+        for row, key in enumerate(keys_of(batch, values)):
+            first.setdefault(key, row)
+        return list(first.values())
+
+    return _rows(relation, rows)
+
+
+def _to_df(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input)
+    pairs = zip(relation.columns, plan.column_names, strict=True)
+    return relation.renamed([Column(name, c.type) for c, name in pairs])
+
+
+def _renamed(plans: Plans, plan: Any) -> Relation:
+    relation = plans.relation(plan.input)
+    names = {r.col_name.lower(): r.new_col_name for r in plan.renames}
+    names |= {old.lower(): new for old, new in plan.rename_columns_map.items()}
+    return relation.renamed(
+        [Column(names.get(c.name.lower(), c.name), c.type, c.alias) for c in relation.columns]
+    )
+
+
+def _same(plans: Plans, plan: Any) -> Relation:
+    """Return the input of what only concerns how Spark computes."""
+    return plans.relation(plan.input)
+
+
+ONE_ROW = Relation((), lambda: Batch(1, {}))
+_READERS: Mapping[str, Callable[[Plans, Any], Relation]] = {
+    "local_relation": _local,
+    "range": _range,
+    "chunked_cached_local_relation": _handed,
+    "project": _project,
+    "filter": _filter,
+    "subquery_alias": _alias,
+    "join": _join,
+    "set_op": _set_operation,
+    "sort": _sort,
+    "limit": _limit,
+    "aggregate": _aggregate,
+    "with_columns": _with_columns,
+    "drop": _drop,
+    "drop_na": _drop_nulls,
+    "deduplicate": _deduplicate,
+    "to_df": _to_df,
+    "with_columns_renamed": _renamed,
+    "hint": _same,
+    "repartition": _same,
+    "repartition_by_expression": _same,
+}

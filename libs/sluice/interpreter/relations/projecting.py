@@ -1,0 +1,139 @@
+"""Projections: new columns of each row, with window functions and arrays spread into rows."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions.compiling import Column, Scope, column, compile_node, find
+from sluice.interpreter.expressions.nodes import (
+    Alias,
+    Call,
+    Name,
+    Node,
+    Numbered,
+    Over,
+    Star,
+    name_of,
+)
+from sluice.interpreter.expressions.walking import outermost
+from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.relations.windows import compile_over
+from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.types import INT
+
+GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
+
+
+def project(relation: Relation, nodes: Sequence[Node]) -> Relation:
+    """Return the expressions' columns of each row."""
+    nodes = [part for node in nodes for part in _expanded(node, relation.columns)]
+    if any(_generator(node) for node in nodes):
+        return _spread(relation, nodes)
+    windows = {id(w): w for node in nodes for w in outermost(node, lambda n: isinstance(n, Over))}
+    plain = Scope(relation.columns)
+    over = {key: compile_over(w, plain) for key, w in windows.items() if isinstance(w, Over)}
+    scope = replace(plain, computed={key: column(key, v.type) for key, v in over.items()})
+    values = [compile_node(node, scope) for node in nodes]
+    columns = [_column(n, v, relation.columns) for n, v in zip(nodes, values, strict=True)]
+
+    def compute() -> Batch:
+        batch = relation.rows()
+        if over:
+            found: dict[Hashable, Values] = {key: v.run(batch) for key, v in over.items()}
+            batch = batch.take(range(batch.count), found)
+        return Batch(batch.count, dict(enumerate(v.run(batch) for v in values)))
+
+    places = [_place(node, relation.columns) for node in nodes]
+    narrow = None if over else relation.through(lambda less: project(less, nodes), places)
+    return Relation(tuple(columns), compute, narrow)
+
+
+def _place(node: Node, columns: Sequence[Column]) -> int | None:
+    """Return the number of the column that an expression only shows."""
+    match node:
+        case Alias():
+            return _place(node.child, columns)
+        case Numbered():
+            return node.number
+        case Name():
+            at, rest = find(node.parts, columns)
+            return None if rest else at
+    return None
+
+
+def _column(node: Node, value: Value, columns: Sequence[Column]) -> Column:
+    """Return a projected column; one that is only named keeps its relation's alias."""
+    if isinstance(node, Numbered):
+        return columns[node.number]
+    if isinstance(node, Name):
+        at, rest = find(node.parts, columns)
+        if not rest:
+            return columns[at]
+    return Column(name_of(node), value.type)
+
+
+def _expanded(node: Node, columns: Sequence[Column]) -> list[Node]:
+    if not isinstance(node, Star):
+        return [node]
+    if node.of is None:
+        return [Numbered(i) for i, c in enumerate(columns)]
+    of = node.of.strip("`").lower()
+    aliased = [Numbered(i) for i, c in enumerate(columns) if (c.alias or "").lower() == of]
+    if aliased:
+        return list(aliased)
+    at, rest = find([node.of.strip("`")], columns)
+    type_ = columns[at].type
+    if rest or not isinstance(type_, T.StructType):
+        raise NotHere(f"{node.of}.*")
+    return [Name((columns[at].name, name)) for name in type_.names]
+
+
+def _generator(node: Node) -> Call | None:
+    inner = node.child if isinstance(node, Alias) else node
+    return inner if isinstance(inner, Call) and inner.name in GENERATORS else None
+
+
+def _spread(relation: Relation, nodes: Sequence[Node]) -> Relation:
+    """Return a row for each element of an array, beside the other columns."""
+    found = [(i, call) for i, node in enumerate(nodes) if (call := _generator(node))]
+    if len(found) != 1 or isinstance(nodes[found[0][0]], Over):
+        raise NotHere("two arrays spread at once")
+    at, call = found[0]
+    scope = Scope(relation.columns)
+    items = compile_node(call.arguments[0], scope)
+    if not isinstance(items.type, T.ArrayType):
+        raise NotHere("explode of no array")
+    is_outer, with_place = call.name.endswith("_outer"), call.name.startswith("pos")
+    node = nodes[at]
+    names = (
+        list(node.names) if isinstance(node, Alias) else (["pos", "col"] if with_place else ["col"])
+    )
+    made = [Column(names[-1], items.type.elementType)]
+    if with_place:
+        made.insert(0, Column(names[0], INT))
+    before, after = project(relation, nodes[:at]), project(relation, nodes[at + 1 :])
+
+    def compute() -> Batch:
+        arrays = items.run(relation.rows())
+        rows: list[int] = []
+        elements: Values = []
+        places: Values = []
+        for row, v in enumerate(arrays):
+            found = v or (((None,)) if is_outer else ())
+            rows += [row] * len(found)
+            elements += found
+            places += range(len(found)) if v else [None] * len(found)
+        parts: list[Values] = [[c[r] for r in rows] for c in _all(before)]
+        parts += [places, elements] if with_place else [elements]
+        parts += [[c[r] for r in rows] for c in _all(after)]
+        return Batch(len(rows), dict(enumerate(parts)))
+
+    return Relation((*before.columns, *made, *after.columns), compute)
+
+
+def _all(relation: Relation) -> list[list[Any]]:
+    batch = relation.rows()
+    return [batch.column(i) for i in range(len(relation.columns))]

@@ -1,0 +1,60 @@
+"""Relations: rows with named columns, computed when they are first read."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.expressions.compiling import Column
+from sluice.interpreter.values.batch import Batch
+
+Narrow = Callable[[int, Sequence[Any]], Optional["Relation"]]
+
+
+@dataclass
+class Relation:
+    """Columns, and the function that computes their rows; they are kept once computed.
+
+    `narrow`, if known, takes the number of a column and values: it returns a relation that has at
+    least the rows with these values, and costs less; None if it can't by that column.
+    """
+
+    columns: tuple[Column, ...]
+    compute: Callable[[], Batch]
+    narrow: Narrow | None = None
+    _rows: Batch | None = field(default=None, init=False)
+
+    def rows(self) -> Batch:
+        """Return the rows; the keys of their columns are numbers."""
+        if self._rows is None:
+            self._rows = self.compute()
+        return self._rows
+
+    @property
+    def schema(self) -> T.StructType:
+        """Names and types of the columns."""
+        return T.StructType([T.StructField(c.name, c.type) for c in self.columns])
+
+    def renamed(self, columns: Sequence[Column]) -> "Relation":
+        """Return the same rows under other names."""
+        named = tuple(columns)
+        return Relation(named, self.rows, self.through(lambda less: less.renamed(named)))
+
+    def through(
+        self, again: Callable[["Relation"], "Relation"], places: Sequence[int | None] | None = None
+    ) -> Narrow | None:
+        """Return how a relation is narrowed that `again` makes of this one, row by row.
+
+        `places`: for each of its columns, the number of this one's column that it shows.
+        """
+        narrow = self.narrow
+        if narrow is None:
+            return None
+
+        def narrowed(at: int, values: Sequence[Any]) -> Relation | None:
+            own = at if places is None else places[at]
+            less = None if own is None else narrow(own, values)
+            return None if less is None else again(less)
+
+        return narrowed

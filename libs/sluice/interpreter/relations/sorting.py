@@ -1,0 +1,59 @@
+"""Sorting and grouping of a batch's rows."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.interpreter.expressions.compiling import Scope, compile_node
+from sluice.interpreter.expressions.nodes import Order
+from sluice.interpreter.values.batch import Batch, Value
+from sluice.interpreter.values.keys import key_of, order_of
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One item of an order, compiled."""
+
+    value: Value
+    descending: bool
+    nulls_first: bool
+
+    @classmethod
+    def of(cls, order: Order, scope: Scope) -> "SortKey":
+        return cls(compile_node(order.child, scope), order.descending, order.nulls_first)
+
+    def places(self, batch: Batch) -> list[Any]:
+        """Return what Python sorts, in reverse if descending."""
+        order = order_of(self.value.type)
+        null = (2,) if self.nulls_first == self.descending else (0,)
+        return [null if v is None else (1, order(v)) for v in self.value.run(batch)]
+
+
+def in_order(
+    rows: Iterable[int], places: Sequence[list[Any]], keys: Sequence[SortKey]
+) -> list[int]:
+    """Return the rows, sorted; those that tie keep their order."""
+    found = list(rows)
+    for place, key in reversed(list(zip(places, keys, strict=True))):
+        found.sort(key=place.__getitem__, reverse=key.descending)
+    return found
+
+
+def grouped(batch: Batch, values: Sequence[Value]) -> dict[tuple[Any, ...], list[int]]:
+    """Return the rows of each group, in the order of its first."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for row, key in enumerate(keys_of(batch, values)):
+        groups.setdefault(key, []).append(row)
+    return groups
+
+
+def keys_of(batch: Batch, values: Sequence[Value]) -> list[tuple[Any, ...]]:
+    """Return each row's key; null is a key like any other."""
+    columns = [_normal(v.run(batch), key_of(v.type)) for v in values]
+    return list(zip(*columns, strict=True)) if columns else [()] * batch.count
+
+
+def _normal(values: list[Any], key: Callable[[Any], Any] | None) -> list[Any]:
+    if key is None:
+        return values
+    return [None if v is None else key(v) for v in values]

@@ -1,0 +1,61 @@
+"""Stored rows and rows at hand as relations; a large one can be narrowed before it is read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions.compiling import Column
+from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.values.arrow import from_arrow, to_arrow
+from sluice.interpreter.values.batch import Batch, Values
+from sluice.interpreter.values.types import plain
+
+MOST_ROWS = 100_000  # computed at once; of more, Spark is the quicker
+NARROWED_ROWS = 1_000  # fewer are read whole
+UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
+
+
+def of_dataset(stored: ds.Dataset, schema: T.StructType) -> Relation:
+    """Return stored rows as a relation that can be narrowed; more than a few are left to Spark."""
+    columns = tuple(Column(f.name, plain(f.dataType)) for f in schema.fields)
+
+    def read(where: pc.Expression | None = None) -> Batch:
+        return _few(stored.to_table(columns=[c.name for c in columns], filter=where), columns)
+
+    def narrow(at: int, values: Sequence[Any]) -> Relation | None:
+        if isinstance(columns[at].type, UNNARROWED):
+            return None
+        given = to_arrow([v for v in values if v is not None], columns[at].type)
+        where = pc.field(columns[at].name).isin(given)
+        if None in values:
+            where |= pc.field(columns[at].name).is_null()
+        return Relation(columns, lambda: read(where))
+
+    return Relation(columns, read, narrow)
+
+
+def of_arrow(rows: pa.Table, schema: T.StructType) -> Relation:
+    """Return rows at hand as a relation; many of them can be narrowed, too."""
+    if rows.num_rows > NARROWED_ROWS:
+        return of_dataset(ds.dataset(rows), schema)
+    columns = tuple(Column(f.name, plain(f.dataType)) for f in schema.fields)
+    return Relation(columns, lambda: _few(rows, columns))
+
+
+def _few(rows: pa.Table, columns: Sequence[Column]) -> Batch:
+    """Return rows; a column is converted when it is first read."""
+    if rows.num_rows > MOST_ROWS:
+        raise NotHere(f"{rows.num_rows} rows")
+
+    class Rows(Batch):
+        def column(self, key: Any) -> Values:
+            if key not in self._columns and isinstance(key, int):
+                self._columns[key] = from_arrow(rows.column(key), columns[key].type)
+            return super().column(key)
+
+    return Rows(rows.num_rows, {})

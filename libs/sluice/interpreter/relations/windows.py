@@ -1,0 +1,189 @@
+"""Window functions: of each row, over other rows of its partition."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions.compiling import Scope, compile_node
+from sluice.interpreter.expressions.nodes import Call, Frame, Literal, Over, Star
+from sluice.interpreter.relations.aggregates import AGGREGATES, Fold, aggregate_of
+from sluice.interpreter.relations.sorting import SortKey, grouped, in_order
+from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.casts import cast
+from sluice.interpreter.values.types import DOUBLE, INT, common
+
+MOST_STEPS = 5_000_000
+WHOLE = Frame(by_rows=True, lower=None, upper=None)
+SO_FAR = Frame(by_rows=False, lower=None, upper=0)
+
+# Rows of a partition in their order, and the place where each one's peers begin.
+Ranker = Callable[[Sequence[int], Sequence[int]], list[Any]]
+
+
+def _row_number(rows: Sequence[int], _peers: Sequence[int]) -> list[Any]:
+    return list(range(1, len(rows) + 1))
+
+
+def _rank(_rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    return [first + 1 for first in peers]
+
+
+def _dense_rank(_rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    places = {first: i for i, first in enumerate(dict.fromkeys(peers), 1)}
+    return [places[first] for first in peers]
+
+
+def _percent_rank(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    return [first / (len(rows) - 1) if len(rows) > 1 else 0.0 for first in peers]
+
+
+def _cume_dist(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+    ends = _ends(peers)
+    return [end / len(rows) for end in ends]
+
+
+RANKERS: Mapping[str, tuple[Any, Ranker]] = {
+    "row_number": (INT, _row_number),
+    "rank": (INT, _rank),
+    "dense_rank": (INT, _dense_rank),
+    "percent_rank": (DOUBLE, _percent_rank),
+    "cume_dist": (DOUBLE, _cume_dist),
+}
+
+
+def compile_over(node: Over, scope: Scope) -> Value:
+    """Return a window function over all rows of a batch."""
+    if not isinstance(node.function, Call):
+        raise NotHere("such a window function")
+    partition = [compile_node(p, scope) for p in node.partition]
+    keys = [SortKey.of(o, scope) for o in node.order]
+    type_, compute = _function(node, node.function, scope)
+
+    def run(batch: Batch) -> Values:
+        places = [key.places(batch) for key in keys]
+        state = compute(batch)
+        found: Values = [None] * batch.count
+        for group in grouped(batch, partition).values():
+            rows = in_order(group, places, keys)
+            for row, value in zip(rows, state(rows, _peers(rows, places)), strict=True):
+                found[row] = value
+        return found
+
+    return Value(type_, run)
+
+
+def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
+    """Return, for each place in the order, the first one with the same sort keys."""
+    firsts: list[int] = []
+    last: Any = None
+    for at, row in enumerate(rows):
+        key = tuple(place[row] for place in places)
+        firsts.append(firsts[-1] if at and key == last else at)
+        last = key
+    return firsts
+
+
+def _ends(peers: Sequence[int]) -> list[int]:
+    """Return, for each place, the one behind the last of its peers."""
+    counts: dict[int, int] = {}
+    for first in peers:
+        counts[first] = counts.get(first, 0) + 1
+    return [first + counts[first] for first in peers]
+
+
+def _function(node: Over, call: Call, scope: Scope) -> tuple[Any, Callable[[Batch], Ranker]]:
+    if call.name in RANKERS:
+        type_, ranker = RANKERS[call.name]
+        return type_, lambda _: ranker
+    if call.name in ("lag", "lead"):
+        return _shifted(call, scope)
+    if call.name not in AGGREGATES or call.is_distinct or call.where:
+        raise NotHere(f"the window function {call.name}")
+    arguments = [
+        compile_node(Literal(1, INT) if isinstance(a, Star) else a, scope) for a in call.arguments
+    ]
+    type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=False)
+    frame = node.frame or (SO_FAR if node.order else WHOLE)
+    if not frame.by_rows and any(bound not in (None, 0) for bound in (frame.lower, frame.upper)):
+        raise NotHere("a frame by a range of values")
+
+    def compute(batch: Batch) -> Ranker:
+        columns = [a.run(batch) for a in taken]
+        return partial(_framed, call.name, fold, columns, frame)
+
+    return type_, compute
+
+
+def _framed(
+    name: str,
+    fold: Fold,
+    columns: Sequence[Values],
+    frame: Frame,
+    rows: Sequence[int],
+    peers: Sequence[int],
+) -> list[Any]:
+    values = [tuple(column[row] for column in columns) for row in rows]
+    bounds = _bounds(frame, peers)
+    if name in ("sum", "count", "min", "max") and frame.lower is None:
+        return _running(fold, values, bounds)
+    if sum(b - a for a, b in set(bounds)) > MOST_STEPS:
+        raise NotHere("a window's frames of that many rows")
+    known = {bound: fold(values[bound[0] : bound[1]]) for bound in set(bounds)}
+    return [known[bound] for bound in bounds]
+
+
+def _running(fold: Fold, values: list[Any], bounds: list[tuple[int, int]]) -> list[Any]:
+    """Fold ever longer beginnings: each is the fold of the one before and what is added."""
+    found: dict[int, Any] = {0: fold([])}
+    last, total = 0, found[0]
+    is_count = found[0] == 0
+    for end in sorted({b for _, b in bounds if b > 0}):
+        more = fold(values[last:end])
+        if is_count:
+            total += more
+        elif more is not None:
+            total = more if total is None else fold([(total,), (more,)])
+        last = end
+        found[end] = total
+    return [found[max(b, 0)] for _, b in bounds]
+
+
+def _bounds(frame: Frame, peers: Sequence[int]) -> list[tuple[int, int]]:
+    count = len(peers)
+    if not frame.by_rows:
+        ends = _ends(peers)
+        starts = [0] * count if frame.lower is None else list(peers)
+        return list(zip(starts, [count] * count if frame.upper is None else ends, strict=True))
+    lower = [0 if frame.lower is None else max(0, i + frame.lower) for i in range(count)]
+    upper = [count if frame.upper is None else i + frame.upper + 1 for i in range(count)]
+    return [(a, max(a, min(b, count))) for a, b in zip(lower, upper, strict=True)]
+
+
+def _shifted(call: Call, scope: Scope) -> tuple[Any, Callable[[Batch], Ranker]]:
+    """Return lag or lead."""
+    value, *more = (compile_node(a, scope) for a in call.arguments)
+    by = more[0].literal if more else 1
+    if not isinstance(by, int):
+        raise NotHere(f"{call.name} by a column")
+    step = -by if call.name == "lag" else by
+    default = more[1] if len(more) > 1 and more[1].literal is not None else None
+    type_ = common([value.type, default.type]) if default else value.type
+    if len(more) > 2 and more[2].literal:
+        raise NotHere(f"{call.name} ignoring nulls")
+    value, default = cast(value, type_), cast(default, type_) if default else None
+
+    def compute(batch: Batch) -> Ranker:
+        values, others = value.run(batch), default.run(batch) if default else None
+
+        def ranker(rows: Sequence[int], _peers: Sequence[int]) -> list[Any]:
+            return [
+                values[rows[i + step]]
+                if 0 <= i + step < len(rows)
+                else (others[row] if others else None)
+                for i, row in enumerate(rows)
+            ]
+
+        return ranker
+
+    return type_, compute

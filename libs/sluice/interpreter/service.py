@@ -1,0 +1,135 @@
+"""Spark Connect's service, answered in this process."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.types import pyspark_types_to_proto_types
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions.from_protocol import type_of
+from sluice.interpreter.relations.plans import Plans
+from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.values.arrow import to_arrow
+
+CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.session.localRelationCacheThreshold": str(2**62),
+    "spark.sql.session.localRelationSizeLimit": str(2**62),
+    "spark.sql.session.localRelationChunkSizeRows": str(2**31),
+    "spark.sql.session.localRelationChunkSizeBytes": str(2**31),
+    "spark.sql.session.localRelationBatchOfChunksSizeBytes": str(2**31),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.pandas.convertToArrowArraySafely": "false",
+    "spark.sql.execution.pandas.inferPandasDictAsMap": "false",
+    "spark.sql.pyspark.inferNestedDictAsStruct.enabled": "false",
+    "spark.sql.pyspark.legacy.inferArrayTypeFromFirstElement.enabled": "false",
+    "spark.sql.pyspark.legacy.inferMapTypeFromFirstPair.enabled": "false",
+    "spark.connect.session.planCompression.threshold": "-1",
+    "spark.connect.session.planCompression.defaultAlgorithm": "NONE",
+}
+
+
+class Service:
+    """One session's answers. `tables`: rows that plans refer to by name."""
+
+    def __init__(self) -> None:
+        self.tables: WeakValueDictionary[str, Relation] = WeakValueDictionary()
+        self.plans = Plans(self.tables)
+        self._conf = dict(CONF)
+
+    def ExecutePlan(self, request: Any) -> Iterator[Any]:  # noqa: N802 - the protocol's name
+        """Return the answer to a plan: its rows as Arrow."""
+        if request.plan.WhichOneof("op_type") != "root":
+            raise NotHere("a command")
+        relation = self.plans.relation(request.plan.root)
+        rows, schema = computed(relation), relation.schema
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_batch(rows)
+        answer = self._answer(request)
+        answer.schema.CopyFrom(pyspark_types_to_proto_types(schema))
+        answer.arrow_batch.row_count = rows.num_rows
+        answer.arrow_batch.data = sink.getvalue().to_pybytes()
+        done = self._answer(request)
+        done.result_complete.CopyFrom(proto.ExecutePlanResponse.ResultComplete())
+        return iter((answer, done))
+
+    def _answer(self, request: Any) -> Any:
+        return proto.ExecutePlanResponse(
+            session_id=request.session_id,
+            server_side_session_id="here",
+            operation_id=request.operation_id,
+            response_id=str(uuid.uuid4()),
+        )
+
+    def AnalyzePlan(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        """Return what is asked about a plan, without computing its rows."""
+        answer = proto.AnalyzePlanResponse(
+            session_id=request.session_id, server_side_session_id="here"
+        )
+        match request.WhichOneof("analyze"):
+            case "schema":
+                schema = self.plans.relation(request.schema.plan.root).schema
+                answer.schema.schema.CopyFrom(pyspark_types_to_proto_types(schema))
+            case "ddl_parse":
+                found = type_of(request.ddl_parse.ddl_string)
+                answer.ddl_parse.parsed.CopyFrom(pyspark_types_to_proto_types(found))
+            case "persist" | "unpersist" as kind:  # rows are kept at any rate
+                getattr(answer, kind).SetInParent()
+            case "is_local":
+                answer.is_local.is_local = True
+            case "spark_version":
+                answer.spark_version.version = "4.2.0"
+            case other:
+                raise NotHere(f"the question {other}")
+        return answer
+
+    def Config(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        """Return settings, or keep them."""
+        answer = proto.ConfigResponse(session_id=request.session_id, server_side_session_id="here")
+        operation = request.operation
+        match operation.WhichOneof("op_type"):
+            case "set":
+                self._conf.update({p.key: p.value for p in operation.set.pairs})
+            case "get":
+                self._add(answer, {k: self._conf.get(k) for k in operation.get.keys})
+            case "get_option":
+                self._add(answer, {k: self._conf.get(k) for k in operation.get_option.keys})
+            case "get_with_default":
+                pairs = operation.get_with_default.pairs
+                self._add(answer, {p.key: self._conf.get(p.key, p.value) for p in pairs})
+            case "unset":
+                for key in operation.unset.keys:
+                    self._conf.pop(key, None)
+        return answer
+
+    def _add(self, answer: Any, found: dict[str, str | None]) -> None:
+        for key, value in found.items():
+            pair = answer.pairs.add()
+            pair.key = key
+            if value is not None:
+                pair.value = value
+
+    def ReleaseExecute(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        return proto.ReleaseExecuteResponse(session_id=request.session_id)
+
+    def ReleaseSession(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
+        self.tables.clear()
+        return proto.ReleaseSessionResponse(session_id=request.session_id)
+
+
+def computed(relation: Relation) -> pa.RecordBatch:
+    """Return a relation's rows as Arrow."""
+    batch = relation.rows()
+    columns = [to_arrow(batch.column(i), c.type) for i, c in enumerate(relation.columns)]
+    fields = [pa.field(c.name, a.type) for c, a in zip(relation.columns, columns, strict=True)]
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.count, pa.struct([])))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -1,0 +1,136 @@
+"""A session of PySpark's own client whose plans are computed in this process.
+
+The client's channel builder is where users may plug in a channel of their own. Ours hands each
+request to `Service` as it is: no socket, no thread, no server.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import grpc
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import utils
+from pyspark.sql.connect.client import ChannelBuilder
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.plan import ChunkedCachedLocalRelation
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import StructType
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.relations.relation import Relation
+from sluice.interpreter.relations.stored import of_arrow, of_dataset
+from sluice.interpreter.service import Service
+
+
+class _Channel(grpc.Channel):  # type: ignore[misc]
+    """A channel whose far end is a service in this process."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def _call(self, method: str, *_: Any, **__: Any) -> Callable[..., Any]:
+        answer = getattr(self._service, method.rpartition("/")[2], None)
+
+        def call(request: Any, **_: Any) -> Any:
+            if answer is None:
+                raise NotHere(method)
+            try:
+                return answer(request)
+            except NotHere:
+                raise
+            except Exception as fault:  # our own fault is no reason to fail: Spark can do it
+                raise NotHere(f"{type(fault).__name__}: {fault}") from fault
+
+        return call
+
+    unary_unary = unary_stream = stream_unary = stream_stream = _call
+
+    def subscribe(self, callback: Any, try_to_connect: bool = False) -> None: ...
+    def unsubscribe(self, callback: Any) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> "_Channel":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class _Builder(ChannelBuilder):
+    def __init__(self, service: Service) -> None:
+        super().__init__()
+        self._service = service
+
+    def toChannel(self) -> grpc.Channel:  # noqa: N802 - PySpark's name
+        return _Channel(self._service)
+
+    @property
+    def host(self) -> str:
+        return "here"
+
+
+class _Handed(ChunkedCachedLocalRelation):
+    """Rows in this process, which a plan refers to by name for as long as the plan lives."""
+
+    def __init__(self, name: str, relation: Relation) -> None:
+        super().__init__([name], None)
+        self.relation = relation
+
+
+class Session(SparkSession):
+    """Spark's session for few rows."""
+
+    service: Service
+
+    @classmethod
+    def open(cls) -> "Session":
+        """Return a new session. Nothing is started."""
+        service = Service()
+        session = cls(connection=_Builder(service), userId="sluice")  # type: ignore[arg-type]
+        session._client.disable_reattachable_execute()
+        session.service = service
+        return session
+
+    def createDataFrame(  # noqa: N802 - PySpark's name
+        self, data: Any, schema: Any = None, *more: Any, **named: Any
+    ) -> DataFrame:
+        """Hand a table over by name; its rows are not copied into plans."""
+        if not isinstance(data, pa.Table) or not isinstance(schema, StructType):
+            return super().createDataFrame(data, schema, *more, **named)  # type: ignore[return-value]
+        name, rows = uuid.uuid4().hex, of_arrow(data.rename_columns(schema.names), schema)
+        self.service.tables[name] = rows
+        return DataFrame(_Handed(name, rows), self)
+
+
+def hand_over(session: Session, stored: ds.Dataset, schema: StructType) -> DataFrame:
+    """Return stored rows by name; they are read when a plan needs them, as few as it needs."""
+    name, rows = uuid.uuid4().hex, of_dataset(stored, schema)
+    session.service.tables[name] = rows
+    return DataFrame(_Handed(name, rows), session)
+
+
+_is_here: ContextVar[bool] = ContextVar("_is_here", default=False)
+_is_remote = utils.is_remote
+
+
+def _is_remote_or_here() -> bool:
+    return _is_here.get() or bool(_is_remote())
+
+
+utils.is_remote = _is_remote_or_here  # PySpark's own switch is one for all threads of a process
+
+
+@contextmanager
+def interpreting(session: Session) -> Iterator[Session]:
+    """Have PySpark make columns for the interpreter, in this thread, while the context is open.
+
+    What was computed is forgotten at the end, but for rows that DataFrames still refer to.
+    """
+    before = _is_here.set(True)
+    try:
+        yield session
+    finally:
+        _is_here.reset(before)
+        session.service.plans.forget()

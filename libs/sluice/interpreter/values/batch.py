@@ -1,0 +1,97 @@
+"""Rows that an expression is computed over, as columns; parts of them are taken when needed."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+
+Values = list[Any]
+
+
+class Batch:
+    """Columns of equal length, by number; a lambda's variables by their own keys."""
+
+    def __init__(self, count: int, columns: Mapping[Hashable, Values]) -> None:
+        self.count = count
+        self._columns = dict(columns)
+        self._whole: Batch | None = None
+        self._rows: Sequence[int] = ()
+
+    def column(self, key: Hashable) -> Values:
+        """Return a column's values."""
+        if key not in self._columns:
+            assert self._whole is not None
+            values = self._whole.column(key)
+            self._columns[key] = [values[row] for row in self._rows]
+        return self._columns[key]
+
+    def take(
+        self, rows: Sequence[int], columns: Mapping[Hashable, Values] | None = None
+    ) -> "Batch":
+        """Return these rows, in this order, perhaps repeated, with more columns."""
+        part = Batch(len(rows), columns or {})
+        part._whole, part._rows = self, rows
+        return part
+
+
+Run = Callable[[Batch], Values]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression with its type, ready to be computed; `literal`: it is this constant."""
+
+    type: T.DataType
+    run: Run
+    literal: Any = ...
+
+    @property
+    def is_literal(self) -> bool:
+        return self.literal is not ...
+
+
+def constant(value: Any, type_: T.DataType) -> Value:
+    """Return the same value for every row."""
+    return Value(type_, lambda batch: [value] * batch.count, value)
+
+
+def each(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> Value:
+    """Return a function of each row's values; null if one of them is null."""
+    runs = [argument.run for argument in arguments]
+    if len(runs) == 1:
+        (run,) = runs
+        return Value(type_, lambda b: [None if v is None else function(v) for v in run(b)])
+    if len(runs) == 2:
+        left, right = runs
+        return Value(
+            type_,
+            lambda b: [
+                None if v is None or w is None else function(v, w)
+                for v, w in zip(left(b), right(b), strict=True)
+            ],
+        )
+    return Value(
+        type_,
+        lambda b: [
+            None if None in row else function(*row)
+            for row in zip(*[run(b) for run in runs], strict=True)
+        ],
+    )
+
+
+def whole(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> Value:
+    """Return a function of each row's values, which may be null."""
+    runs = [argument.run for argument in arguments]
+    return Value(
+        type_, lambda b: [function(*row) for row in zip(*[run(b) for run in runs], strict=True)]
+    )
+
+
+def element_type(value: Value) -> T.DataType:
+    """Return the type of an array's elements. Raises NotHere for what is no array."""
+    if not isinstance(value.type, T.ArrayType):
+        raise NotHere(f"a function of arrays of {value.type.simpleString()}")
+    return value.type.elementType

@@ -1,0 +1,219 @@
+"""Casts, as Spark does them in ANSI mode; a value that can't be cast is left to Spark."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.values import from_text
+from sluice.interpreter.values.as_text import date_text, decimal_text, double_text, moment_text
+from sluice.interpreter.values.batch import Value, constant, each
+from sluice.interpreter.values.numbers import (
+    OutOfRange,
+    bounded,
+    decimal_of_double,
+    fits_in,
+    rescale,
+    truncated,
+)
+from sluice.interpreter.values.types import BITS, DOUBLE, INT, is_integer, is_moment, is_number
+from sluice.interpreter.values.zones import DAY
+
+Caster = Callable[[Any], Any]
+MOST = 100_000  # characters or elements that one value is made of
+
+
+def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
+    """Return the value in another type. Raises NotHere for a cast that is unknown here."""
+    if value.type == type_:
+        return value
+    caster = caster_of(value.type, type_)
+    if is_try:
+        caster = _tried(value.type, type_, caster)
+    if value.is_literal:
+        return constant(None if value.literal is None else caster(value.literal), type_)
+    run = value.run
+    return Value(type_, lambda b: [None if v is None else caster(v) for v in run(b)])
+
+
+def boolean(value: Value) -> Value:
+    """Return what is true or false; other types are left to Spark."""
+    if not isinstance(value.type, T.BooleanType | T.NullType):
+        raise NotHere(f"{value.type.simpleString()} as a condition")
+    return cast(value, T.BooleanType())
+
+
+def number(value: Value) -> Value:
+    """Return a number as DOUBLE; other types are left to Spark."""
+    if not is_number(value.type):
+        raise NotHere(f"{value.type.simpleString()} as a number")
+    return cast(value, DOUBLE)
+
+
+def whole(value: Value) -> Value:
+    """Return a whole number as INT; other types are left to Spark."""
+    if not is_integer(value.type) or isinstance(value.type, T.LongType):
+        raise NotHere(f"{value.type.simpleString()} as an INT")
+    return cast(value, INT)
+
+
+def length(value: Value) -> Value:
+    """Return a length of what is made, no less than 0; a very great one is left to Spark."""
+
+    def few(count: int) -> int:
+        if abs(count) > MOST:
+            raise NotHere(f"a length of {count}")
+        return max(count, 0)
+
+    return each(INT, few, whole(value))
+
+
+def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, PLR0912 - one per pair
+    """Return the function that casts a value that is not null."""
+    if a == b or isinstance(a, T.NullType):
+        return _same
+    if is_integer(b):
+        return _to_integer(a, b)
+    if isinstance(b, T.DecimalType):
+        return _to_decimal(a, b)
+    if isinstance(b, T.DoubleType):
+        return _to_double(a)
+    if isinstance(b, T.StringType):
+        return _to_string(a)
+    match a, b:
+        case T.FloatType(), T.FloatType():
+            return _same
+        case T.StringType(), T.FloatType():
+            return from_text.single
+        case _, T.FloatType() if is_number(a):
+            to_double = caster_of(a, DOUBLE)
+            return lambda v: float(np.float32(to_double(v)))
+        case T.DateType(), T.TimestampType() | T.TimestampNTZType():
+            return lambda v: v * DAY
+        case T.TimestampType() | T.TimestampNTZType(), T.DateType():
+            return lambda v: v // DAY
+        case T.TimestampType(), T.TimestampNTZType():
+            return _same
+        case T.TimestampNTZType(), T.TimestampType():
+            return _same
+        case T.StringType(), T.DateType():
+            return from_text.day
+        case T.StringType(), T.TimestampType() | T.TimestampNTZType():
+            return partial(from_text.moment, with_zone=isinstance(b, T.TimestampType))
+        case T.StringType(), T.BinaryType():
+            return lambda v: v.encode()
+        case _, T.BooleanType() if is_number(a):
+            return bool
+        case T.ArrayType(), T.ArrayType():
+            inner = _nullable(caster_of(a.elementType, b.elementType))
+            return lambda v: tuple(map(inner, v))
+        case T.MapType(), T.MapType():
+            key, item = caster_of(a.keyType, b.keyType), caster_of(a.valueType, b.valueType)
+            item = _nullable(item)
+            return lambda v: tuple((key(k), item(x)) for k, x in v)
+        case T.StructType(), T.StructType() if len(a) == len(b):
+            pairs = zip(a.fields, b.fields, strict=True)
+            parts = [_nullable(caster_of(f.dataType, g.dataType)) for f, g in pairs]
+            return lambda v: tuple(part(x) for part, x in zip(parts, v, strict=True))
+    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _nullable(caster: Caster) -> Caster:
+    return lambda v: None if v is None else caster(v)
+
+
+def _tried(a: T.DataType, b: T.DataType, caster: Caster) -> Caster:
+    """Return null for what is out of range; a text of another shape is left to Spark."""
+    if (is_number(a) or isinstance(a, T.StringType)) and (is_number(b) or is_moment(b)):
+
+        def attempt(value: Any) -> Any:
+            try:
+                return caster(value)
+            except OutOfRange:
+                return None
+
+        return attempt
+    return caster
+
+
+def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
+    fits = bounded(b)
+    if is_integer(a):
+        return fits if BITS[type(a)] > BITS[type(b)] else _same
+    match a:
+        case T.BooleanType():
+            return int
+        case T.DecimalType():
+            unit = 10**a.scale
+            return lambda v: fits(v // unit if v >= 0 else -(-v // unit))
+        case T.StringType():
+            return lambda v: fits(from_text.whole_number(v))
+        case T.DoubleType() | T.FloatType():
+            return lambda v: fits(truncated(v))
+        case T.TimestampType() if isinstance(b, T.LongType):
+            return lambda v: v // 1_000_000
+    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+
+
+def _to_decimal(a: T.DataType, b: T.DecimalType) -> Caster:
+    fits, scale = fits_in(b), b.scale
+    if is_integer(a):
+        unit = 10**scale
+        return lambda v: fits(v * unit)
+    match a:
+        case T.DecimalType():
+            return lambda v: fits(rescale(v, a.scale, scale))
+        case T.DoubleType() | T.FloatType():
+            return lambda v: fits(decimal_of_double(v, scale))
+        case T.StringType():
+            return lambda v: fits(from_text.decimal(v, scale))
+    raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+
+
+def _to_double(a: T.DataType) -> Caster:
+    if is_integer(a) or isinstance(a, T.BooleanType):
+        return float
+    match a:
+        case T.FloatType():
+            return _same
+        case T.DecimalType():
+            unit = 10**a.scale
+            return lambda v: v / unit
+        case T.StringType():
+            return from_text.double
+        case T.TimestampType():
+            return lambda v: v / 1_000_000
+    raise NotHere(f"a cast from {a.simpleString()} to double")
+
+
+def _to_string(a: T.DataType) -> Caster:  # noqa: PLR0911 - one per type
+    if is_integer(a):
+        return str
+    match a:
+        case T.BooleanType():
+            return lambda v: "true" if v else "false"
+        case T.DecimalType():
+            return lambda v: decimal_text(v, a.scale)
+        case T.DoubleType():
+            return double_text
+        case T.DateType():
+            return date_text
+        case T.TimestampType() | T.TimestampNTZType():
+            return moment_text
+        case T.BinaryType():
+            return _decoded
+    raise NotHere(f"a cast from {a.simpleString()} to string")
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise NotHere("bytes that are no UTF-8, as a text") from None

@@ -1,0 +1,109 @@
+"""Texts as numbers, dates and times; a text of another shape is left to Spark."""
+
+import math
+import re
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.values.numbers import OutOfRange, rescale
+from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, region
+
+_WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_DECIMAL = re.compile(r"([+-]?)(\d{0,40})(?:\.(\d{0,40}))?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_MOMENT = re.compile(
+    r"(\d{4}-\d{1,2}-\d{1,2})[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
+    r" ?(Z|UTC|GMT|[+-]\d{2}:?\d{2}|[A-Za-z_]+/[A-Za-z_/+-]+)?",
+    re.ASCII,
+)
+_SIGNED = ("inf", "infinity")
+_NOT_FINITE = {"nan", *_SIGNED, *(f"+{w}" for w in _SIGNED), *(f"-{w}" for w in _SIGNED)}
+SPACE = " \t\n\r\x0b\x0c"
+
+
+def whole_number(text: str) -> int:
+    """Return a whole number."""
+    text = text.strip(SPACE)
+    if not _WHOLE.fullmatch(text):
+        raise NotHere(f"the text {text!r} as a whole number")
+    return int(text)
+
+
+def decimal(text: str, scale: int) -> int:
+    """Return an unscaled decimal."""
+    found = _DECIMAL.fullmatch(text.strip(SPACE))
+    if not found or not (found[2] or found[3]):
+        raise NotHere(f"the text {text!r} as a decimal")
+    digits = (found[2] or "") + (found[3] or "")
+    value = rescale(int(digits), len(found[3] or ""), scale)
+    return -value if found[1] == "-" else value
+
+
+def double(text: str) -> float:
+    """Return a DOUBLE, perhaps not finite."""
+    if text.strip(SPACE).lower() in _NOT_FINITE:
+        return float(text)
+    if not _NUMBER.fullmatch(text.strip(SPACE)):
+        raise NotHere(f"the text {text!r} as a number")
+    return float(text)
+
+
+def single(text: str) -> float:
+    """Return the nearest FLOAT of a text, of two the even one, as rounding it once gives it."""
+    with np.errstate(over="ignore"):
+        near = np.float32(double(text))
+    if not np.isfinite(near):
+        return float(near)
+    exact = Decimal(text.strip(SPACE))
+    around = [near, *(np.nextafter(near, np.float32(end)) for end in ("-inf", "inf"))]
+    finite = [c for c in around if np.isfinite(c)]
+    best = min(finite, key=lambda c: (abs(Fraction(float(c)) - Fraction(exact)), _is_odd(c)))
+    return math.copysign(float(best), -1.0 if text.strip(SPACE)[0] == "-" else 1.0)
+
+
+def _is_odd(value: "np.float32") -> bool:
+    return bool(int(value.view(np.uint32)) & 1)
+
+
+def day(text: str) -> int:
+    """Return the days since the epoch."""
+    found = _DATE.fullmatch(text.strip(SPACE))
+    if not found:
+        raise NotHere(f"the text {text!r} as a date")
+    try:
+        return date(*map(int, found.groups())).toordinal() - EPOCH
+    except ValueError:
+        raise OutOfRange(f"there is no date {text}") from None
+
+
+def moment(text: str, *, with_zone: bool) -> int:
+    """Return a time, in UTC if the text has a zone."""
+    text = text.strip(SPACE)
+    if _DATE.fullmatch(text):
+        return day(text) * DAY
+    found = _MOMENT.fullmatch(text)
+    if not found or (found[6] and not with_zone):
+        raise NotHere(f"the text {text!r} as a time")
+    hour, minute, second = (int(part or 0) for part in found.groups()[1:4])
+    if hour > 23 or minute > 59 or second > 59:
+        raise OutOfRange(f"there is no time {text}")
+    micros = int((found[5] or "")[:6].ljust(6, "0"))
+    local = day(found[1]) * DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + micros
+    return local - _offset(local, found[6]) if found[6] else local
+
+
+def _offset(local: int, zone: str) -> int:
+    """Return a zone's microseconds ahead of UTC, at a local time."""
+    if zone in ("Z", "UTC", "GMT"):
+        return 0
+    if zone[0] in "+-":
+        hours, minutes = int(zone[1:3]), int(zone[-2:])
+        if hours > 18 or minutes > 59 or (hours == 18 and minutes):
+            raise OutOfRange(f"there is no zone {zone}")
+        return (hours * 60 + minutes) * (-60_000_000 if zone[0] == "-" else 60_000_000)
+    return offset_at(local, region(zone))

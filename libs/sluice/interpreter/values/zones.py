@@ -1,0 +1,44 @@
+"""The epoch, and offsets of regions where Java's tables and Python's surely agree."""
+
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from sluice.interpreter.errors import NotHere
+
+DAY = 86_400_000_000  # microseconds
+EPOCH = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO = timedelta(microseconds=1)
+
+
+@lru_cache(maxsize=256)
+def region(name: object) -> ZoneInfo:
+    """Return the zone of a region's name. Raises NotHere for other names."""
+    if not isinstance(name, str) or not (name == "UTC" or "/" in name):
+        raise NotHere(f"the zone {name!r}")
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise NotHere(f"the zone {name!r}") from None
+
+
+def _known(micros: int) -> datetime:
+    found = _EPOCH + timedelta(microseconds=micros) if abs(micros) < 1 << 61 else None
+    if found is None or not 1972 <= found.year <= 2036:
+        raise NotHere("a zone's offset that long ago, or that far ahead")
+    return found
+
+
+def offset_in(utc: int, zone: ZoneInfo) -> int:
+    """Return the microseconds that a zone is ahead at a time in UTC."""
+    offset = _known(utc).astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset // _MICRO
+
+
+def offset_at(local: int, zone: ZoneInfo) -> int:
+    """Return the microseconds that a zone is ahead at a local time; the earlier one of two."""
+    offset = _known(local).replace(tzinfo=zone).utcoffset()
+    assert offset is not None
+    return offset // _MICRO

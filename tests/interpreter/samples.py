@@ -1,0 +1,191 @@
+"""Values of every type that are likely to go wrong, and expressions by chance over them."""
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import count
+from random import Random
+from typing import Any
+
+from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
+from sluice.interpreter.relations.aggregates import AGGREGATES
+
+ROWS = 32
+_DAY = dt.date
+_AT = dt.datetime
+_UTC = dt.UTC
+VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "y": ("TINYINT", (0, 1, -1, 5, 127, -128)),
+    "i": ("INT", (0, 1, -1, 2, 3, 7, -7, 100, 2**31 - 1, -(2**31))),
+    "j": ("INT", (0, 1, 2, -1, -2, 3, 12, 366)),
+    "l": ("BIGINT", (0, 1, -1, 86_400_000_000, 2**40, 2**63 - 1, -(2**63), 1_709_614_800_500_000)),
+    "f": ("FLOAT", (0.0, -0.0, 1.5, -2.25, float("nan"), float("inf"))),
+    "d": ("DOUBLE", (0.0, -0.0, 1.0, 0.1, -2.5, 1e7, 1e-3, 9.999e-4, 1.5e300, 1e22, 123456.789)),
+    "e": ("DOUBLE", (1.0, 2.0, float("nan"), float("inf"), float("-inf"), -0.0, 4.0, 5e-324)),
+    "m": ("DECIMAL(10, 2)", ("0.00", "1.00", "-1.50", "12.34", "99999999.99", "-0.01", "2.50")),
+    "n": ("DECIMAL(38, 18)", ("0", "1.5", "-1.5", "1e-18", "12345678901234567890.123456789", "2")),
+    "k": ("DECIMAL(20, 0)", ("0", "7", "-7", "99999999999999999999", "12")),
+    "s": (
+        "STRING",
+        ("", "a", "b", "ab", "A b", " a ", "é", "12", "-7", "1.50", "zz", "\U0001f600"),
+    ),
+    "t": ("STRING", ("a", "", "b", " ", "ab", "2024-02-29", "2024-2-3", "month", "\u2028", "a%b")),
+    "b": ("BOOLEAN", (True, False)),
+    "x": ("BINARY", (b"", b"a", b"\xff\x00", b"ab")),
+    "u": ("DATE", ("1970-01-01", "2024-02-29", "2023-12-31", "0001-01-01", "9999-12-31")),
+    "v": ("DATE", ("2024-01-31", "2024-03-01", "1969-12-31", "1582-10-15")),
+    "p": (
+        "TIMESTAMP",
+        (
+            *("1970-01-01 00:00:00", "2024-02-29 23:59:59.999999", "1969-12-31 23:59:59.5"),
+            *("2024-03-31 01:30:00", "2024-10-27 00:59:59", "0001-01-01 00:00:00"),
+        ),
+    ),
+    "q": ("TIMESTAMP_NTZ", ("2024-03-31 02:30:00", "1970-01-01 12:00:00.000001")),
+    "r": ("ARRAY<INT>", ([], [1], [3, 1, 2], [1, None, 1], [None], [5, 5])),
+    "w": ("ARRAY<STRING>", ([], ["a"], ["b", "a", None], ["é", "z"], ["a", "a"])),
+    "z": ("STRUCT<a: INT, b: STRING>", ((1, "x"), (None, "x"), (1, None), (2, "a"))),
+    "o": ("STRUCT<a: INT, b: STRING>", ((1, "x"), (2, "x"), (None, None))),
+    "g": ("MAP<STRING, INT>", ({}, {"a": 1}, {"b": 2, "a": None})),
+    "h": ("ARRAY<DOUBLE>", ([], [0.0, -0.0], [float("nan"), 1.0], [2.5, None])),
+}
+SCHEMA = ", ".join(["id INT", *(f"{name} {type_}" for name, (type_, _) in VALUES.items())])
+CONSTANTS = (
+    *("1", "0", "-1", "2", "3L", "1.5", "0.25", "2e0", "'a'", "''", "'%a%'", "'month'", "'day'"),
+    *("'UTC'", "'Europe/Berlin'", "true", "NULL", "DATE'2024-03-01'", "'yyyy-MM-dd'", "','"),
+    *(r"'\\A[a-z]+\\z'", "'[0-9]+'", "'week'", "'hour'", "100", "CAST(NULL AS INT)"),
+)
+CASTS = (
+    *("TINYINT", "INT", "BIGINT", "DOUBLE", "DECIMAL(10, 2)", "DECIMAL(38, 18)", "DECIMAL(5, 0)"),
+    *("STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY<STRING>", "BINARY"),
+    *("STRUCT<a: BIGINT, b: STRING>", "ARRAY<BIGINT>", "FLOAT"),
+)
+_INFIX = frozenset({"+", "-", "*", "/", "%", "div", "<", "<=", ">", ">=", "==", "!=", "<=>"})
+_WRITTEN_OTHERWISE = {
+    *("and", "or", "not", "!", "in", "when", "if", "=", "<>", "negative", "positive", "like"),
+    *("raise_error", "rlike", "regexp"),
+}
+LAMBDAS = (
+    *("transform(r, x -> x + i)", "filter(r, x -> x > 1)", "exists(r, x -> x > 2)"),
+    *("forall(r, x -> x > 0)", "aggregate(r, 0, (a, x) -> a + coalesce(x, 0))"),
+    *("transform(w, (x, n) -> concat(x, string(n)))", "filter(w, x -> x IS NOT NULL)"),
+    *("array_sort(r)", "array_sort(w)", "array_sort(h)", "array_sort(array(z, o))"),
+    "array_sort(h, (a, c) -> CASE WHEN a <=> c THEN 0 WHEN a IS NULL OR a < c THEN 1 ELSE -1 END)",
+    *(
+        "transform(array(z, o), x -> x.a)",
+        "transform(r, x -> transform(w, y -> concat(y, string(x))))",
+    ),
+    *(
+        "to_json(g)",
+        "to_json(g, map('ignoreNullFields', 'false'))",
+        "unbase64('QUI=')",
+        "double('-Infinity')",
+    ),
+    *("CAST('16777217.1' AS FLOAT)", "CAST('1.00000017881393432617187499' AS FLOAT)"),
+    *("s NOT LIKE '%a%'", "NOT s LIKE 'a%'", "i NOT IN (1, 2)", "i NOT BETWEEN 1 AND 7"),
+    *("s NOT RLIKE 'a'", "i IS NOT NULL", "NOT b", "i BETWEEN j AND 100"),
+    *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
+)
+
+
+def rows(chance: Random) -> list[tuple[Any, ...]]:
+    """Rows of all columns; a fifth of the values is null."""
+    return [(n, *(_value(chance, *VALUES[name]) for name in VALUES)) for n in range(ROWS)]
+
+
+def _value(chance: Random, type_: str, values: tuple[Any, ...]) -> Any:
+    if chance.random() < 0.2:
+        return None
+    found = chance.choice(values)
+    if type_.startswith("DECIMAL"):
+        return Decimal(found)
+    if type_ == "DATE":
+        return _DAY.fromisoformat(found)
+    if type_.startswith("TIMESTAMP"):
+        return _AT.fromisoformat(found).replace(tzinfo=_UTC if type_ == "TIMESTAMP" else None)
+    return found
+
+
+def expressions(chance: Random) -> Iterator[Iterator[str]]:
+    """For each function, operator and cast, endless expressions."""
+    for type_ in CASTS:
+        yield (_cast(chance, type_) for _ in count())
+    for name in sorted(FUNCTIONS):
+        yield (call(chance, name, 2) for _ in count())
+
+
+def _cast(chance: Random, type_: str) -> str:
+    return f"{chance.choice(('CAST', 'TRY_CAST'))}({_argument(chance, 0)} AS {type_})"
+
+
+def _argument(chance: Random, depth: int) -> str:
+    if depth and chance.random() < 0.25:
+        return call(chance, chance.choice(sorted(FUNCTIONS)), depth - 1)
+    return chance.choice([*VALUES, *VALUES, *CONSTANTS])
+
+
+def call(chance: Random, name: str, depth: int) -> str:  # noqa: C901, PLR0911 - one per form
+    """One call by chance, perhaps of other calls."""
+
+    def argument() -> str:
+        return _argument(chance, depth)
+
+    if name in _INFIX:
+        return f"({argument()} {name} {argument()})"
+    match name:
+        case "and" | "or":
+            return f"({_condition(chance)} {name} {_condition(chance)})"
+        case "not" | "!":
+            return f"(NOT {_condition(chance)})"
+        case "in":
+            return f"({argument()} IN ({argument()}, {argument()}))"
+        case "when" | "if":
+            return f"CASE WHEN {_condition(chance)} THEN {argument()} ELSE {argument()} END"
+        case "=" | "<>":
+            return f"({argument()} {name} {argument()})"
+        case "negative":
+            return f"(- {argument()})"
+        case "like" | "rlike" | "regexp":
+            pattern = chance.choice(("'%a%'", "'a%'", "'%b'", "'ab'"))
+            return f"(s {'LIKE' if name == 'like' else 'RLIKE'} {pattern})"
+        case "raise_error" | "positive":
+            return f"abs({argument()})"
+    most = COUNTS[name][-1] if name in COUNTS else 3
+    several = chance.randrange(COUNTS[name][0] if name in COUNTS else 1, min(most, 3) + 1)
+    return f"{name}({', '.join(argument() for _ in range(several))})"
+
+
+def _condition(chance: Random) -> str:
+    a, b = chance.choice(list(VALUES)), chance.choice(list(VALUES))
+    return chance.choice(("b", f"({a} IS NULL)", f"(i > {chance.randrange(3)})", f"({a} <=> {b})"))
+
+
+def aggregates(chance: Random, each: int) -> Iterator[str]:
+    """So many calls of each aggregate whose answer the order of rows does not change."""
+    by_order = {"approx_count_distinct", "first", "first_value", "any_value", "last", "last_value"}
+    lists = {"collect_list", "array_agg", "collect_set"}
+    for name in sorted(set(AGGREGATES) - by_order):
+        for _ in range(each):
+            first = chance.choice(list(VALUES))
+            by = name in ("min_by", "max_by")
+            where = chance.choice(("", "", " FILTER (WHERE b)"))
+            distinct = chance.choice(("", "DISTINCT ")) if name in ("count", "sum") else ""
+            found = f"{name}({distinct}{first}{', id' if by else ''}){where}"
+            yield f"sort_array({found})" if name in lists else found
+
+
+def windows(chance: Random, each: int) -> Iterator[str]:
+    """So many calls of each window function, in an order without ties."""
+    names = ["row_number()", "rank()", "dense_rank()", "percent_rank()", "cume_dist()"]
+    names += ["lag({0})", "lead({0}, 2)", "lag({0}, 1)", "sum({0})", "count({0})", "min({0})"]
+    names += ["max({0})", "avg({0})", "first({0})", "last({0})", "collect_list({0})", "count(*)"]
+    frames = ("", "", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS UNBOUNDED PRECEDING")
+    frames += ("ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING", "RANGE UNBOUNDED PRECEDING")
+    for name in names:
+        for _ in range(each):
+            function = name.format(chance.choice(list(VALUES)))
+            ranks = "rank" in name or "row_" in name or "dist" in name or name[:2] == "la"
+            frame = "" if ranks or name[:4] == "lead" else chance.choice(frames)
+            order = chance.choice(("id", "i DESC NULLS FIRST, id", "s, id DESC", "e DESC, id"))
+            group = chance.choice(("", "PARTITION BY b ", "PARTITION BY j, b ", "PARTITION BY e "))
+            yield f"{function} OVER ({group}ORDER BY {order} {frame})"
