@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 NUMBERS = (
     *("0", "7", "-7", "+7", "007", "240.0", "240.5", "2.4e2", "1e3", "1E+2", "15e-1", ".5", "5."),
@@ -65,12 +65,14 @@ TYPES: Mapping[str, Sequence[str]] = {
     "BINARY": BASE64,
 }
 BARE = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|NaN|-?Infinity")
-NESTED = {"list": "ARRAY<{}>", "field": "STRUCT<a: {}>", "entry": "MAP<STRING, {}>"}
+NESTED = {"": "{}", "list": "ARRAY<{}>", "field": "STRUCT<a: {}>", "entry": "MAP<STRING, {}>"}
+SEPARATORS = ",;|\t"
+WANTS_QUOTES = frozenset('"\r\n' + SEPARATORS)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A text in a column, which is of a type or nests it."""
+    """A text in a column, which is of a type or nests it. `is_bare`: without quotes."""
 
     column: str
     type: str
@@ -78,12 +80,36 @@ class Cell:
     nested: str = ""
     is_bare: bool = False
 
+    @property
+    def declared(self) -> str:
+        return NESTED[self.nested].format(self.type)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file of CSV is written."""
+
+    separator: str = ","
+    has_header: bool = True
+
+    @classmethod
+    def by_chance(cls, chance: Random) -> Self:
+        return cls(chance.choice(SEPARATORS), chance.random() < 0.7)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What a source must say of it."""
+        is_plain = self.separator == ","
+        sep = {} if is_plain else {"sep": self.separator}
+        return sep if self.has_header else {**sep, "header": "false"}
+
 
 def cells(chance: Random, format_: str, count: int) -> list[Cell]:
-    """So many cells, every one that is written above among the first of them."""
+    """So many cells, among them all that are written above; or some of these, if that is fewer."""
     known = [(nth, text) for nth, texts in enumerate(TYPES.values()) for text in texts]
     known += _every_moment()
-    chosen = [*known, *(_by_chance(chance) for _ in range(count - len(known)))][:count]
+    known = known if len(known) < count else chance.sample(known, count // 2)
+    chosen = [*known, *(_by_chance(chance) for _ in range(count - len(known)))]
     return [_cell(chance, format_, nth, text) for nth, text in chosen]
 
 
@@ -130,31 +156,33 @@ def _changed(chance: Random, text: str) -> str:
 def _cell(chance: Random, format_: str, nth: int, text: str) -> Cell:
     type_ = list(TYPES)[nth]
     if format_ == "csv":
-        return Cell(f"c{nth}", type_, text)
-    nested = chance.choice(("", "", *NESTED))
+        is_bare = not WANTS_QUOTES.intersection(text) and chance.random() < 0.5
+        return Cell(f"c{nth}", type_, text, is_bare=is_bare)
+    nested = chance.choice(("", *NESTED))
     is_bare = bool(BARE.fullmatch(text)) and chance.random() < 0.5
     return Cell(f"{nested or 'c'}{nth}", type_, text, nested, is_bare)
 
 
-def schema(format_: str) -> str:
-    """A column of each type and, in JSON, of each that nests one."""
-    columns = [f"c{nth} {type_}" for nth, type_ in enumerate(TYPES)]
-    if format_ == "json":
-        for nth, type_ in enumerate(TYPES):
-            columns += [f"{kind}{nth} {ddl.format(type_)}" for kind, ddl in NESTED.items()]
-    return ", ".join(["i INT", *columns])
+def schema(found: Sequence[Cell]) -> str:
+    """A column for each that the cells have."""
+    columns = {c.column: c.declared for c in found}
+    return ", ".join(["i INT", *(f"{name} {type_}" for name, type_ in columns.items())])
 
 
-def written(format_: str, found: Sequence[Cell]) -> str:
+def written(format_: str, found: Sequence[Cell], layout: Layout) -> str:
     """A file with a row for each cell."""
     if format_ == "json":
         return "".join(f'{{"i":{i},"{c.column}":{_token(c)}}}\n' for i, c in enumerate(found))
-    names = [f"c{nth}" for nth in range(len(TYPES))]
-    rows = (
-        [str(i), *(_quoted(c.text) if c.column == n else "" for n in names)]
-        for i, c in enumerate(found)
-    )
-    return "".join(",".join(row) + "\n" for row in (["i", *names], *rows))
+    names = list(dict.fromkeys(c.column for c in found))
+    rows = [
+        [str(i), *(_csv(c) if c.column == n else "" for n in names)] for i, c in enumerate(found)
+    ]
+    header = [["i", *names]] if layout.has_header else []
+    return "".join(layout.separator.join(row) + "\n" for row in (*header, *rows))
+
+
+def _csv(cell: Cell) -> str:
+    return cell.text if cell.is_bare else _quoted(cell.text)
 
 
 def _quoted(text: str) -> str:

@@ -27,6 +27,17 @@ TOKENS = (
     *('""', '" 4 "', '"a\\"b"', '"\\\\"', '"\\u00e9 #1# "', "[1, 2]", '["1", null]', "[]", "{}"),
     *('{"x": 1.0, "y": "z"}', '{"y": 2.50}', '{"k": "1.5", "l": 2}', '[{"x":1}]', "12345678901"),
 )
+FITTING = {
+    "i": ("1", "-2", '"3"', "1e1", '" 4 "', "2.0", "null"),
+    "t": ("1", "2.50", "true", '""', '"a\\"b"', '"\\u00e9 #1# "', '"#1.5# 1.50"', '"1.50"'),
+    "d": ("1", "2.50", "1e1", '"1.50"', "12345678.9", "-0", "null"),
+    "b": ("true", "false", '"true"', '"n"', "1"),
+    "f": ("1", "2.50", "1e1", '"1.5"', "NaN", "-0.0", "1e-400"),
+    "a": ("[1, 2]", '["1", null]', "[]", "null", "[1.0 ,2e0]"),
+    "s": ("{}", '{"x": 1.0, "y": "z"}', '{"y": 2.50}', '{"x":"7","z":[1]}', "null"),
+    "m": ("{}", '{"k": "1.5", "l": 2}', '{"k":null}', '{"\\u006b": 1.50, "": 0.1}'),
+    "z": ("1.50", "[]", '{"a":[]}', "null"),
+}
 
 
 class Number(str):
@@ -36,13 +47,17 @@ class Number(str):
 
 
 def lines(chance: Random, count: int) -> list[str]:
-    """So many lines of JSON, most of them changed in some places."""
-    return [_changed(chance, _object(chance), SNIPPETS) for _ in range(count)]
+    """So many lines of JSON: of half, all values fit; of the others, most are changed somewhere."""
+    return [
+        _changed(chance, _object(chance, TOKENS), SNIPPETS) if nth % 2 else _object(chance)
+        for nth in range(count)
+    ]
 
 
-def _object(chance: Random) -> str:
+def _object(chance: Random, tokens: tuple[str, ...] = ()) -> str:
     names = [n for n in (*"itdbfasm", "z") if chance.random() < 0.5]
-    fields = (f'"{n}":{chance.choice(("", " "))}{chance.choice(TOKENS)}' for n in names)
+    each = (f"{chance.choice(('', ' '))}{chance.choice(tokens or FITTING[n])}" for n in names)
+    fields = (f'"{n}":{value}' for n, value in zip(names, each, strict=True))
     return "{" + chance.choice((",", ", ")).join(fields) + "}"
 
 
@@ -149,7 +164,10 @@ CELLS = (
     "é",
     "\\",
 )
-CSV_SNIPPETS = ('"', '""', ",", "\n", "\r\n", "x", " ", "\\", ',"', '",', "\n\n", '"\n')
+CSV_SNIPPETS = (
+    *('"', '""', ",", "\n", "\r\n", "x", " ", "\\", ',"', '",', "\n\n", '"\n'),
+    *("\0", '"\x01', "\x0b"),
+)
 
 
 @dataclass(frozen=True)
@@ -157,7 +175,7 @@ class Table:
     """What a file of CSV holds: rows that are accepted, and how many are not.
 
     `is_odd`: a quoted text goes on behind its closing quote, or begins behind a carriage return, of
-    which RFC 4180 says nothing.
+    which RFC 4180 says nothing; or there are zeros. What arrives of it must still be written there.
     """
 
     rows: list[tuple[Any, ...]]
@@ -193,6 +211,19 @@ def of_table(text: str) -> Table:
     return Table(rows, others, is_odd)
 
 
+def is_written(text: str, row: tuple[Any, ...]) -> bool:
+    """True if a file has the texts of that row behind a number, quoted or not."""
+    cells = ",".join([r"[^,\n]*", *map(_spelt, row[1:])])
+    return bool(re.search(rf"[\r\n]{cells}(?=[\r\n]|\Z)", text))
+
+
+def _spelt(cell: str | None) -> str:
+    if cell is None:
+        return r'(?:|""[ \t]*)'
+    quoted = re.escape(cell.replace('"', '""')) + r'\r?"[ \t]*'
+    return f'(?:"{quoted}|{re.escape(cell)})' if cell[0] != '"' else f'"{quoted}'
+
+
 def _typed(cells: list[str | None]) -> tuple[Any, ...]:
     if len(cells) != 3 or None in cells or any(map(_looks_like_rows, cells)):
         raise NotTaken
@@ -208,7 +239,7 @@ def _records(text: str) -> tuple[list[list[str | None]], bool]:
     """Records with their cells; the last cell is None if its quote is never closed."""
     records: list[list[str | None]] = []
     cells: list[str | None] = []
-    at, is_odd = 0, bool(re.search(r'\r"', text))
+    at, is_odd = 0, bool(re.search(r'\r"|\0', text))
     while at <= len(text):
         is_quoted = text[at : at + 1] == '"'
         cell, at = _quoted(text, at) if is_quoted else _bare(text, at)

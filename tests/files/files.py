@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.landed import Content, write
 
-from sluice.delta.landing import list_files
+from sluice.delta.reading.landing import list_files
 from sluice.files.reading import Reading, read
 from sluice.sources.spec import Source
 

@@ -1,10 +1,12 @@
 """Files that are no files, lie about what they are, or change while they are read."""
 
 import gzip
+import io
 import os
+import tarfile
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,8 @@ from tests.support.lake import HEAD
 from tests.support.landed import Landed, day, folder_of
 from tests.support.places import as_nobody, open_folder, put_socket
 
-from sluice.delta import landing
+from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading import landing
 from sluice.errors import ExitCode, QualityStop, Retryable, UsageError
 from sluice.sources import ingest as ingestion
 from sluice.sources.delivery import plan_delivery
@@ -40,6 +43,16 @@ def parquet(path: Path) -> bytes:
     raw = path.read_bytes()
     path.unlink()
     return raw
+
+
+def archive(row: str, mode: Literal["w", "w:gz"]) -> bytes:
+    """An archive of tar with one file."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode=mode) as tar:
+        member = tarfile.TarInfo("a")
+        member.size = len(row)
+        tar.addfile(member, io.BytesIO(row.encode()))
+    return made.getvalue()
 
 
 # No files
@@ -77,7 +90,7 @@ def test_a_file_that_may_not_be_read_is_in_quarantine_until_it_may(
 ) -> None:
     original = landing.list_files
 
-    def listed(path: str) -> list[landing.LandedFile]:
+    def listed(path: str) -> list[LandedFile]:
         with as_nobody():
             return original(path)
 
@@ -111,7 +124,7 @@ def test_a_project_may_lie_in_a_folder_with_braces(spark: "SparkSession", tmp_pa
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
-def test_a_file_of_text_that_is_something_else_goes_aside_whole_by_its_name(
+def test_a_file_of_text_that_is_something_else_is_quarantined_whole_by_its_name(
     files: Files, format_: str
 ) -> None:
     row = {"csv": "id\n7\n", "json": '{"id":7}\n'}[format_]
@@ -124,6 +137,13 @@ def test_a_file_of_text_that_is_something_else_goes_aside_whole_by_its_name(
         f"f.{format_}": bytes(5000),
         f"g.{format_}.gz": gzip.compress(bytes(5000)),
         f"h.{format_}": b"%PDF-1.7\n...",
+        f"i.{format_}": archive(row, "w"),
+        f"j.{format_}.gz": archive(row, "w:gz"),
+        f"k.{format_}.gz": gzip.compress(gzip.compress(row.encode())),
+        f"l.{format_}": b"PK\x05\x06" + bytes(18),
+        f"m.{format_}": b"7z\xbc\xaf'\x1c\x00\x04" + bytes(300),
+        f"n.{format_}": b"ORC\n" + bytes(range(256)) * 9,
+        f"o.{format_}": row.encode("utf-16"),
     }
     for name, raw in lies.items():
         (files.folder / name).write_bytes(raw)
@@ -140,6 +160,13 @@ def test_a_file_of_text_that_is_something_else_goes_aside_whole_by_its_name(
         "it holds nothing but zeros",
         "it holds nothing but zeros",
         f"it is PDF, though its source is {format_}",
+        f"it is a tar archive, though its source is {format_}",
+        f"it holds a tar archive within gzip, though its source is {format_}",
+        f"it holds gzip within gzip, though its source is {format_}",
+        f"it is a ZIP archive, though its source is {format_}",
+        f"it is a 7z archive, though its source is {format_}",
+        "it is no text",
+        f"it is text in UTF-16, though its source is {format_}",
     ]
     assert why == {
         f"{files.folder}/{name}": f"the file can't be read: {what}"
@@ -148,7 +175,7 @@ def test_a_file_of_text_that_is_something_else_goes_aside_whole_by_its_name(
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
-def test_a_compressed_file_that_breaks_off_late_goes_aside_and_the_rest_arrives(
+def test_a_compressed_file_that_breaks_off_late_is_quarantined_and_the_rest_arrives(
     files: Files, format_: str
 ) -> None:
     row = {"csv": "id\n7\n", "json": '{"id":7}\n'}[format_]
@@ -165,7 +192,7 @@ def test_a_compressed_file_that_breaks_off_late_goes_aside_and_the_rest_arrives(
     ]
 
 
-def test_a_file_that_is_no_parquet_goes_aside_whole_by_its_name(files: Files) -> None:
+def test_a_file_that_is_no_parquet_is_quarantined_whole_by_its_name(files: Files) -> None:
     good = parquet(files.folder / "x")
     lies = {
         "a.parquet": b"id\n7\n",
@@ -183,6 +210,14 @@ def test_a_file_that_is_no_parquet_goes_aside_whole_by_its_name(files: Files) ->
     why = {r["_sluice_file"]: r["_sluice_reason"] for r in found if r["_sluice_reason"]}
     assert sorted(why) == [f"{files.folder}/{name}" for name in lies]
     assert all(reason.startswith("the file can't be read: ") for reason in why.values())
+
+
+def test_text_with_zeros_is_text(files: Files) -> None:
+    padded = "ab" + "\0" * 30
+    files.put(a_csv=f"id,t\n1,{padded}\n2,é\n".encode("latin-1"), b_csv=f"id,t\n3,{padded}é\n")
+    rows, bad = files.rows("csv", "id INT, t STRING")
+    assert rows == [(1, padded), (3, f"{padded}é")]
+    assert [reason for reason, _ in bad] == ["column t has bytes that are not of the encoding"]
 
 
 def test_a_csv_without_a_header_is_looked_at_too(files: Files) -> None:
@@ -282,7 +317,7 @@ def test_a_file_that_never_rests_is_named_and_nothing_of_it_is_committed(
 def test_a_folder_that_may_not_be_read_stops_the_interval_by_its_source(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(path: str) -> list[landing.LandedFile]:
+    def refused(path: str) -> list[LandedFile]:
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr(landing, "list_files", refused)

@@ -1,5 +1,6 @@
-"""CSV that Spark's parser takes otherwise than it is written: aside, or refused by name."""
+"""CSV that Spark's parser takes otherwise than it is written: quarantined, or refused by name."""
 
+import contextlib
 import gzip
 from collections.abc import Callable
 
@@ -8,6 +9,8 @@ import pytest
 from tests.files.files import Files
 
 from sluice.errors import QualityStop
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.session import Session, interpreting
 
 ODD = "a text goes on behind its closing quote"
 OPEN = "a quote is not closed: its text goes on over the rows that follow"
@@ -35,6 +38,7 @@ OPEN = "a quote is not closed: its text goes on over the rows that follow"
         # Carriage returns alone.
         ("id,t\r1,a\r2,c\r", "id INT, t STRING", [(1, "a"), (2, "c")], []),
         ('id,t\r1,"a\r2,b\r3,"\r4,d\r', "id INT, t STRING", [(4, "d")], [OPEN]),
+        ('id,t\r1,"a\r"\r2,"\r"\r', "id INT, t STRING", [(1, "a\r"), (2, "\r")], []),
         # A row of nothing but a carriage return.
         ('t\na\n"\r"\nz\n', "t STRING", [("a",), ("z",), (None,)], []),
         ("id,t\r\n1,a\r\n\r\n2,b\r\n", "id INT, t STRING", [(1, "a"), (2, "b")], []),
@@ -62,6 +66,9 @@ def test_rows_that_quotes_may_have_altered(
         ("\n", "it is empty"),
         ("\n\n\r\n", "it begins with an empty line that has a carriage return"),
         ("\ufeff", "it is empty"),
+        ('id,t\n1,"ab"\x01\n2,c\n', "control characters at quotes would be lost, first in line 2"),
+        ('id,t\n"1"\r,b\n', "control characters at quotes would be lost, first in line 2"),
+        ('id,t\n1,a\n2,"a\0""b"\n', "control characters at quotes would be lost, first in line 3"),
     ],
 )
 def test_files_without_one_layout_are_named(files: Files, content: str, why: str) -> None:
@@ -71,6 +78,12 @@ def test_files_without_one_layout_are_named(files: Files, content: str, why: str
     assert rows == [(7, "x")]
     ((reason, _),) = bad
     assert reason.startswith(f"the file can't be read: {why}")
+
+
+def test_a_line_feed_is_found_however_late_it_comes(files: Files) -> None:
+    files.put(a_csv="id,t\r" + "3,c\r" * 300_000 + "4,d\n")
+    ((reason, _),) = files.bad("csv", "id INT, t STRING")
+    assert reason.endswith("its first line ends with a carriage return alone, others do not")
 
 
 def test_a_null_of_ones_own_is_null_in_the_last_column_of_any_line(files: Files) -> None:
@@ -99,6 +112,18 @@ def test_longer_names_of_the_same_codecs_mean_the_same(
     assert len(bad) == 1
 
 
+def test_comments_are_no_rows_whatever_quotes_they_have(files: Files) -> None:
+    files.put(a_csv='# a,"b\n\nid,t\n1,"#"\n# x,"y\n2,"c\n#d"\n', b_csv='#\r\nid,t\r\n3,x\r\n#"')
+    files.put(c_csv="# nothing\n")
+    rows, bad = files.rows("csv", "id INT, t STRING", options={"comment": "#"})
+    assert rows == [(1, "#"), (2, "c\n#d"), (3, "x")]
+    assert [reason for reason, _ in bad] == ["the file can't be read: it is empty"]
+    files.put(a_csv='4,e\n#,"\n5,f\n', b_csv="", c_csv="# nothing\n")
+    (files.folder / "b.csv").unlink()
+    options = {"Comment": "#", "header": "false"}
+    assert files.good("csv", "id INT, t STRING", options=options) == [(4, "e"), (5, "f")]
+
+
 def test_names_that_nobody_declares_may_stand_twice(files: Files) -> None:
     files.put(a_csv="id,t,,,Note,note\n1,a,,,x,y\n")
     assert files.good("csv", "id INT, t STRING") == [(1, "a")]
@@ -115,8 +140,49 @@ def test_quotes_may_be_switched_off(files: Files) -> None:
     assert files.good("csv", "id INT, t STRING", options={"escape": ""}) == [(1, "a"), (2, "b")]
 
 
+def test_text_behind_a_closing_quote_is_found_with_an_escape_of_ones_own(files: Files) -> None:
+    texts = ('"b\\"c"', '"b""', '"b"c"', "d", 'e"f')
+    files.put(
+        a_csv="t,id\n" + "".join(f"{t},{nth}\n" for nth, t in enumerate(texts)),
+        b_csv='t,id\n"g\\"h",5',
+    )
+    rows, bad = files.rows("csv", "t STRING, id INT", options={"escape": "\\"})
+    assert rows == [("d", 3), ('g"h', 5)]
+    assert [reason for reason, _ in bad] == [ODD] * 4
+
+
+def test_a_quote_that_ends_a_file_is_not_doubled(files: Files) -> None:
+    odd = 'id||t\n5||"e"|"\n6||f\n'
+    files.put(a_csv='id||t\n1||"a"\n2||b"\n3||c"', b_csv='id||t\n4||"d"', c_csv=odd)
+    rows, bad = files.rows("csv", "id INT, t STRING", options={"sep": "||"})
+    assert rows == [(1, "a"), (2, 'b"'), (4, "d")]
+    assert [reason for reason, _ in bad] == [
+        "a quote is not closed before the end of the file",
+        f"the file can't be read: {ODD}",
+    ]
+
+
 def test_many_separators_behind_a_line_break_take_no_time(files: Files) -> None:
     names = [f"c{n}" for n in range(60)]
     text = '"x\n' + "a," * 50 + '"'
     files.put(a_csv=",".join(names) + "\n" + ",".join([text, *["1"] * 59]) + "\n")
     assert files.good("csv", "c0 STRING, c1 INT") == [(text.strip('"'), 1)]
+
+
+def test_a_carriage_return_begins_no_row_in_a_file_whose_lines_end_otherwise(files: Files) -> None:
+    files.put(a_csv='id,t,u\r\n1,"\r,,e",x\r\n2,"\r\n,,e",x\r\n')
+    assert files.rows("csv", "id INT, t STRING, u STRING")[0] == [(1, "\r,,e", "x")]
+    files.put(a_csv='id,t,u\r1,"\r,,e",x\r2,"f",x\r')
+    assert files.rows("csv", "id INT, t STRING, u STRING")[0] == [(2, "f", "x")]
+
+
+@pytest.mark.parametrize("end", ["\r\r\n", "\r\n\r\n", "\r\n", "\n\r\n"])
+def test_carriage_returns_at_the_end_of_a_row_are_read_alike_without_spark(
+    files: Files, end: str
+) -> None:
+    files.put(a_csv=f'id,t,u\r\n1,a,{end}2,"b",c{end}')
+    read = files.rows("csv", "id INT, t STRING, u STRING")
+    assert read[0][0] == (1, "a", "\r" if end == "\r\r\n" else None)
+    with interpreting(Session.open()) as session, contextlib.suppress(NotHere):
+        here = Files(session, files.folder)  # type: ignore[arg-type]
+        assert here.rows("csv", "id INT, t STRING, u STRING") == read

@@ -1,4 +1,4 @@
-"""A decimal with more places than declared is set aside with its reason, never rounded silently."""
+"""A decimal with more places than declared is quarantined with its reason, not rounded."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -27,7 +27,7 @@ def of_format(format_: str) -> Any:
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
-def test_a_decimal_keeps_its_places_or_goes_aside(
+def test_a_decimal_keeps_its_places_or_is_quarantined(
     spark: "SparkSession", tmp_path: Path, format_: str
 ) -> None:
     lake = Landed(tmp_path, DECLARED % (format_, SCHEMA), spark)

@@ -1,4 +1,4 @@
-"""Two hundred broken files: each is refused by name or has rows aside, and no key is lost."""
+"""Two hundred broken files: each is refused by name or has quarantined rows; no key is lost."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def test_there_are_two_hundred() -> None:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_every_broken_file_is_refused_or_has_rows_aside_and_no_key_is_lost(
+def test_every_broken_file_is_refused_or_has_quarantined_rows_and_no_key_is_lost(
     spark: "SparkSession", tmp_path: Path, format_: str
 ) -> None:
     files = mutants(format_)
@@ -81,7 +81,7 @@ def test_every_broken_file_is_refused_or_has_rows_aside_and_no_key_is_lost(
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_a_key_that_a_dimension_has_twice_is_set_aside(
+def test_a_key_that_a_dimension_has_twice_is_quarantined(
     spark: "SparkSession", tmp_path: Path, format_: str
 ) -> None:
     declared = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.files.files import Files, source
 
-from sluice.delta.landing import LandedFile
+from sluice.delta.places.walk import LandedFile
 from sluice.engine.retries import naming_faults
 from sluice.errors import ConfigError, QualityStop, Retryable
 from sluice.files.reading import read
@@ -95,7 +95,7 @@ def test_csv_without_a_header_has_the_columns_in_their_order(files: Files) -> No
     ]
 
 
-def test_bytes_of_another_encoding_are_set_aside_unless_it_is_declared(files: Files) -> None:
+def test_bytes_of_another_encoding_are_quarantined_unless_it_is_declared(files: Files) -> None:
     files.put(a_csv="id,t,d\n1,é,1\n2,e,2\n".encode("latin-1"))
     rows, bad = files.rows("csv")
     assert rows == [(2, "e", Decimal("2.00"))]
@@ -127,7 +127,7 @@ def test_the_wrong_delimiter_and_the_wrong_header_name_the_file(files: Files) ->
         files.read("csv")
 
 
-def test_an_empty_file_is_told_and_a_header_alone_holds_no_rows(files: Files) -> None:
+def test_an_empty_file_is_reported_and_a_header_alone_holds_no_rows(files: Files) -> None:
     files.put(a_csv="", b_csv="id,t,d\n", c_csv="id,t,d\n1,a,1\n")
     rows, bad = files.rows("csv")
     assert rows == [(1, "a", Decimal("1.00"))]
@@ -188,7 +188,17 @@ def test_a_line_that_goes_on_behind_its_first_object_goes_to_quarantine(files: F
     assert bad == sorted(("only the first object of this line could be read", b) for b in behind)
 
 
-def test_json_bytes_that_are_not_utf8_are_set_aside(files: Files) -> None:
+def test_what_stands_beside_a_null_is_shown_as_it_was_written(files: Files) -> None:
+    files.put(a_json='[null,{"id":"x"}]\n', b_json='{"l":[null,{"a":1.50}]}\n{"l":[2.50,null]}\n')
+    assert files.bad("json", "id INT, l ARRAY<INT>") == [
+        ("column id: x is no INT", '{"id":"x"}'),
+        ("column l: [2.50,null] is no ARRAY<INT>", '{"l":[2.50,null]}'),
+        ('column l: [null,"{\\"a\\":1.50}"] is no ARRAY<INT>', '{"l":[null,{"a":1.50}]}'),
+        ("does not parse as the declared schema", "null"),
+    ]
+
+
+def test_json_bytes_that_are_not_utf8_are_quarantined(files: Files) -> None:
     files.put(a_json='{"id":1,"t":"é"}\n'.encode("latin-1") + b'{"id":2}\n')
     rows, bad = files.rows("json")
     assert [r[0] for r in rows] == [2]
@@ -221,7 +231,7 @@ def test_years_beyond_four_digits_are_out_of_range_in_json(files: Files) -> None
 # What breaks off in the middle, and keys
 
 
-def test_compressed_files_are_read_and_those_that_are_not_what_they_say_are_set_aside(
+def test_compressed_files_are_read_and_those_that_are_not_what_they_say_are_quarantined(
     files: Files,
 ) -> None:
     text = "id,t,d\n" + "".join(f"{i},a,1\n" for i in range(200))

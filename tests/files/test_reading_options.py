@@ -6,8 +6,6 @@ import pyarrow as pa
 import pytest
 from tests.files.files import Files, source
 
-from sluice.sources.spec import Source
-
 
 def refused(format_: str, schema: str = "id INT", **options: str) -> str:
     with pytest.raises(ValueError, match=r".+") as caught:
@@ -37,6 +35,7 @@ def test_names_are_taken_in_any_case(files: Files) -> None:
         ("csv", {"encoding": "windows-1252"}, "encoding 'WINDOWS-1252': Spark reads US-ASCII,"),
         ("json", {"encoding": "utf-16le"}, "lines of JSON are read in ISO-8859-1, UTF-8"),
         ("csv", {"quote": "''"}, "quote \"''\": one character is wanted, or none"),
+        ("csv", {"comment": "//"}, "comment '//': one character is wanted, or none"),
         ("csv", {"multiLine": "false"}, "multiLine: false would cut texts at line breaks"),
         ("csv", {"locale": "de_DE"}, "locale 'de_DE': a language and a country are wanted"),
         ("json", {"locale": "german"}, "such as de-DE"),
@@ -84,7 +83,7 @@ def test_a_quote_of_ones_own_is_doubled_inside_itself(files: Files) -> None:
 
 @pytest.mark.parametrize("zone", ["CET", "Europe/Berlin"])
 @pytest.mark.parametrize("pattern", ["", "yyyy-MM-dd HH:mm", "yyyy-MM-dd HH:mm['Z, or x']"])
-def test_a_time_that_any_zone_skips_goes_aside(files: Files, zone: str, pattern: str) -> None:
+def test_a_time_that_any_zone_skips_is_quarantined(files: Files, zone: str, pattern: str) -> None:
     files.put(a_csv="t\n2024-03-31 02:30\n2024-03-31 03:30\n")
     options = {"timeZone": zone} | ({"timestampFormat": pattern} if pattern else {})
     rows, bad = files.rows("csv", "t TIMESTAMP", options=options)
@@ -104,21 +103,13 @@ def test_one_option_has_one_spelling() -> None:
     assert "one option is given in two spellings" in refused("csv", sep=";", Sep=",")
 
 
-def test_a_variant_inside_another_type_is_refused() -> None:
-    told = refused("json", "s STRUCT<v: VARIANT, d: DECIMAL(6, 2)>")
-    assert "of json, VARIANT is read as a whole column only" in told
-    assert isinstance(source("json", "v VARIANT"), Source)
-
-
-def test_a_number_in_a_variant_is_within_doubles_range(files: Files) -> None:
-    good = ('{"x":1e300,"t":"1e400"}', "0e-400", "[-0.0,1.5]", f'"{"9" * 400}"', "NaN")
-    bad = ("1e400", '{"x":[-1e400]}', "1e-400", "9" * 400)
-    lines = [f'{{"n":{n},"v":{v},"other":1e999}}\n' for n, v in enumerate((*good, *bad))]
-    files.put(a_json="".join(lines))
-    rows, aside = files.rows("json", "n INT, v VARIANT")
-    assert [row[0] for row in rows] == list(range(len(good)))
-    told = ["1e400", "-1e400", "1e-400", "9" * 80]
-    assert {reason for reason, _ in aside} == {f"column v: {t} is beyond DOUBLE" for t in told}
+def test_numbers_without_digits_may_be_refused(files: Files) -> None:
+    lines = ('"x":NaN', '"d":Infinity', '"l":[-Infinity]', '"d":1.50', '"d":"NaN"', '"l":[2e1]')
+    files.put(a_json="".join(f"{{{line}}}\n" for line in lines))
+    options = {"allownonnumericnumbers": "false"}
+    rows, bad = files.rows("json", "d DOUBLE, l ARRAY<INT>", options=options)
+    assert repr(rows) == "[(1.5, None), (None, [20]), (nan, None)]"
+    assert sorted(raw for _, raw in bad) == sorted(f"{{{line}}}" for line in lines[:3])
 
 
 def test_a_nested_field_may_have_a_dot_in_its_name(files: Files) -> None:

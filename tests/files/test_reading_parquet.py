@@ -35,7 +35,9 @@ def test_parquet_files_of_differing_types_are_read_as_declared(files: Files) -> 
     ]
 
 
-def test_values_of_parquet_that_the_declared_type_can_not_hold_are_set_aside(files: Files) -> None:
+def test_values_of_parquet_that_the_declared_type_can_not_hold_are_quarantined(
+    files: Files,
+) -> None:
     noon = [datetime(2024, 1, 1, 12, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)]
     files.put(
         a_parquet=pa.table({"id": [1, 2**40], "d": [1.0, 1e9], "t": ["a", "b"], "on": pa.nulls(2)}),
@@ -89,6 +91,61 @@ def test_nested_values_are_read_if_nothing_of_them_is_lost(files: Files) -> None
     rows, bad = files.rows("parquet", "n ARRAY<INT>, s STRUCT<a: INT, b: STRING>")
     assert rows == [([1, 2], {"a": 1, "b": "x"})]
     assert [reason.partition(":")[0] for reason, _ in bad] == ["column n"]
+
+
+@pytest.mark.parametrize(("key", "declared"), [("int64", "INT"), ("float64", "INT")])
+def test_keys_of_maps_that_may_be_lost_stop_by_column_types_and_file(
+    files: Files, key: str, declared: str
+) -> None:
+    table = {"m": pa.array([[(1, "a")]], pa.map_(key, pa.string()))}
+    files.put(a_parquet=pa.table(table))
+    with pytest.raises(QualityStop, match=r"a\.parquet: column m is MAP<.*> where MAP<INT,STRING>"):
+        files.read("parquet", f"m MAP<{declared}, STRING>")
+
+
+def test_keys_of_maps_may_be_smaller_integers(files: Files) -> None:
+    table = {"m": pa.array([[(1, 2**40)], [(2, 3)], None], pa.map_(pa.int16(), pa.int64()))}
+    files.put(a_parquet=pa.table(table))
+    rows, bad = files.rows("parquet", "m MAP<BIGINT, INT>")
+    assert rows == [(None,), ([(2, 3)],)]
+    assert [reason.partition(":")[0] for reason, _ in bad] == ["column m"]
+
+
+def test_parts_of_nested_values_without_a_type_are_null(files: Files) -> None:
+    nothing, days = pa.array([[], None, [None]]), "ARRAY<DATE>"
+    files.put(
+        a_parquet=pa.table(
+            {
+                "a": nothing,
+                "s": [{"x y": 1, "b": None}, None, {"x y": None, "b": None}],
+                "n": [[{"i": 1, "b": None}], [], None],
+                "m": pa.array([[("k", None)], [], None], pa.map_(pa.string(), pa.null())),
+                "v": pa.nulls(3),
+            }
+        ),
+        b_parquet=pa.table(
+            {
+                "a": [["t"]],
+                "s": [{"x y": 2, "b": date(2024, 1, 1)}],
+                "n": [[{"i": 2**40, "b": None}]],
+                "m": pa.nulls(1),
+                "v": [{"x": 1}],
+            }
+        ),
+    )
+    nested = f"s STRUCT<`x y`: INT, b: DATE>, n ARRAY<STRUCT<i: INT, b: {days}>>"
+    types = f"a ARRAY<STRING>, {nested}, m MAP<STRING, {days}>, v STRUCT<x: INT>"
+    rows, bad = files.rows("parquet", types)
+    assert rows == [
+        (None, None, [], [], None),
+        ([None], {"x y": None, "b": None}, None, None, None),
+        ([], {"x y": 1, "b": None}, [{"i": 1, "b": None}], [("k", None)], None),
+    ]
+    assert [reason.partition(":")[0] for reason, _ in bad] == ["column n"]
+    with pytest.raises(
+        QualityStop, match=r"a\.parquet: column a is ARRAY<.*> where INT is declared"
+    ):
+        files.read("parquet", "a INT")
 
 
 def test_columns_of_parquet_are_found_by_name(files: Files) -> None:

@@ -1,21 +1,21 @@
 """Values of Parquet arrive in the declared types by docs/values.md, or their rows do not."""
 
 import math
-import os
-import time
 from decimal import Decimal
-from random import Random, SystemRandom
+from functools import partial
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.files.chance import IS_DEEP, read_here, seeds
 from tests.files.files import Files
 from tests.files.stored import KINDS, Columns, Stored, columns, value, values
 from tests.files.strict import NotTaken
 
-SEED, EACH, DEEP_EACH = 25, 12, 100
-SECONDS = float(os.environ.get("SLUICE_VALUES_SECONDS", "240"))
+EACH, DEEP_EACH, HERE_SHARE = 12, 100, 0.1
 LOST = object()
 
 
@@ -24,19 +24,28 @@ LOST = object()
 def test_every_value_by_chance_is_converted_as_the_page_says(
     files: Files, kind: str, is_nested: bool
 ) -> None:
-    if os.environ.get("HYPOTHESIS_PROFILE") != "deep":
-        assert disagreements(files, kind, is_nested, SEED, EACH) == []
-        return
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        seed = SystemRandom().randrange(10**9)
-        assert disagreements(files, kind, is_nested, seed, DEEP_EACH) == [], f"seed {seed}"
+    for seed in seeds():
+        made = list(values(Random(seed), columns(kind, is_nested), DEEP_EACH if IS_DEEP else EACH))
+        assert disagreements(files, made, is_nested) == [], f"seed {seed}"
 
 
-def disagreements(files: Files, kind: str, is_nested: bool, seed: int, each: int) -> list[Any]:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_every_value_by_chance_is_converted_without_spark_as_the_page_says(
+    tmp_path: Path, kind: str, is_nested: bool
+) -> None:
+    for seed in seeds():
+        chance = Random(seed)
+        made = list(values(chance, columns(kind, is_nested), EACH))
+        made = made if IS_DEEP else [one for one in made if chance.random() < HERE_SHARE]
+        told = read_here(tmp_path, made, partial(disagreements, is_nested=is_nested))
+        assert told.wrong == [], f"seed {seed}"
+        assert is_nested or told.read > told.refused  # nested ones only of the declared type
+
+
+def disagreements(files: Files, made: list[Stored], is_nested: bool) -> list[Any]:
     """Values that were read otherwise than the strict reader reads them, twenty at most."""
-    of_kind = columns(kind, is_nested)
-    made = list(values(Random(seed), of_kind, each))
+    of_kind = {one.column: (one.type, one.declared) for one in made}
     pq.write_table(written(of_kind, made, is_nested), files.folder / "a.parquet")
     types = {c: f"ARRAY<{t}>" if is_nested else t for c, (_, t) in of_kind.items()}
     declared = ", ".join(f"{c} {type_}" for c, type_ in types.items())

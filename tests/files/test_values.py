@@ -1,42 +1,58 @@
 """Every spelling arrives as docs/values.md has it, or its row goes to quarantine by its reason."""
 
 import math
-import os
-import time
 from datetime import UTC, date, datetime
 from datetime import time as clock
 from decimal import Decimal
-from random import Random, SystemRandom
+from functools import partial
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from tests.files.cells import Cell, cells, schema, unnested, written
+from tests.files.cells import Cell, Layout, cells, schema, unnested, written
+from tests.files.chance import IS_DEEP, read_here, seeds
 from tests.files.files import Files
 from tests.files.strict import NotTaken, value
 
-SEED, COUNT = 25, 6_000
-DEEP_COUNT, DEEP_SECONDS = 60_000, float(os.environ.get("SLUICE_VALUES_SECONDS", "240"))
+from sluice.interpreter.session import Session, interpreting
+
+COUNT, HERE_COUNT, DEEP_COUNT, DEEP_HERE_COUNT = 6_000, 300, 60_000, 3_000
 LOST = object()
 
 
 @pytest.mark.parametrize("format_", ["csv", "json"])
 def test_every_spelling_by_chance_is_read_as_the_page_says(files: Files, format_: str) -> None:
-    if os.environ.get("HYPOTHESIS_PROFILE") != "deep":
-        assert disagreements(files, format_, SEED, COUNT) == []
-        return
-    until = time.monotonic() + DEEP_SECONDS
-    while time.monotonic() < until:
-        seed = SystemRandom().randrange(10**9)
-        assert disagreements(files, format_, seed, DEEP_COUNT) == [], f"seed {seed}"
+    for seed in seeds():
+        chance = Random(seed)
+        made = cells(chance, format_, DEEP_COUNT if IS_DEEP else COUNT)
+        layout = Layout.by_chance(chance)
+        assert wrongly_read(files, made, format_, layout) == [], f"seed {seed}"
 
 
-def disagreements(files: Files, format_: str, seed: int, count: int) -> list[Any]:
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_every_spelling_by_chance_is_read_without_spark_as_the_page_says(
+    tmp_path: Path, format_: str
+) -> None:
+    for seed in seeds():
+        chance = Random(seed)
+        made = cells(chance, format_, DEEP_HERE_COUNT if IS_DEEP else HERE_COUNT)
+        layout = Layout.by_chance(chance)
+        by_column = sorted(made, key=lambda c: c.column)  # fewer columns at once
+        differ = partial(wrongly_read, format_=format_, layout=layout)
+        told = read_here(tmp_path, by_column, differ)
+        assert told.wrong == [], f"seed {seed}"
+        assert told.read > 4 * told.refused
+
+
+def wrongly_read(files: Files, made: list[Cell], format_: str, layout: Layout) -> list[Any]:
     """Cells that were read otherwise than the strict reader reads them, twenty at most."""
-    made = cells(Random(seed), format_, count)
-    files.put(**{f"a_{format_}": written(format_, made)})
-    rows = files.read(format_, schema(format_)).rows
+    files.put(**{f"a_{format_}": written(format_, made, layout)})
+    rows = files.read(
+        format_, schema(made), options=layout.options if format_ == "csv" else {}
+    ).rows
     told = {r["i"]: r for r in _read(rows, made)}
-    assert len(told) == count
+    assert len(told) == len(made)
     wrong = ((c, told[i], _strict(c, format_)) for i, c in enumerate(made))
     found = [(c, _shown(c, t), w) for c, t, w in wrong if not _agree(c, t, w)]
     return found[:20]
@@ -126,6 +142,22 @@ def test_values_inside_nested_ones_go_to_quarantine_as_well(files: Files) -> Non
     assert rows == [({"a": [Decimal("1.50"), Decimal("2.00")], "b": [("k", day)]},)]
     assert [raw for _, raw in aside] == bad
     assert aside[0][0].startswith('column v: {"a":[1.50,1.005]} is no STRUCT<')
+
+
+def test_reasons_show_nested_values_as_they_were_written_without_spark_too(files: Files) -> None:
+    declared = "v STRUCT<a: ARRAY<DECIMAL(38, 2)>, b: MAP<STRING, TINYINT>, c: FLOAT>, t STRING"
+    values = ('{"a":[1.50,1.005]}', '{"b":{"k":300}}', '{"a":["1,5"],"b":{"k":1e0}}', '{"c":1e39}')
+    good = '{"v":{"a":[1.50],"b":{"k":7.0}},"t":1.50}'
+    files.put(a_json="\n".join([*(f'{{"v":{v},"t":"#1.5#"}}' for v in values), good]))
+    read = files.rows("json", declared)
+    assert [reason.split(" is no ")[0] for reason, _ in read[1]] == [
+        'column v: {"a":["1,5"],"b":{"k":1e0}}',
+        'column v: {"a":[1.50,1.005]}',
+        'column v: {"b":{"k":300}}',
+        'column v: {"c":1e39}',
+    ]
+    with interpreting(Session.open()) as session:
+        assert Files(session, files.folder).rows("json", declared) == read  # type: ignore[arg-type]
 
 
 def test_nested_values_of_another_shape_or_with_a_field_twice_go_to_quarantine(

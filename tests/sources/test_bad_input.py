@@ -1,4 +1,4 @@
-"""Bad input is set aside or refused with its reason; no row that was read is in neither table."""
+"""Bad input is quarantined or refused with its reason; no row that was read is in neither table."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from tests.support.landed import ALLOWED, Landed, day, folder_of
 
-from sluice.cli.job import Job, run_job
+from sluice.cli.job import Job, command
 from sluice.declare.table import Table
-from sluice.delta.arrow import read_rows
-from sluice.delta.lake import layout
+from sluice.delta.notes.arrow import read_rows
+from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, QualityStop, UsageError
 from sluice.sources import ingest as ingestion
@@ -134,7 +134,7 @@ def test_a_stop_commits_nothing_and_keeps_its_result(spark: "SparkSession", tmp_
     assert not result["success"]
 
 
-def test_a_warning_lets_rows_pass_and_is_told(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_warning_lets_rows_pass_and_is_reported(spark: "SparkSession", tmp_path: Path) -> None:
     lake = Landed(tmp_path, declared(expecting("warn")), spark)
     lake.land(folder_of(0), a_json=[{"id": 1}])
     report = lake.deliver()[0]
@@ -158,8 +158,9 @@ def test_the_job_ends_with_the_code_of_a_quality_stop(
             yield from ingest(lake.spark, lake.project, table, interval, job.run)
 
     arguments = ["events", "--config", str(tmp_path / "config"), "--start", "2024-01-01"]
-    code = run_job(step, [*arguments, "--end", "2024-01-02"])
-    assert code == ExitCode.QUALITY
+    with pytest.raises(SystemExit) as ended:
+        command(step)([*arguments, "--end", "2024-01-02"])
+    assert ended.value.code == ExitCode.QUALITY
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["exit_code"] == 4
 
 
@@ -173,7 +174,7 @@ def test_a_file_without_a_declared_column_is_refused_by_name(
     assert lake.noted() == {}
 
 
-def test_a_broken_file_beside_good_ones_goes_aside_as_a_whole(
+def test_a_broken_file_beside_good_ones_is_quarantined_as_a_whole(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     lake = Landed(tmp_path, declared(format_="parquet"), spark)

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.support.landed import RUN, Landed, folder_of, lines
 
-from sluice.engine import aside
+from sluice.engine.judging import quarantining
 from sluice.errors import QualityStop
 from sluice.sources.stream import ingest_stream
 
@@ -48,7 +48,7 @@ def counted(lake: Landed, name: str, deliver: Any) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_row_of_a_source_is_accepted_or_aside(
+def test_every_row_of_a_source_is_accepted_or_quarantined(
     spark: "SparkSession", tmp_path: Path, kind: str
 ) -> None:
     common = COMMON.replace("json", "delta") if "table" in kind else COMMON
@@ -65,7 +65,7 @@ def test_every_row_of_a_source_is_accepted_or_aside(
 
 
 @pytest.mark.parametrize("kind", DIMENSIONS)
-def test_every_row_of_a_dimension_is_accepted_or_aside(
+def test_every_row_of_a_dimension_is_accepted_or_quarantined(
     spark: "SparkSession", tmp_path: Path, kind: str
 ) -> None:
     declared = f"things: {{path: landing/2024-01-01/, {DIMENSIONS[kind]}, {COMMON}}}"
@@ -73,7 +73,7 @@ def test_every_row_of_a_dimension_is_accepted_or_aside(
     assert counted(lake, "things", lake.load) == (2, 1, 1)
 
 
-def test_many_bad_rows_are_put_aside_by_spark_and_counted_where_they_lie(
+def test_many_bad_rows_are_quarantined_by_spark_and_counted_where_they_lie(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
@@ -90,7 +90,7 @@ def test_many_bad_rows_are_put_aside_by_spark_and_counted_where_they_lie(
     assert len(lake.quarantine()) == 4
 
 
-def test_few_rows_that_are_large_as_text_are_put_aside_by_spark(
+def test_few_rows_that_are_large_as_text_are_quarantined_by_spark(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
@@ -108,8 +108,8 @@ def test_a_row_that_is_in_neither_ends_the_batch(
 ) -> None:
     lake = Landed(tmp_path, f"sources:\n  events: {{{BY_DAY}, {COMMON}}}\n", spark)
     lake.land(folder_of(0), a_json=[GOOD, BAD, BAD])
-    rows = aside.quarantine.rows
-    monkeypatch.setattr(aside.quarantine, "rows", lambda *a, **k: rows(*a, **k).limit(1))
+    rows = quarantining.quarantine.rows
+    monkeypatch.setattr(quarantining.quarantine, "rows", lambda *a, **k: rows(*a, **k).limit(1))
     with pytest.raises(AssertionError, match="3 rows read are not 1 accepted and 1 quarantined"):
         lake.deliver()
     assert lake.noted() == {}

@@ -1,4 +1,4 @@
-"""Rows of one key that differ within one delivery: reported, set aside, or an end of the batch."""
+"""Rows of a key that differ in one delivery are reported, quarantined, or stop the batch."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +42,7 @@ def values(lake: Landed) -> dict[int, int | None]:
     return {found["id"]: found["v"] for found in lake.rows("events")}
 
 
-def test_the_last_stands_and_is_told_with_the_count_and_a_key(lakes: Lakes) -> None:
+def test_the_last_stands_and_is_reported_with_the_count_and_a_key(lakes: Lakes) -> None:
     lake = lakes()
     rows = [row(1, 1), row(2, 5), row(1, 2), row(3, 7, q=1), row(1, 3), row(3, 7, q=2)]
     assert warned(lake, *rows) == (
@@ -69,7 +69,7 @@ def test_rows_of_two_deliveries_do_not_conflict(lakes: Lakes) -> None:
     assert values(lake) == {1: 2}
 
 
-def test_a_sequence_tells_versions_apart_but_not_rows_of_one_place_in_it(lakes: Lakes) -> None:
+def test_a_sequence_distinguishes_versions_but_not_rows_of_one_place_in_it(lakes: Lakes) -> None:
     lake = lakes("sequence: [v], on_conflict: quarantine")
     (said,) = warned(lake, row(1, 1), row(1, 2), row(2, 5, q=1), row(2, 5, q=2), row(2, 4))
     assert "2 rows of one key differ within the delivery" in said
@@ -104,7 +104,7 @@ def test_fail_stops_before_anything_is_committed(lakes: Lakes) -> None:
 
 
 @pytest.mark.parametrize("way", ["last", "quarantine", "fail"])
-def test_a_row_that_goes_aside_contradicts_nobody(lakes: Lakes, way: str) -> None:
+def test_a_row_that_is_quarantined_contradicts_nobody(lakes: Lakes, way: str) -> None:
     lake = lakes(f"expect: [{POSITIVE}, on_failure: quarantine}}], on_conflict: {way}")
     said = warned(lake, row(1, 1), row(1, -1), {"id": 1, "g": "a", "v": "x"}, row(2, 2))
     assert [what for what in said if "differ" in what] == []

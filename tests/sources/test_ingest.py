@@ -218,7 +218,7 @@ def test_an_older_interval_never_overwrites_a_newer_row_and_hidden_versions_come
     assert {r["id"]: r["v"] for r in lake.rows("events")} == {1: 1, 7: 7}
 
 
-def test_words_that_are_not_declared_are_set_aside(spark: "SparkSession", tmp_path: Path) -> None:
+def test_words_that_are_not_declared_are_quarantined(spark: "SparkSession", tmp_path: Path) -> None:
     lake = Landed(tmp_path, declared(f"key: [id], change: {CHANGE}", f"{SCHEMA}, op STRING"), spark)
     lake.land(folder_of(0), a_json=[{"id": 1, "op": "c"}, {"id": 2, "op": "q"}, {"id": 3}])
     lake.deliver()
@@ -269,7 +269,7 @@ def test_rows_of_files_that_hold_many_intervals_are_selected_by_time(
     assert len(lake.quarantine()) == 2  # the second day's, until it is delivered again
 
 
-def test_a_time_far_ahead_of_its_interval_is_set_aside(
+def test_a_time_far_ahead_of_its_interval_is_quarantined(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     schema = "id INT, at TIMESTAMP"
@@ -329,9 +329,12 @@ def test_a_changed_definition_is_refused(spark: "SparkSession", tmp_path: Path) 
     lake.deliver()
     head = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
     lake.declare(head + declared("key: [id, v]"))
-    with pytest.raises(ConfigError, match="filled by another definition") as refused:
+    with pytest.raises(ConfigError, match=r"definition .*: key \[id\] -> \[id, v\]") as refused:
         lake.deliver(1)
-    assert refused.value.hint == "run `sluice rebuild shop.events`, or take the change back"
+    assert refused.value.hint == (
+        "run `sluice rebuild shop.events`, or `sluice rebuild --changed` for every such table; "
+        "or take the change back"
+    )
 
 
 def test_a_run_delivers_every_source_of_each_interval(

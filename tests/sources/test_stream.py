@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from tests.support.lake import Row, counted, folded
 from tests.support.landed import RUN, Landed, day, folder_of, write
 
-from sluice.delta.position import Position
-from sluice.delta.table import create
+from sluice.delta.log.position import Position
+from sluice.delta.reading.table import create
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
 from sluice.operate.replay import replay, to_replay
@@ -84,7 +84,7 @@ def test_of_a_key_the_last_arrival_stands(spark: "SparkSession", tmp_path: Path)
     assert lake.values() == [{"id": 1, "v": 9}, {"id": 2, "v": 2}]
 
 
-def test_bad_rows_go_aside_by_arrival(spark: "SparkSession", tmp_path: Path) -> None:
+def test_bad_rows_are_quarantined_by_arrival(spark: "SparkSession", tmp_path: Path) -> None:
     lake = Streamed(tmp_path, declared("key: [id], " + NOT_NULL % "quarantine"), spark)
     lake.arrive(a_json='{"id":1,"v":1}\nnonsense\n')
     lake.take()
@@ -251,7 +251,7 @@ def test_nothing_has_arrived_yet(spark: "SparkSession", tmp_path: Path) -> None:
         lake.take()
 
 
-def test_an_event_time_far_ahead_of_its_arrival_is_set_aside(
+def test_an_event_time_far_ahead_of_its_arrival_is_quarantined(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     lake = Streamed(tmp_path, declared("time: at", schema="id INT, at TIMESTAMP"), spark)
@@ -348,7 +348,7 @@ def replayed(lake: Streamed) -> list[BatchReport]:
     return list(replay(lake.spark, lake.project, table, to_replay(lake.project, table), RUN))
 
 
-def test_what_a_stream_set_aside_is_judged_again_after_a_fix(
+def test_what_a_stream_quarantined_is_judged_again_after_a_fix(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     lake = Streamed(tmp_path, declared(NOT_NULL % "quarantine"), spark)
@@ -378,7 +378,7 @@ def test_a_stream_is_not_judged_again_without_its_other_files(
     assert len(lake.values()) == 1
 
 
-def test_an_empty_file_of_a_stream_is_told_and_read_once_it_has_rows(
+def test_an_empty_file_of_a_stream_is_reported_and_read_once_it_has_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     lake = Streamed(tmp_path, declared(format_="csv"), spark)

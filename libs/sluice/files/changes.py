@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.declared import Change
 from sluice.declare.delivered_row import FILE, REASON
-from sluice.engine.operator import names
+from sluice.engine.query.operator import names
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.marks import OP, POSITION
 

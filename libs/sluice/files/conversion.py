@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
 from sluice.files.retyped import NESTED, TIMES, check_types
-from sluice.gate.sql import as_json, field_name, text
+from sluice.gate.rules.sql import as_json, field_name, text
 from sluice.spark.paths import REAL_PATH
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"

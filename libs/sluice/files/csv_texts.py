@@ -15,15 +15,17 @@ from sluice.declare.delivered_row import FILE, RAW
 from sluice.errors import ConfigError
 from sluice.files.conversion import METADATA, ROW
 from sluice.files.filehead import FileHead, grouped, uris
+from sluice.files.here import NO_FAULT, cells_here
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
-from sluice.gate.sql import name, text
+from sluice.gate.rules.sql import name, text
+from sluice.interpreter.presence import is_here
 from sluice.language.types import head
 
 DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
 LAST = "_sluice_last"  # marks the last row of a file that ends inside quotes
-NESTED = ("ARRAY", "MAP", "STRUCT", "VARIANT")
+NESTED = ("ARRAY", "MAP", "STRUCT")
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,14 @@ def read_csv(
         columns = tuple(_own_name(spec, *pair) for pair in enumerate(layout.names))
         columns = columns or tuple(spec.types)
         schema = ", ".join(f"{name(c)} STRING" for c in columns)
+        if is_here(session):
+            rows = cells_here(session, group, columns, spec.options)
+            yield of_texts(rows, spec, Texts(spec.options), reason=NO_FAULT)
+            continue
         reader = session.read.format("csv").options(**{"lineSep": layout.line_end, **options})
         found = reader.schema(f"{schema}, {RAW} STRING").load(uris(group))
-        rows = _placed(found, columns, options, is_cut=layout.is_cut)
-        reason = _why_not(columns, options, has_odd_quotes=layout.has_odd_quotes)
+        rows = _placed(found, columns, options, layout)
+        reason = _why_not(columns, options, layout)
         yield of_texts(rows, spec, Texts(spec.options), reason=reason)
 
 
@@ -64,7 +70,7 @@ def _own_name(spec: Declared, nth: int, written: str) -> str:
 
 
 def _placed(
-    rows: DataFrame, columns: Sequence[str], options: Mapping[str, str], *, is_cut: bool
+    rows: DataFrame, columns: Sequence[str], options: Mapping[str, str], layout: _Layout
 ) -> DataFrame:
     """Add each row's place, and strip a carriage return left over from a line's end.
 
@@ -78,17 +84,20 @@ def _placed(
     is_empty = f"trim('\\r' FROM coalesce({RAW}, '-')) = ''" if len(columns) > 1 else "false"
     number = f"monotonically_increasing_id() AS {ROW}"
     placed = rows.where(f"NOT ({is_empty})").selectExpr("*", *METADATA, number)
-    is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if is_cut else "false"
-    return placed.withColumn(LAST, F.expr(is_last)).withColumn(columns[-1], F.expr(whole))
+    is_last = f"{ROW} = max({ROW}) OVER (PARTITION BY {FILE})" if layout.is_cut else "false"
+    marked = placed.withColumn(LAST, F.expr(is_last))
+    return marked.withColumn(columns[-1], F.expr(whole)) if layout.line_end == "\n" else marked
 
 
-def _why_not(columns: Sequence[str], options: Mapping[str, str], *, has_odd_quotes: bool) -> str:
+def _why_not(columns: Sequence[str], options: Mapping[str, str], layout: _Layout) -> str:
     """Return SQL for what is wrong with a row, whatever its types."""
     separator, quote = options.get("sep", options.get("delimiter", ",")), options.get("quote", '"')
-    cell = rf"(?:(?!\Q{separator}\E)[^\r\n])*+\Q{separator}\E"
-    line = rf"[\r\n](?:{cell}){{{max(len(columns) - 1, 1)}}}"
+    cell = rf"(?:(?!\Q{separator}\E)[^{layout.line_end}])*+\Q{separator}\E"
+    line = rf"{layout.line_end}(?:{cell}){{{max(len(columns) - 1, 1)}}}"
     swallowed = [f"{name(c)} RLIKE {text(line)}" for c in columns]
-    odd = [f"startswith({name(c)}, {text(quote)})" for c in columns if has_odd_quotes]
+    # With an escape of its own, Spark's parser takes the opening quote off such a text.
+    marked = "startswith" if options["escape"] == quote else "contains"
+    odd = [f"{marked}({name(c)}, {text(quote)})" for c in columns if layout.has_odd_quotes]
     return (
         f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as {len(columns)} values' "
         f"WHEN {' OR '.join(swallowed)} THEN "

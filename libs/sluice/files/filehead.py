@@ -14,30 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
-from sluice.delta.landing import LandedFile, local_path
+from sluice.delta.places.walk import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
-from sluice.files.csv_quotes import Quotes
+from sluice.files.csv_quotes import Faults, Quotes
+from sluice.files.parquet_types import stored_type
+from sluice.files.signatures import LONGEST, is_text, kind_of
 from sluice.spark.paths import CODECS, spark_paths
 
 FIRST_BYTES = 1_000_000
 FIRST_LINES = 100
-NANOS = "NANOS"
-MAX_PRECISION = 38  # of Spark's DECIMAL
-VOID = "VOID"  # a column without a single value, as Arrow and pandas write it
-_KINDS = {  # by first bytes that begin no text
-    b"\x1f\x8b": "gzip",
-    b"BZh91AY&SY": "bz2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"\xfd7zXZ\x00": "xz",
-    b"PK\x03\x04": "a ZIP archive",
-    b"PAR1\x15": "Parquet",
-    b"Obj\x01": "Avro",
-    b"%PDF-": "PDF",
-    b"\xd0\xcf\x11\xe0": "a document of an old Office",
-}
-_LONGEST = max(map(len, _KINDS))
+MIXED = "its first line ends with a carriage return alone, others do not"
 T = TypeVar("T", bound=Hashable)
 _FAULTS = (PermissionError, ConnectionError, TimeoutError)
 
@@ -92,27 +79,61 @@ def head_of(file: LandedFile, format_: str, options: Mapping[str, str]) -> FileH
     if format_ == "csv":
         return _csv_head(file, options)
     if format_ == "json":
-        return _json_head(file)
+        return _json_head(file, options)
     _first_text(file, format_, "utf-8")
     return FileHead(file, (), is_complete=False)
 
 
+def content(file: LandedFile) -> bytes:
+    """Return a file's content, decompressed. Raises Unreadable or Retryable."""
+    _, codec = _compression(file)
+
+    def read(filesystem: FileSystem, path: Any) -> bytes:
+        with filesystem.open_input_file(path) as found:
+            stream = pa.CompressedInputStream(found, codec) if codec else found
+            return bytes(stream.read())
+
+    return bytes(_opened(file, read))
+
+
 def _csv_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
     """Return the names, if there is a header, and how the lines and the quotes end."""
-    encoding = options.get("encoding", options.get("charset", "utf-8"))
-    text = _first_text(file, "csv", encoding)
-    has_header = options.get("header", "true").lower() == "true"
-    found = _header(file, text, options) if has_header else FileHead(file, (), is_complete=False)
+    text = _first_text(file, "csv", _encoding(options))
     end = "\r" if "\r" in text and "\n" not in text else "\n"
+    has_header = options.get("header", "true").lower() == "true"
+    found = FileHead(file, (), is_complete=False)
+    if has_header:
+        found = _header(file, _behind_comments(text, options.get("comment", ""), end), options)
     _check_line_ends(text)
-    is_cut, has_odd_quotes = _quotes(file, options)
-    return replace(found, line_end=end, is_cut=is_cut, has_odd_quotes=has_odd_quotes)
+    faults = _quotes(file, options, end)
+    if faults.is_mixed:
+        raise Unreadable(MIXED)
+    if faults.lost_in:
+        raise Unreadable(
+            f"control characters at quotes would be lost, first in line {faults.lost_in}"
+        )
+    separator = options.get("sep", options.get("delimiter", ","))
+    if faults.has_odd and len(separator) > 1:  # Spark's parser loses its place there
+        raise Unreadable("a text goes on behind its closing quote")
+    return replace(found, line_end=end, is_cut=faults.is_cut, has_odd_quotes=faults.has_odd)
+
+
+def _encoding(options: Mapping[str, str]) -> str:
+    return options.get("encoding", options.get("charset", "utf-8"))
+
+
+def _behind_comments(text: str, mark: str, end: str) -> str:
+    """Return the text from its header on: Spark skips empty lines and comments before it."""
+    if not mark:
+        return text
+    skipped = re.match(rf"(?:{re.escape(mark)}[^{end}]*(?:{end}|\Z)|\r?{end})*", text)
+    return text[skipped.end() :] if skipped else text
 
 
 def _check_line_ends(text: str) -> None:
     first = re.search(r"\r\n|\r|\n", text)
     if first and first[0] == "\r" and "\n" in text:
-        raise Unreadable("its first line ends with a carriage return alone, others do not")
+        raise Unreadable(MIXED)
     if "\n" in text and re.match(r"\n*\r", text):
         raise Unreadable("it begins with an empty line that has a carriage return")
 
@@ -131,9 +152,9 @@ def _header(file: LandedFile, text: str, options: Mapping[str, str]) -> FileHead
     return FileHead(file, tuple(header))
 
 
-def _json_head(file: LandedFile) -> FileHead:
+def _json_head(file: LandedFile, options: Mapping[str, str]) -> FileHead:
     """Return the names in the first lines' objects, as far as they can be parsed."""
-    text = _first_text(file, "json", "utf-8")
+    text = _first_text(file, "json", _encoding(options))
     names = dict.fromkeys(name for line in _first_lines(text) for name in _json_names(line))
     return FileHead(file, tuple(names), is_complete=False)
 
@@ -162,7 +183,7 @@ def _parquet_head(file: LandedFile) -> FileHead:
     columns = [parquet.schema.column(i) for i in range(len(parquet.schema))]
     of_leaf = {c.path: (c.physical_type, str(c.logical_type)) for c in columns}
     fields = list(parquet.schema_arrow)
-    types = (_type(field.type, *of_leaf.get(field.name, ("", ""))) for field in fields)
+    types = (stored_type(field.type, *of_leaf.get(field.name, ("", ""))) for field in fields)
     return FileHead(file, tuple(f.name for f in fields), tuple(types))
 
 
@@ -192,7 +213,9 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
 
     def read(filesystem: FileSystem, path: Any) -> bytes:
         with filesystem.open_input_file(path) as found:
-            _check_kind(found.read(_LONGEST), codec or format_, ending)
+            kind = kind_of(found.read(LONGEST), encoding)
+            if codec and kind not in ("", codec):
+                raise Unreadable(f"it is {kind}, though its name ends with {ending}")
             found.seek(0)
             if not codec:
                 return bytes(found.read(FIRST_BYTES))
@@ -204,16 +227,15 @@ def _first_text(file: LandedFile, format_: str, encoding: str) -> str:
             return first
 
     first = _opened(file, read)
+    if kind := kind_of(first, encoding):
+        holds = f"holds {kind} within {codec}" if codec else f"is {kind}"
+        raise Unreadable(f"it {holds}, though its source is {format_}")
     if first and not first.strip(b"\0"):
         raise Unreadable("it holds nothing but zeros")
-    return str(first.decode(encoding, "replace")).lstrip("\ufeff")
-
-
-def _check_kind(first: bytes, wanted: str, ending: str) -> None:
-    kind = next((kind for mark, kind in _KINDS.items() if first.startswith(mark)), wanted)
-    if kind != wanted:
-        says = f"its name ends with {ending}" if ending else f"its source is {wanted}"
-        raise Unreadable(f"it is {kind}, though {says}")
+    text = str(first.decode(encoding, "replace")).lstrip("\ufeff")
+    if not is_text(text):
+        raise Unreadable("it is no text")
+    return text
 
 
 def _compression(file: LandedFile) -> tuple[str, str]:
@@ -222,73 +244,17 @@ def _compression(file: LandedFile) -> tuple[str, str]:
     return next(((e, c) for e, c in CODECS.items() if name.endswith(e)), ("", ""))
 
 
-def _quotes(file: LandedFile, options: Mapping[str, str]) -> tuple[bool, bool]:
-    """Return whether the file ends inside quotes, and whether text goes on behind quotes."""
+def _quotes(file: LandedFile, options: Mapping[str, str], line_end: str) -> Faults:
+    """Return what is wrong with the quotes of the file."""
     if not options.get("quote", '"'):
-        return False, False
-    quotes = Quotes.of(options)
+        return Faults()
+    quotes = Quotes.of(options, line_end)
     _, codec = _compression(file)
 
-    def read(filesystem: FileSystem, path: Any) -> tuple[bool, bool]:
+    def read(filesystem: FileSystem, path: Any) -> Faults:
         with filesystem.open_input_file(path) as found:
             stream = pa.CompressedInputStream(found, codec) if codec else found
             return quotes.faults(stream)
 
-    found: tuple[bool, bool] = _opened(file, read)
+    found: Faults = _opened(file, read)
     return found
-
-
-def _type(type_: pa.DataType, physical: str, logical: str) -> str:
-    if pa.types.is_timestamp(type_):
-        if physical == "INT96":
-            return "TIMESTAMP"
-        if "nanoseconds" in logical:
-            return NANOS
-    try:
-        return _ddl(type_)
-    except KeyError:
-        return ""
-
-
-def _ddl(type_: pa.DataType) -> str:
-    """Return the type as Spark's DDL. Raises KeyError for a type that Spark does not have."""
-    if pa.types.is_dictionary(type_):
-        return _ddl(type_.value_type)
-    if pa.types.is_nested(type_):
-        return _nested(type_)
-    if pa.types.is_decimal(type_) and type_.precision <= MAX_PRECISION:
-        return f"DECIMAL({type_.precision}, {type_.scale})"
-    if pa.types.is_timestamp(type_) and type_.unit != "ns":
-        return "TIMESTAMP" if type_.tz else "TIMESTAMP_NTZ"
-    return _PLAIN[str(type_)]
-
-
-def _nested(type_: pa.DataType) -> str:
-    if pa.types.is_map(type_):
-        return f"MAP<{_ddl(type_.key_type)}, {_ddl(type_.item_type)}>"
-    if pa.types.is_struct(type_):
-        return f"STRUCT<{', '.join(f'`{f.name}`: {_ddl(f.type)}' for f in type_)}>"
-    return f"ARRAY<{_ddl(type_.value_type)}>"
-
-
-_PLAIN = {
-    "null": VOID,
-    "bool": "BOOLEAN",
-    "int8": "TINYINT",
-    "int16": "SMALLINT",
-    "int32": "INT",
-    "int64": "BIGINT",
-    "uint8": "SMALLINT",
-    "uint16": "INT",
-    "uint32": "BIGINT",
-    "uint64": "DECIMAL(20, 0)",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "STRING",
-    "large_string": "STRING",
-    "string_view": "STRING",
-    "binary": "BINARY",
-    "large_binary": "BINARY",
-    "date32[day]": "DATE",
-    "date64[ms]": "DATE",
-}

@@ -12,18 +12,27 @@ from pyspark.sql.types import StructType
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import CUT, FILE
 from sluice.errors import QualityStop
-from sluice.files.conversion import BLOCK, METADATA, ROW, converted
+from sluice.files.conversion import BLOCK, METADATA, ROW, converted, ddl
 from sluice.files.csv_texts import read_csv
-from sluice.files.filehead import NANOS, VOID, FileHead, grouped, uris
-from sluice.files.json_texts import LINE, rows_of_lines
-from sluice.gate.sql import text
+from sluice.files.filehead import FileHead, grouped, uris
+from sluice.files.here import NO_FAULT, lines_here, parquet_here
+from sluice.files.json_texts import LINE, MARK, rows_of_lines
+from sluice.files.parquet_types import NANOS, VOID
+from sluice.files.spelled import Texts
+from sluice.files.texts import of_texts
+from sluice.files.voids import voided
+from sluice.gate.rules.sql import text
+from sluice.interpreter.presence import is_here
 
 Heads = Sequence[FileHead]
 Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 
 
 def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
-    if heads:
+    if heads and is_here(session):
+        texts = Texts(spec.options, MARK)
+        yield of_texts(lines_here(session, spec, heads), spec, texts, reason=NO_FAULT)
+    elif heads:
         yield rows_of_lines(json_lines(session, spec, heads), spec)
 
 
@@ -43,16 +52,25 @@ def _decoded(spec: Declared) -> str:
 
 def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     for pairs, group in grouped(heads, lambda h: _stored_types(spec, h)).items():
-        schema = ", ".join(f"`{n}` {'BIGINT' if t == NANOS else t}" for n, t in pairs)
-        rows = (
-            session.read.schema(schema or StructType())
-            .options(**spec.options)
-            .parquet(*uris(group))
-        )
+        if is_here(session):
+            yield converted(parquet_here(session, pairs, group), spec, origin=_origin(group))
+            continue
+        voids = voided(session, pairs, ddl(spec))
         nanos = [n for n, t in pairs if t == NANOS]
-        values = (f"{_micros(n) if n in nanos else f'`{n}`'} AS `{n}`" for n, _ in pairs)
-        origin = f"file {group[0].file.shown}"
-        yield converted(rows.selectExpr(*values, *METADATA, *_cut(nanos)), spec, origin=origin)
+        values = {n: f"`{n}`" for n, _ in pairs}
+        values |= {n: _micros(n) for n in nanos} | {n: v.value for n, v in voids.items()}
+        types = dict(pairs) | dict.fromkeys(nanos, "BIGINT")
+        types |= {n: v.read_as for n, v in voids.items()}
+        schema = ", ".join(f"`{n}` {t}" for n, t in types.items())
+        reader = session.read.schema(schema or StructType()).options(**spec.options)
+        rows = reader.parquet(*uris(group))
+        read = (f"{value} AS `{n}`" for n, value in values.items())
+        known = rows.selectExpr(*read, *METADATA, *_cut(nanos))
+        yield converted(known, spec, origin=_origin(group))
+
+
+def _origin(heads: Heads) -> str:
+    return f"file {heads[0].file.shown}"
 
 
 def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...]:

@@ -14,11 +14,11 @@ from pyspark.sql.types import StructField
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import FILE, RAW
 from sluice.files.conversion import BLOCK, ROW, SHOWN, ddl
+from sluice.files.nested_types import texts_of
 from sluice.files.retyped import NESTED
-from sluice.files.spelled import Texts, is_spelled, texts_of
+from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
-from sluice.gate.sql import name, text
-from sluice.language.spellings import NOT_ZERO
+from sluice.gate.rules.sql import name, text
 
 LINE = "value"
 MARK, DOCUMENT, OBJECT, NAMES, FAULT = (
@@ -26,11 +26,8 @@ MARK, DOCUMENT, OBJECT, NAMES, FAULT = (
 )
 CORRUPT = "_sluice_corrupt"
 SYNTAX = ("allow", "max")  # prefixes of the options that concern the syntax
-NUMBER = (
-    r"([:\[,][ \t\r\n]*)"
-    r"(-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN)"
-    r"(?=[ \t\r\n]*(?:[,\]}]|\z))"
-)
+FINITE = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+ANY_NUMBER = rf"{FINITE}|-?Infinity|NaN"
 MAY_BE_ALTERED = r"[0-9][.eE]|[:\[, \t]-0|[0-9]{39}|NaN|Infinity"
 HIGH, LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F]"
 UNPAIRED = rf"{HIGH}(?!{LOW})|(?<!{HIGH}){LOW}"
@@ -55,7 +52,7 @@ def names_of_lines(lines: DataFrame, spec: Declared) -> list[str]:
 def _named(lines: DataFrame, syntax: "_Syntax", place: Sequence[str]) -> DataFrame:
     """Return the objects of lines with their MARK, their line's FAULT, and their fields' NAMES."""
     marked = lines.selectExpr(LINE, *place, f"{_mark()} AS {MARK}")
-    documents = marked.selectExpr("*", f"{_document()} AS {DOCUMENT}")
+    documents = marked.selectExpr("*", f"{_document(syntax)} AS {DOCUMENT}")
     judged = documents.selectExpr("*", f"{_fault_of_line(syntax)} AS {FAULT}")
     objects = judged.selectExpr("*", f"explode({_objects_of_line(syntax)}) AS {OBJECT}")
     return objects.selectExpr("*", f"{syntax.names(OBJECT)} AS {NAMES}")
@@ -68,20 +65,13 @@ def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
     place = [c for c in (FILE, BLOCK, ROW) if c in lines.columns]
     named = _named(lines, syntax, place)
     bare = Texts(mark=MARK).restored(OBJECT)
-    variants = _variants(spec, declared)
-    read_variants = syntax.parsed(bare, variants) if variants else "NULL"
-    parsed = named.selectExpr(
-        "*",
-        f"{syntax.parsed(OBJECT, _texts(declared))} AS _sluice_texts",
-        f"{read_variants} AS _sluice_variants",
-    )
-    read = {True: "_sluice_texts", False: "_sluice_variants"}
+    parsed = named.selectExpr("*", f"{syntax.parsed(OBJECT, _texts(declared))} AS _sluice_texts")
     return parsed.selectExpr(
-        *(f"{read[is_spelled(f.dataType)]}.{name(f.name)} AS {name(f.name)}" for f in declared),
+        *(f"_sluice_texts.{name(f.name)} AS {name(f.name)}" for f in declared),
         *place,
         MARK,
         f"coalesce({FAULT}, {_fault_of_object(declared, syntax)}) AS {FAULT}",
-        f"CASE WHEN {_is_list(LINE)} THEN {bare} ELSE {LINE} END AS {RAW}",
+        f"CASE WHEN {_is_list(LINE)} THEN coalesce({bare}, 'null') ELSE {LINE} END AS {RAW}",
     )
 
 
@@ -99,10 +89,11 @@ def _escaped() -> str:
     return escaped
 
 
-def _document() -> str:
+def _document(syntax: "_Syntax") -> str:
     """Return SQL for the line with its numbers between quotes and marks."""
     quoted = f"concat('$1\"', {MARK}, '$2', {MARK}, '\"')"
-    outside = f"regexp_replace(part, {text(NUMBER)}, {quoted})"
+    number = rf"([:\[,][ \t\r\n]*)({syntax.number})(?=[ \t\r\n]*(?:[,\]}}]|\z))"
+    outside = f"regexp_replace(part, {text(number)}, {quoted})"
     marked = f"(part, i) -> CASE WHEN i % 2 = 0 THEN {outside} ELSE part END"
     parts = f"transform(split({_escaped()}, '\"', -1), {marked})"
     return f"CASE WHEN {MARK} IS NULL THEN {LINE} ELSE array_join({parts}, '\"') END"
@@ -121,6 +112,12 @@ class _Syntax:
     @classmethod
     def of(cls, spec: Declared) -> "_Syntax":
         return cls({o: v for o, v in spec.options.items() if o.startswith(SYNTAX)})
+
+    @property
+    def number(self) -> str:
+        """The pattern of a number."""
+        is_finite = self.options.get("allowNonNumericNumbers", "true").lower() == "false"
+        return FINITE if is_finite else ANY_NUMBER
 
     def names(self, sql: str) -> str:
         """Return SQL for the names of an object's fields; null if it is no object."""
@@ -172,14 +169,13 @@ def _fault_of_object(declared: list[StructField], syntax: _Syntax) -> str:
         f"CASE WHEN {NAMES} IS NULL THEN {NO_OBJECT} "
         f"WHEN size(array_distinct({NAMES})) < size({NAMES}) "
         f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' stands twice') "
-        f"{_fault_of_nested(declared, syntax)}"
-        f"{_fault_of_variants(declared, syntax)}END"
+        f"{_fault_of_nested(declared, syntax)}END"
     )
 
 
 def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
     """Return SQL for faults of nested columns: another shape, or a field repeated in an object."""
-    nested = [f for f in declared if isinstance(f.dataType, NESTED) and is_spelled(f.dataType)]
+    nested = [f for f in declared if isinstance(f.dataType, NESTED)]
     if not nested:
         return f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} "
     plain = syntax.parsed(OBJECT, ", ".join(f"{name(f.name)} STRING" for f in nested))
@@ -196,38 +192,6 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
     )
 
 
-def _fault_of_variants(declared: list[StructField], syntax: _Syntax) -> str:
-    """Return SQL for faults of columns in JSON's own types: numbers beyond DOUBLE's range."""
-    variants = [f for f in declared if not is_spelled(f.dataType)]
-    if not variants:
-        return ""
-    plain = syntax.parsed(OBJECT, ", ".join(f"{name(f.name)} STRING" for f in variants))
-    value = "try_cast(n AS DOUBLE)"
-    is_lost = (
-        f"abs({value}) = double('Infinity') AND NOT contains(n, 'I') "
-        f"OR {value} = 0 AND n RLIKE {text(rf'^{NOT_ZERO}')}"
-    )
-    beyond = (
-        f"filter(regexp_extract_all({plain}.{name(f.name)}, concat({MARK}, '(.*?)', {MARK})), "
-        f"n -> {is_lost})"
-        for f in variants
-    )
-    wrong = " ".join(
-        f"WHEN size({lost}) > 0 THEN concat({text(f'column {f.name}: ')}, "
-        f"left(element_at({lost}, 1), {SHOWN}), ' is beyond DOUBLE')"
-        for f, lost in zip(variants, beyond, strict=True)
-    )
-    return f"WHEN _sluice_variants.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} {wrong} "
-
-
 def _texts(declared: list[StructField]) -> str:
-    spelled = (f for f in declared if is_spelled(f.dataType))
-    columns = (f"{name(f.name)} {texts_of(f.dataType)}" for f in spelled)
+    columns = (f"{name(f.name)} {texts_of(f.dataType)}" for f in declared)
     return ", ".join([*columns, f"{CORRUPT} STRING"])
-
-
-def _variants(spec: Declared, declared: list[StructField]) -> str:
-    """Return the schema of the columns read in JSON's own types; '' if there are none."""
-    types = {c.name: c.type for c in spec.columns}
-    others = [f"{name(f.name)} {types[f.name]}" for f in declared if not is_spelled(f.dataType)]
-    return ", ".join([*others, f"{CORRUPT} STRING"]) if others else ""

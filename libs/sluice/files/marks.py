@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-INTERVAL, INTERVAL_END, ID = "_sluice_interval", "_sluice_interval_end", "_sluice_id"
+INTERVAL, ID = "_sluice_interval", "_sluice_id"
 POSITION, OP = "_sluice_position", "_sluice_op"
 
 
@@ -25,5 +25,6 @@ def identified(rows: DataFrame, columns: tuple[str, ...]) -> DataFrame:
 def comparable(rows: DataFrame, columns: tuple[str, ...]) -> list[Column]:
     """Return the columns, as JSON if Spark neither hashes nor orders their type."""
     types = dict(rows.dtypes)
-    plain = {c: "map<" not in types[c] and "variant" not in types[c] for c in columns}
-    return [F.col(f"`{c}`") if plain[c] else F.to_json(F.struct(f"`{c}`")) for c in columns]
+    return [
+        F.to_json(F.struct(f"`{c}`")) if "map<" in types[c] else F.col(f"`{c}`") for c in columns
+    ]

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import FILE, REASON
-from sluice.delta.landing import LandedFile
-from sluice.engine.operator import union
+from sluice.delta.places.walk import LandedFile
+from sluice.engine.query.operator import union
 from sluice.errors import QualityStop, Retryable
 from sluice.files.conversion import empty
 from sluice.files.filehead import FileHead, Gone, Unreadable, head_of
@@ -46,6 +46,11 @@ def read(session: SparkSession, spec: Declared, files: Sequence[LandedFile]) -> 
     return rows_of(session, spec, look(spec, files))
 
 
+def is_of_files(spec: Declared) -> bool:
+    """Return whether it is read file by file, rather than from a store."""
+    return spec.format in READERS
+
+
 def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     """Look at files for the first time, without Spark.
 
@@ -68,8 +73,8 @@ def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
     parts = [none, *READERS[spec.format](session, spec, seen.heads)]
     if seen.broken:
         parts.append(_unreadable(session, seen.broken))
-    told = (f"{file.shown} can't be read: {why}" for file, why in seen.broken)
-    warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, seen.heads), *told))
+    unread = (f"{file.shown} can't be read: {why}" for file, why in seen.broken)
+    warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, seen.heads), *unread))
     return Reading(union(parts), warnings)
 
 

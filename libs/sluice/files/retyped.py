@@ -10,10 +10,14 @@ from collections.abc import Iterable
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    ByteType,
     DataType,
     DateType,
+    IntegerType,
+    LongType,
     MapType,
     NumericType,
+    ShortType,
     StringType,
     StructField,
     StructType,
@@ -25,6 +29,7 @@ from sluice.errors import QualityStop
 
 NESTED = (ArrayType, MapType, StructType)
 TIMES = (DateType, TimestampType, TimestampNTZType)
+INTEGERS = (ByteType, ShortType, IntegerType, LongType)  # from the smallest
 KINDS = (NumericType, TIMES, (StringType, BinaryType))
 
 
@@ -59,13 +64,19 @@ def _same_shape(a: DataType, b: DataType) -> bool:
         case ArrayType(), ArrayType():
             return is_convertible(a.elementType, b.elementType)
         case MapType(), MapType():
-            keys = is_convertible(a.keyType, b.keyType)
-            return keys and is_convertible(a.valueType, b.valueType)
+            return _keys_fit(a.keyType, b.keyType) and is_convertible(a.valueType, b.valueType)
         case StructType(), StructType():
             pairs = zip(a.fields, b.fields, strict=False)
             alike = (is_convertible(x.dataType, y.dataType) for x, y in pairs)
             return a.names == b.names and all(alike)
     return False
+
+
+def _keys_fit(stored: DataType, declared: DataType) -> bool:
+    """True if no key can be lost: Spark has no map with a lost key, not even a null one."""
+    if isinstance(stored, INTEGERS) and isinstance(declared, INTEGERS):
+        return INTEGERS.index(type(stored)) <= INTEGERS.index(type(declared))
+    return stored.simpleString() == declared.simpleString()
 
 
 def _shown(type_: DataType) -> str:

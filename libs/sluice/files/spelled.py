@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from sluice.gate.sql import every, field_name, text
+from sluice.gate.rules.sql import every, field_name, text
 from sluice.language import spellings
 from sluice.language.spellings import spelling
 from sluice.language.types import INTEGERS, head
@@ -23,6 +23,7 @@ FORMATS = {
 }
 HAS_OFFSET = re.compile("[OXxZ]")
 QUOTED = re.compile("'[^']*'")
+OFFSET = r"\A([+-]|(Z|UTC|GMT)\z)"
 MICROSECOND = 6  # digits of a second
 CULTURE = ("locale", "timeZone")
 Step = Callable[[str], str]
@@ -59,15 +60,22 @@ class Texts:
                 return (lambda sql: self._struct(sql, type_),)
         return (self.restored, *self._scalar(type_.simpleString().upper()))
 
-    def restored(self, sql: str) -> str:
-        """Return SQL for a text without marks: its numbers as they were written."""
+    def restored(self, sql: str, *quotes: str) -> str:
+        """Return SQL for a text without marks: its numbers as they were written.
+
+        `quotes`: how quotes around marks may be written besides.
+        """
         if not self.mark:
             return sql
         bare = sql
-        quoted = f"concat('\"', {self.mark})", f"concat({self.mark}, '\"')"
-        for marked in (*quoted, self.mark):
-            bare = f"replace({bare}, {marked}, '')"
+        for quote in (*quotes, '"', ""):
+            for marked in (f"concat('{quote}', {self.mark})", f"concat({self.mark}, '{quote}')"):
+                bare = f"replace({bare}, {marked}, '')"
         return f"CASE WHEN {self.mark} IS NULL THEN {sql} ELSE {bare} END"
+
+    def shown(self, sql: str) -> str:
+        """Return SQL for a nested value's text, in which an object may be a text."""
+        return self.restored(f"to_json({sql})", r'\\"')
 
     def _each(self, sql: str, type_: DataType) -> str:
         """Return SQL for all values of a list of texts; null where one is not accepted."""
@@ -256,7 +264,7 @@ def _zoned(wall: str, zone: str) -> str:
     seconds = f"CASE WHEN {wall} RLIKE ':[0-9]{{2}}:' THEN '' ELSE ':00' END"
     value = f"try_cast(concat({wall}, {seconds}, ' ', {zone}) AS TIMESTAMP)"
     shown = f"from_utc_timestamp({value}, {zone}) = try_cast({wall} AS TIMESTAMP)"
-    is_offset = f"{zone} RLIKE '^([+-]|(Z|UTC|GMT)$)'"
+    is_offset = f"{zone} RLIKE {text(OFFSET)}"
     return f"CASE WHEN {is_offset} OR {shown} THEN {value} END"
 
 
@@ -272,31 +280,6 @@ def _base64(sql: str, type_: str) -> str:
 def _kinds(type_: DataType) -> set[str]:
     """Return the names of the scalar types in a type."""
     return set(re.findall(r"[A-Z_]+", type_.simpleString().upper()))
-
-
-def texts_of(type_: DataType) -> str:
-    """Return the type's DDL with STRING in place of every scalar in it."""
-    match type_:
-        case ArrayType():
-            return f"ARRAY<{texts_of(type_.elementType)}>"
-        case MapType():
-            return f"MAP<{texts_of(type_.keyType)}, {texts_of(type_.valueType)}>"
-        case StructType():
-            fields = (f"{field_name(f.name)}: {texts_of(f.dataType)}" for f in type_.fields)
-            return f"STRUCT<{', '.join(fields)}>"
-    return "STRING"
-
-
-def is_spelled(type_: DataType) -> bool:
-    """True if its values are read as texts; those of VARIANT have JSON's own types."""
-    match type_:
-        case ArrayType():
-            return is_spelled(type_.elementType)
-        case MapType():
-            return is_spelled(type_.keyType) and is_spelled(type_.valueType)
-        case StructType():
-            return all(is_spelled(f.dataType) for f in type_.fields)
-    return not isinstance(type_, VariantType)
 
 
 _OTHERS = {

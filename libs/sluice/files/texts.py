@@ -10,8 +10,8 @@ from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
 from sluice.files.conversion import METADATA, SHOWN, ddl, finished
 from sluice.files.retyped import NESTED
-from sluice.files.spelled import Texts, is_spelled
-from sluice.gate.sql import as_json, name, text
+from sluice.files.spelled import Texts
+from sluice.gate.rules.sql import as_json, name, text
 
 REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
 VALUE = "_sluice_value_"
@@ -20,20 +20,18 @@ VALUE = "_sluice_value_"
 def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> DataFrame:
     """Return the declared columns in their types, and conversion.OWN.
 
-    `reason`: SQL for what the reader reports of a row. A column that the rows lack is null; one of
-    VARIANT, which is no text, is kept.
+    `reason`: SQL for what the reader reports of a row. A column that the rows lack is null.
     """
     declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
     lacking = [f for f in declared if f.name not in rows.columns]
     nulls = (f"CAST(NULL AS STRING) AS {name(f.name)}" for f in lacking)
     known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
-    read = [f for f in declared if is_spelled(f.dataType)]
-    typed = _typed(known, read, texts)
+    typed = _typed(known, declared, texts)
     types = {c.name: c.type for c in spec.columns}
-    said = (_says(f, types[f.name], texts) for f in read)
+    said = (_says(f, types[f.name], texts) for f in declared)
     says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
-    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}", *_cut(read, texts))
-    kept = {f.name: f"{VALUE}{f.name}" if f in read else name(f.name) for f in declared}
+    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}", *_cut(declared, texts))
+    kept = {f.name: f"{VALUE}{f.name}" for f in declared}
     whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
     raw = f"coalesce({RAW}, {whole})" if RAW in rows.columns else whole
     return finished(judged, spec, kept, raw)
@@ -74,4 +72,5 @@ def _says(field: StructField, written: str, texts: Texts) -> str:
 def _written(field: StructField, texts: Texts) -> str:
     """Return SQL for a column's text as its file has it."""
     column = name(field.name)
-    return texts.restored(f"to_json({column})" if isinstance(field.dataType, NESTED) else column)
+    is_nested = isinstance(field.dataType, NESTED)
+    return texts.shown(column) if is_nested else texts.restored(column)

@@ -19,14 +19,14 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.table import Table
-from sluice.delta.arrow import read_table
-from sluice.delta.checkpoint import has_written, query_id
-from sluice.delta.commit import commit_arrow
-from sluice.delta.lake import LakeLayout
-from sluice.delta.landing import LandedFile
-from sluice.delta.position import Head, Position, head
-from sluice.delta.table import create
-from sluice.delta.times import CUT, not_before
+from sluice.delta.log.position import Head, Position, head
+from sluice.delta.log.times import CUT, not_before
+from sluice.delta.notes.arrow import read_table
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading.table import create
+from sluice.delta.writing.checkpoint import has_written, query_id
+from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run
 from sluice.errors import CheckpointLost, QualityStop
 from sluice.language.internal import ARRIVALS
@@ -78,7 +78,7 @@ class Stream:
         if not self.spec.key:
             raise CheckpointLost(
                 f"{what}; without a key, all that is still there would count a second time",
-                hint="bring it back; or move the source's tables away, and read everything anew",
+                hint="bring it back; or move the source's tables away, and read everything again",
             )
         return (f"{what}; all that is still there is read again",)
 

@@ -4,10 +4,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from sluice.declare.delivered_row import REASON
-from sluice.engine.operator import names
+from sluice.engine.query.operator import names
 from sluice.files.marks import POSITION, comparable
-from sluice.gate.conflicts import CONFLICT
-from sluice.gate.tally import visible
+from sluice.gate.counting.conflicts import CONFLICT
+from sluice.gate.counting.tally import visible
 from sluice.sources.spec import Source
 
 

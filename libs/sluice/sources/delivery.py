@@ -12,12 +12,13 @@ from sluice.declare.definition import definition_of_deliveries
 from sluice.declare.delivered_row import REASON
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import intervals, landing
-from sluice.delta.columns import columns_at
-from sluice.delta.lake import layout
-from sluice.delta.landing import LandedFile
-from sluice.delta.position import Head
-from sluice.engine.operator import names
+from sluice.delta.log.position import Head
+from sluice.delta.notes import intervals
+from sluice.delta.places.lake import layout
+from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading import landing
+from sluice.delta.writing.columns import columns_at
+from sluice.engine.query.operator import names
 from sluice.errors import UsageError
 from sluice.files.changes import operations, placed, unknown_word, without_repeats
 from sluice.files.conversion import BLOCK, ROW
@@ -85,8 +86,7 @@ def plan_delivery(
     spec = table.spec
     assert isinstance(spec, Source)
     zone = project.pipelines[table.pipeline].timezone
-    path = project.resolve(landing.interval_path(spec.path, interval, zone))
-    files = landing.delivered(path, table.id) if spec.format != "kafka" else ()
+    path, files = landed(project, table, interval)
     uri = layout(project).uri(table.id, INTERVALS)
     noted = intervals.deliveries(uri)
     known = tuple(intervals.replaced_by(noted, interval, table.id, zone))
@@ -97,6 +97,16 @@ def plan_delivery(
     return Delivery(
         table, spec, interval, path, files, print_, known, target, uri, tuple(noted), zone
     )
+
+
+def landed(
+    project: Project, table: Table, interval: Interval
+) -> tuple[str, tuple[LandedFile, ...]]:
+    """Return the path of an interval, and the files that are there now."""
+    spec, zone = table.spec, project.pipelines[table.pipeline].timezone
+    assert isinstance(spec, Source)
+    path = project.resolve(landing.interval_path(spec.path, interval, zone))
+    return path, landing.delivered(path, table.id) if spec.format != "kafka" else ()
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:
@@ -130,8 +140,8 @@ def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> 
     rows = found.rows
     if spec.time and not delivery.spec.has_pattern and spec.delivery == "interval":
         rows = rows.where(_of_interval(spec.time, delivery.interval))
-    told = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
-    reading = Reading(judged(rows, delivery), (*told, *found.warnings))
+    warnings = tuple(f"{delivery.table.id}: {what}" for what in more.warnings)
+    reading = Reading(judged(rows, delivery), (*warnings, *found.warnings))
     return Arrived(replace(delivery, table=widened(delivery.table, more.columns)), reading)
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.delivered_row import FILE, REASON
 from sluice.errors import QualityStop
-from sluice.gate.verdict import Verdict
+from sluice.gate.outcomes.verdict import Verdict
 from sluice.sources.delivery import Delivery
 
 MENDING = "mend what was delivered"

@@ -15,13 +15,14 @@ from pyspark.sql.types import StructType
 from sluice.declare.declared import Column, Declared
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.columns import add_columns, columns_at
-from sluice.delta.lake import layout
-from sluice.delta.position import head
-from sluice.engine.nodes import nodes_of
-from sluice.files.filehead import NANOS, VOID, FileHead
+from sluice.delta.log.position import head
+from sluice.delta.places.lake import layout
+from sluice.delta.writing.columns import add_columns, columns_at
+from sluice.engine.planning.nodes import nodes_of
+from sluice.files.filehead import FileHead
 from sluice.files.formats import json_lines
 from sluice.files.json_texts import names_of_lines
+from sluice.files.parquet_types import NANOS, VOID
 from sluice.language.coercion import common
 from sluice.language.internal import DELIVERIES, internal
 from sluice.language.names import RESERVED_PREFIX, check_name

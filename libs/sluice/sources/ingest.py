@@ -15,32 +15,36 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
-from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.definition import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import intervals, landing
-from sluice.delta.columns import add_columns
-from sluice.delta.feed_size import FeedSize
-from sluice.delta.lake import layout
-from sluice.delta.position import Head, Pin, Position, head
-from sluice.delta.table import snapshot
-from sluice.delta.times import may_hold
+from sluice.delta.log.feed_size import FeedSize
+from sluice.delta.log.position import Head, Pin, Position, head
+from sluice.delta.log.times import may_hold
+from sluice.delta.notes import intervals
+from sluice.delta.places.lake import layout
+from sluice.delta.reading import landing
+from sluice.delta.reading.table import snapshot
+from sluice.delta.writing.columns import add_columns
 from sluice.engine.advance import Run, advance
-from sluice.engine.aside import Delivered
+from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
-from sluice.engine.gating import Passed, gated
-from sluice.engine.redefinition import check_definition, replaceable
+from sluice.engine.judging.gating import Passed, gated
+from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.planning.redefinition import check_definition, replaceable
 from sluice.engine.report import BatchReport, Clock
 from sluice.engine.retries import naming_faults, tried
-from sluice.engine.writing import Target, write
 from sluice.files.marks import ID, INTERVAL
-from sluice.files.reading import Reading
+from sluice.files.reading import Reading, is_of_files
+from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Arrived, Delivery, arriving, plan_delivery, stored_rows
 from sluice.sources.emptied import Emptied
 from sluice.sources.evolution import grow
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
+
+KEY = (INTERVAL, ID)
 
 __all__ = ["deliver", "follow", "ingest", "replace_interval"]
 
@@ -77,7 +81,7 @@ def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
 
 def check_source(project: Project, table: Table, deliveries: Head | None) -> None:
     """Raise ConfigError if the source or its deliveries were filled by another definition."""
-    check_definition(table, deliveries, definition_of_deliveries(table))
+    check_definition(table, deliveries, meaning_of_deliveries(table))
     assert isinstance(table.spec, Source)
     if deliveries is None or table.spec.key:
         check_definition(table, head(layout(project).uri(table.id)))
@@ -120,10 +124,33 @@ def _replace(
     arrived: DataFrame | None,
     run: Run,
 ) -> BatchReport:
-    clock, replaces = Clock(), replaceable(at, position.definition)
+    clock, limits = Clock(), project.limits
+
+    def work(session: SparkSession) -> BatchReport:
+        return _committed(session, project, delivery, at, position, arrived, run, clock)
+
+    def large() -> SparkSession:
+        with clock.phase("session"):
+            return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
+
+    is_small = arrived is None and delivery.bytes <= limits.computed_here_bytes
+    is_small = is_small and is_of_files(delivery.spec)
+    report, engine = spark.best(work, large, is_small=is_small)
+    return replace(report, engine=engine)
+
+
+def _committed(
+    session: SparkSession,
+    project: Project,
+    delivery: Delivery,
+    at: Head | None,
+    position: Position,
+    arrived: DataFrame | None,
+    run: Run,
+    clock: Clock,
+) -> BatchReport:
+    replaces = replaceable(at, position.definition)
     before = None if replaces else at
-    with clock.phase("session"):
-        session = spark.tune(small=delivery.bytes <= project.limits.few_tasks_bytes)
     span = delivery.interval
     batch = Delivered(position.run, position.batch, span.start, span.end)
     marks = landing.marks(delivery.files)
@@ -134,6 +161,9 @@ def _replace(
     emptied = Emptied(delivery, lambda: _count(session, project, delivery, before), run.allow_empty)
     on_conflict = delivery.spec.on_conflict
     gate = gated(project, delivery.table, reading.rows, batch, emptied.refuse, on_conflict)
+    if is_here(session):
+        unjudged = stored_rows(reading.rows, delivery)
+        rehearse(_changelog(unjudged, _old_rows(session, project, delivery, before)))
     with clock.timed("check", gate) as passed:
         landing.check_unchanged(delivery.files, marks, delivery.table.id)
         new = stored_rows(passed.rows, delivery)
@@ -141,7 +171,7 @@ def _replace(
         target = _target(project, delivery, before, passed.verdict.rows_read)
         target = replace(target, replaces=replaces)
         old = _old_rows(session, project, delivery, before)
-        changelog = inserted(new) if old is None else diff(old, new, target.key)
+        changelog = _changelog(new, old)
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = passed.verdict.rows_accepted if is_counted else None
         intervals.withdraw(delivery.intervals_uri, span)
@@ -160,6 +190,10 @@ def _replace(
     )
 
 
+def _changelog(new: DataFrame, old: DataFrame | None) -> DataFrame:
+    return inserted(new) if old is None else diff(old, new, KEY)
+
+
 def _all(*warnings: Iterable[str]) -> tuple[str, ...]:
     return tuple(w for some in warnings for w in some)
 
@@ -167,7 +201,7 @@ def _all(*warnings: Iterable[str]) -> tuple[str, ...]:
 def _target(project: Project, delivery: Delivery, before: Head | None, rows: int) -> Target:
     uri = layout(project).uri(delivery.stored_as)
     size = FeedSize(delivery.bytes, len(delivery.files), rows)
-    return Target(uri, (INTERVAL, ID), before, size)
+    return Target(uri, KEY, before, size)
 
 
 def _old_rows(
@@ -196,6 +230,7 @@ def _position(
         attempt=uuid.uuid4().hex,
         kind="ingest",
         definition=definition_of_deliveries(delivery.table),
+        meaning=meaning_of_deliveries(delivery.table),
         inputs=inputs,
         frontier={name: pin.version for name, pin in inputs.items()},
         run=run.id,

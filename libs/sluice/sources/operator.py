@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from sluice.changes.order import last_first
 from sluice.declare.declared import Declared
 from sluice.declare.graph import Table
-from sluice.engine.operator import Operator, Rows, names
+from sluice.engine.query.operator import Operator, Rows, names
 from sluice.files.marks import ID, INTERVAL, OP, POSITION, identity
 
 

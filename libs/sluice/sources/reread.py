@@ -14,22 +14,23 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.definition import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import intervals, landing
-from sluice.delta.arrow import take_rows
-from sluice.delta.feed_size import table_size
-from sluice.delta.folders import remove
-from sluice.delta.lake import layout
-from sluice.delta.position import REBUILD, Head, Position, head, head_as_found
-from sluice.delta.table import snapshot
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.position import REBUILD, Head, Position, head, head_as_found
+from sluice.delta.notes import intervals
+from sluice.delta.notes.arrow import take_rows
+from sluice.delta.places.folders import remove
+from sluice.delta.places.lake import layout
+from sluice.delta.reading import landing
+from sluice.delta.reading.table import snapshot
 from sluice.engine.advance import Run
+from sluice.engine.committing.swap import Swapped, swap
+from sluice.engine.committing.writing import Target
+from sluice.engine.computing.horizon import EPOCH
 from sluice.engine.context import Context
-from sluice.engine.horizon import EPOCH
 from sluice.engine.report import BatchReport, Clock
-from sluice.engine.swap import Swapped, swap
-from sluice.engine.writing import Target
 from sluice.errors import HistoryLost, QualityStop, UsageError
 from sluice.files.marks import ID, INTERVAL
 from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, internal
@@ -39,7 +40,7 @@ from sluice.sources.ingest import replace_interval
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
-ASIDE = "__rebuild"
+BESIDE = "__rebuild"
 
 
 def can_be_recomputed(project: Project, table: Table) -> bool:
@@ -68,22 +69,22 @@ def reread(
     with clock.phase("plan"):
         delivered = _delivered(spark.session, project, table, spec)
         _check_files(project, table, spec, delivered, as_landed=as_landed)
-    with _lake_aside(project, table) as aside, clock.phase("read"):
+    with _lake_beside(project, table) as beside, clock.phase("read"):
         for interval in [d.interval for d in delivered]:
-            planned = plan_delivery(aside, table, interval, allow_empty=run.allow_empty)
-            replace_interval(spark, aside, planned, run)
+            planned = plan_delivery(beside, table, interval, allow_empty=run.allow_empty)
+            replace_interval(spark, beside, planned, run)
         zone = project.pipelines[table.pipeline].timezone
-        _check_rows(aside, table, spec, delivered, zone=zone, as_landed=as_landed)
+        _check_rows(beside, table, spec, delivered, zone=zone, as_landed=as_landed)
         if not run.allow_empty:
-            _check_usable(aside, table, delivered, zone)
-        return _swapped(spark.tune(small=False), project, aside, table, run, clock)
+            _check_usable(beside, table, delivered, zone)
+        return _swapped(spark.tune(small=False), project, beside, table, run, clock)
 
 
 def _swapped(
-    session: SparkSession, project: Project, aside: Project, table: Table, run: Run, clock: Clock
+    session: SparkSession, project: Project, beside: Project, table: Table, run: Run, clock: Clock
 ) -> tuple[BatchReport, bool]:
     name = stored_as(table, table.spec)  # type: ignore[arg-type]
-    uri, new = layout(project).uri(name), head(layout(aside).uri(name))
+    uri, new = layout(project).uri(name), head(layout(beside).uri(name))
     if new is None:
         raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
     noted, before = intervals.newest_batch(_noted(project, table)), head_as_found(uri)
@@ -92,13 +93,14 @@ def _swapped(
         attempt=uuid.uuid4().hex,
         kind=REBUILD,
         definition=definition_of_deliveries(table),
+        meaning=meaning_of_deliveries(table),
         run=run.id,
     )
     target = Target(uri, (INTERVAL, ID), before, table_size(new.uri, new.version))
-    take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, aside)))
+    take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, beside)))
     rows = snapshot(session, new.uri, new.version, project.limits)
     done = swap(session, Context.of(project), target, rows, position, clock)
-    read = _note(project, aside, table, position.batch)
+    read = _note(project, beside, table, position.batch)
     if name == table.id:
         remove(layout(project).uri(table.id, DELIVERIES))  # of a key that is no longer declared
     return _report(name, position, done, read, clock), done.ends_feed
@@ -155,7 +157,7 @@ def _check_files(
 
 
 def _check_rows(
-    aside: Project,
+    beside: Project,
     table: Table,
     spec: Source,
     delivered: list[intervals.Delivery],
@@ -170,7 +172,7 @@ def _check_rows(
     """
     if spec.has_pattern:
         return
-    read = {d.interval: d.rows_read for d in _noted(aside, table)}
+    read = {d.interval: d.rows_read for d in _noted(beside, table)}
     least = {d.interval: min(d.rows_read, 1) if as_landed else d.rows_read for d in delivered}
     if fewer := [interval for interval, rows in least.items() if read[interval] < rows]:
         what = "had rows, and none" if as_landed else "had more rows than"
@@ -178,10 +180,10 @@ def _check_rows(
 
 
 def _check_usable(
-    aside: Project, table: Table, delivered: list[intervals.Delivery], zone: str
+    beside: Project, table: Table, delivered: list[intervals.Delivery], zone: str
 ) -> None:
     """Raise QualityStop if an interval that had usable rows now has only unusable ones."""
-    read = {d.interval: d.rows_read for d in _noted(aside, table) if not d.rows_accepted}
+    read = {d.interval: d.rows_read for d in _noted(beside, table) if not d.rows_accepted}
     had = {d.interval: d.rows_accepted for d in delivered if d.rows_accepted}
     if emptied := [interval for interval in had if read.get(interval)]:
         counts = f"{sum(had[i] for i in emptied):,} and {sum(read[i] for i in emptied):,}"
@@ -217,9 +219,9 @@ def _heads(project: Project, table: Table) -> list[Head]:
 
 
 @contextmanager
-def _lake_aside(project: Project, table: Table) -> Iterator[Project]:
+def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
     """Yield the project with an empty lake of its own, which is removed afterwards."""
-    root = f"{layout(project).root}/{ASIDE}/{table.id}"
+    root = f"{layout(project).root}/{BESIDE}/{table.id}"
     remove(root)
     try:
         yield project.model_copy(update={"lake": root})
@@ -227,9 +229,9 @@ def _lake_aside(project: Project, table: Table) -> Iterator[Project]:
         remove(root)
 
 
-def _note(project: Project, aside: Project, table: Table, batch: int) -> int:
+def _note(project: Project, beside: Project, table: Table, batch: int) -> int:
     """Note the deliveries as they were read now, and return the number of their rows."""
-    noted = _noted(aside, table)
+    noted = _noted(beside, table)
     for delivery in noted:
         intervals.record(layout(project).uri(table.id, INTERVALS), replace(delivery, batch=batch))
     return sum(d.rows_read for d in noted)

@@ -15,7 +15,7 @@ from sluice.sources.own_paths import same_path
 NO_INTERVALS = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
 SAME_PATH = (
     "{} and {} have the same path, so their rows would count twice; "
-    "tell them apart, by %H, or by %z where clocks are set back; or give the source a `key`"
+    "distinguish them, by %H, or by %z where clocks are set back; or give the source a `key`"
 )
 
 
@@ -45,15 +45,15 @@ class Source(Declared):
         return path
 
     @model_validator(mode="after")
-    def _slices_can_be_told_apart(self) -> Self:
+    def _slices_are_distinct(self) -> Self:
         if self.format != "kafka" and not self.path:
             raise ValueError(f"`path` is missing: a {self.format} source is read from one")
         if self.delivery == "stream" and self.has_pattern:
             raise ValueError("a stream is read as it arrives: its `path` takes no {interval_start}")
         if self.delivery == "interval" and not self.has_pattern and not self.time:
             raise ValueError(
-                "an interval's rows can't be told: put {interval_start:%Y-%m-%d} into `path`, "
-                "or name the event `time` column that selects them"
+                "an interval's rows can't be distinguished: put {interval_start:%Y-%m-%d} into "
+                "`path`, or name the event `time` column that selects them"
             )
         return self
 

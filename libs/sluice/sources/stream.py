@@ -16,19 +16,19 @@ from pyspark.sql import functions as F
 from sluice.declare.delivered_row import FILE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import landing
-from sluice.delta.lake import layout
-from sluice.delta.landing import LandedFile
-from sluice.delta.lineage import as_of, is_past
-from sluice.delta.position import Head, head
-from sluice.delta.table import check_feed, feed, snapshot
+from sluice.delta.log.lineage import as_of, is_past
+from sluice.delta.log.position import Head, head
+from sluice.delta.places.lake import layout
+from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading import landing
+from sluice.delta.reading.table import check_feed, feed, snapshot
 from sluice.engine.advance import Run, advance
-from sluice.engine.operator import union
+from sluice.engine.query.operator import union
 from sluice.engine.report import BatchReport
 from sluice.errors import HistoryLost, UsageError
 from sluice.files.conversion import BLOCK, ROW, converted, empty
 from sluice.files.json_texts import LINE, rows_of_lines
-from sluice.gate.sql import text
+from sluice.gate.rules.sql import text
 from sluice.language.internal import ARRIVALS, INTERVALS, internal
 from sluice.language.interval import Interval
 from sluice.sources.arrivals import ARRIVED, FILES, Stream, file_of
@@ -169,7 +169,7 @@ def _reflected(before: Head | None, target: str, name: str, now: Head | None) ->
     if now is None or not is_past(now, pin):
         raise HistoryLost(
             f"{target} reflects version {pin.version} of {name}, which has been replaced or cut",
-            hint="bring the arrivals back; or move the source's tables away and read all anew",
+            hint="bring the arrivals back; or move the source's tables away and read all again",
         )
     return pin.version
 
