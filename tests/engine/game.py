@@ -15,11 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine
 from tests.engine.shapes import NODES, Declared
 from tests.support.memory import Rows, Stored, Tables
 
-from sluice.delta.invariants import position_faults
-from sluice.delta.lake import layout
-from sluice.delta.position import REBUILD, Head, Pin, Position, head, head_as_found
+from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, head_as_found
+from sluice.delta.places.lake import layout
+from sluice.delta.upkeep.invariants import position_faults
 from sluice.engine.advance import Run, next_position
-from sluice.engine.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
+from sluice.engine.planning.plan import BatchPlan, Strategy, plan_batch, plan_rebuild
 from sluice.errors import ConfigError, ForeignCommit, HistoryLost, LostRace
 from sluice.limits import Limits
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sluice.engine.data_faults import naming_data_faults
+from sluice.engine.query.data_faults import naming_data_faults
 from sluice.errors import ConfigError, QualityStop
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def test_a_row_that_an_expression_can_not_take_is_named_with_it(
     assert "try_divide" in stopped.value.hint
 
 
-def test_types_that_only_spark_could_tell_are_a_mistake_of_the_configuration(
+def test_types_that_only_spark_could_know_are_a_mistake_of_the_configuration(
     spark: "SparkSession",
 ) -> None:
     with pytest.raises(ConfigError) as refused, naming_data_faults("shop.best"):

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from tests.delta.tables import ID_AND_V, Small, a_position
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.commit import commit_arrow, commit_position
-from sluice.delta.lake import LakeLayout
-from sluice.delta.position import REBUILD, Head, Pin, Position, head
-from sluice.delta.table import create
-from sluice.engine.frontier import consistent, frontier_of, merge
+from sluice.delta.log.position import REBUILD, Head, Pin, Position, head
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.reading.table import create
+from sluice.delta.writing.commit import commit_arrow, commit_position
+from sluice.engine.planning.frontier import consistent, frontier_of, merge
 
 
 @dataclass

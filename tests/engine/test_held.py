@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from sluice.delta.local import to_arrow
-from sluice.engine.held import Held, Here, InSpark, has_elements, is_given, is_true
+from sluice.delta.reading.local import to_arrow
+from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given, is_true
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

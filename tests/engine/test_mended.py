@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.landed import Landed, folder_of
 
-from sluice.delta.position import head
+from sluice.delta.log.position import head
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.errors import QualityStop

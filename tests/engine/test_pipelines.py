@@ -15,8 +15,8 @@ from tests.engine.game import Game, made_by
 from tests.engine.shapes import COGROUPS, NODES, Declared
 from tests.support.games import choice, games, in_depth, play
 
-from sluice.delta.maintenance import upkeep
-from sluice.engine.plan import plan_batch
+from sluice.delta.upkeep.maintenance import upkeep
+from sluice.engine.planning.plan import plan_batch
 from sluice.errors import InputRewritten, LostRace
 from sluice.limits import Limits
 from sluice.operate.guard import oldest_named

@@ -1,4 +1,4 @@
-"""What may succeed is tried again, and told; what can't is not."""
+"""What may succeed is tried again, with a report; what can't is not."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,7 @@ import pytest
 from tests.dimensions.things import declared, landed
 from tests.support.landed import Landed
 
-from sluice.delta.landing import list_files
+from sluice.delta.reading.landing import list_files
 from sluice.dimensions import load as loading
 from sluice.engine import retries
 from sluice.errors import QualityStop, Retryable

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.declare.window import Window
-from sluice.engine.windows import assign
+from sluice.engine.query.windows import assign
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

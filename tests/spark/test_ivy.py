@@ -61,7 +61,7 @@ def test_a_failure_carries_ivys_first_reason(machine: Machine):
         machine.fetch()
 
 
-def test_a_failure_without_words_is_still_told(machine: Machine):
+def test_a_failure_without_words_is_still_reported(machine: Machine):
     with pytest.raises(FetchFailed, match="Ivy said nothing"):
         machine.answers("exit 1").fetch()
 

@@ -20,7 +20,14 @@ def published(name: str) -> Jar:
 
 @pytest.fixture(autouse=True)
 def small_jars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "JARS", tuple(published(name) for name in CONTENT))
+    monkeypatch.setattr(jars, "DELTA", {"4.2": published("delta")})
+    monkeypatch.setattr(jars, "STORAGE", published("storage"))
+    installed(monkeypatch, "4.2.0", "4.2.0")
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, spark: str, client: str) -> None:
+    versions = {"pyspark": spark, "pyspark-client": client}
+    monkeypatch.setattr(jars, "version", versions.__getitem__)
 
 
 @pytest.fixture
@@ -86,7 +93,7 @@ def test_fetching_leaves_nothing_but_the_jars(environ: Environ, tmp_path: Path):
 
 def test_a_jar_of_half_its_size_is_fetched_again(environ: Environ, tmp_path: Path):
     folder = put(tmp_path / "cache" / "jars", CONTENT | {"delta": b"delta's"})
-    assert not has_jars(folder, jars.JARS)
+    assert not has_jars(folder, [jars.delta(), jars.STORAGE])
     resolver(environ, serving(CONTENT))
     assert classpath(environ)[0].read_bytes() == CONTENT["delta"]
 
@@ -98,7 +105,7 @@ def test_a_jar_with_other_content_is_refused_and_not_kept(environ: Environ, tmp_
     assert list((tmp_path / "cache" / "jars").iterdir()) == []
 
 
-def test_without_a_network_the_resolvers_last_words_and_the_way_out_are_told(environ: Environ):
+def test_without_a_network_the_resolvers_last_words_and_the_way_out_are_shown(environ: Environ):
     resolver(environ, "echo ':: resolving ::'; echo 'Server access error'; exit 1")
     with pytest.raises(MissingDependency) as raised:
         classpath(environ)
@@ -121,3 +128,25 @@ def test_a_driver_is_fetched_for_those_who_declare_it(
     resolver(environ, serving({"driver": b"jar"}))
     assert len(classpath(environ)) == 2
     assert classpath(environ, ["postgresql"])[2].read_bytes() == b"jar"
+
+
+def test_a_jar_belongs_to_the_spark_that_is_installed(monkeypatch: pytest.MonkeyPatch):
+    older = Jar("delta_4.1", "1.0", 3, "")
+    monkeypatch.setattr(jars, "DELTA", {"4.1": older, **jars.DELTA})
+    installed(monkeypatch, "4.1.3", "4.1.3")
+    assert jars.delta() == older
+
+
+@pytest.mark.parametrize(
+    ("spark", "client", "said"),
+    [
+        ("4.1.3", "4.2.0", "pyspark is 4.1.3, but pyspark-client, .* 4.2.0"),
+        ("4.3.0", "4.3.0", "Delta's jar for pyspark 4.3.0 is not known; known are 4.2"),
+    ],
+)
+def test_a_spark_without_its_client_or_its_jar_is_refused(
+    monkeypatch: pytest.MonkeyPatch, spark: str, client: str, said: str
+):
+    installed(monkeypatch, spark, client)
+    with pytest.raises(MissingDependency, match=said):
+        jars.delta()

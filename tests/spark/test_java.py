@@ -118,7 +118,7 @@ def test_a_java_that_says_nothing_of_use_does_not_fit(
     bare: Environ, tmp_path: Path, no_wheel: None
 ):
     home = install(tmp_path / "jdk", "", says="hello", release=False)
-    with pytest.raises(MissingDependency, match="does not tell its version"):
+    with pytest.raises(MissingDependency, match="does not report its version"):
         java_home(bare | {"JAVA_HOME": str(home)})
 
 
@@ -129,7 +129,7 @@ def test_the_feature_version_is_read_from_old_and_new_numbers(version: str, feat
     assert Java("here", Path("/jdk"), version).feature == feature
 
 
-def test_spark_is_told_its_java_and_its_python(bare: Environ, tmp_path: Path):
+def test_spark_gets_its_java_and_its_python(bare: Environ, tmp_path: Path):
     home = install(tmp_path / "a jdk", "17.0.15")
     (home / "bin" / "java").write_text('#!/bin/sh\necho "$0 $@"\n')
     told = environment(bare | {"JAVA_HOME": str(home)})
@@ -139,7 +139,7 @@ def test_spark_is_told_its_java_and_its_python(bare: Environ, tmp_path: Path):
     assert Path(told["PYSPARK_PYTHON"]).exists()
 
 
-def test_a_process_that_spark_was_told_of_tells_the_next_the_same(bare: Environ, tmp_path: Path):
+def test_a_process_that_spark_got_is_the_same_for_the_next(bare: Environ, tmp_path: Path):
     home = install(tmp_path / "jdk", "17.0.15")
     told = environment(bare | {"JAVA_HOME": str(home)})
     assert environment(bare | told) == told

@@ -28,7 +28,7 @@ def stage(done: int) -> SimpleNamespace:
     return SimpleNamespace(num_tasks=8, num_completed_tasks=done, num_bytes_read=5_000_000)
 
 
-def test_only_an_operation_that_lasts_is_told_of(
+def test_only_an_operation_that_lasts_is_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     times = iter((0.0, 29.0, 31.0, 60.0, 62.0, 63.0))
@@ -52,7 +52,7 @@ def test_a_spark_of_ones_own_is_asked_how_far_it_is(
     assert any("of 3 Spark tasks done" in line for line in told(caplog))
 
 
-def test_the_address_of_sparks_pages_is_told_where_there_are_any(
+def test_the_address_of_sparks_pages_is_reported_where_there_are_any(
     spark: "SparkSession", caplog: pytest.LogCaptureFixture
 ) -> None:
     say_where(spark, is_remote=False)

@@ -67,7 +67,7 @@ def run(script: str, *arguments: str, **environ: str) -> "subprocess.CompletedPr
     return subprocess.run(command, env=given, capture_output=True, text=True, check=False)
 
 
-def test_a_server_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         check_server(f"sc://127.0.0.1:{port}/;token=secret")

@@ -10,25 +10,31 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from sluice.declare.definition import meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.commit import Committed
-from sluice.delta.failpoint import passing
-from sluice.delta.position import REBUILD, Position
-from sluice.engine.aside import Delivered
-from sluice.engine.checking import checked
-from sluice.engine.computed import Carried, Computed
+from sluice.delta.log.position import REBUILD, Position
+from sluice.delta.places.failpoint import passing
+from sluice.delta.writing.commit import Committed
+from sluice.engine.committing.upkeep import tidy
+from sluice.engine.committing.writing import Target, write
+from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.computed import Carried, Computed, settled
+from sluice.engine.computing.horizon import horizon_of
 from sluice.engine.context import Context
-from sluice.engine.data_faults import naming_data_faults
-from sluice.engine.horizon import horizon_of
-from sluice.engine.node import Node
-from sluice.engine.nodes import nodes_of
-from sluice.engine.plan import BatchPlan, Strategy, plan_batch
+from sluice.engine.judging.checking import checked
+from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import BatchPlan, Strategy, is_computed_here, plan_batch
+from sluice.engine.query.data_faults import naming_data_faults
+from sluice.engine.query.retention import Horizon
 from sluice.engine.report import BatchReport, Clock
-from sluice.engine.retention import Horizon
-from sluice.engine.upkeep import tidy
-from sluice.engine.writing import Target, write
 from sluice.errors import LostRace
+from sluice.interpreter.errors import NotHere
 from sluice.spark.session import Spark
 
 Advanced = tuple[BatchReport, Carried | None]
@@ -108,16 +114,41 @@ def _attempt(
     if not plan.is_pending:
         return _nothing(plan, clock), None
     passing("pinned", node.id)
-    with clock.phase("session"):
-        session = node.batch.session_for(spark, context, plan.size)
+    ready = carried if carried and carried.is_of(plan.ranges) else None
+
+    def work(session: SparkSession) -> Advanced:
+        return _committed(session, context, plan, run, ready, held, clock)
+
+    def large() -> SparkSession:
+        with clock.phase("session"):
+            return node.batch.session_for(spark, context, plan.size)
+
+    (report, after), engine = spark.best(work, large, is_small=_is_small(context, plan, ready))
+    return replace(report, engine=engine), after
+
+
+def _is_small(context: Context, plan: BatchPlan, carried: Carried | None) -> bool:
+    """True if this process may compute the batch, rather than Spark."""
+    is_carried_by_spark = carried is not None and not isinstance(carried.changelog, pa.Table)
+    return is_computed_here(context.limits, plan) and not is_carried_by_spark
+
+
+def _committed(
+    session: SparkSession,
+    context: Context,
+    plan: BatchPlan,
+    run: Run,
+    carried: Carried | None,
+    held: ExitStack,
+    clock: Clock,
+) -> Advanced:
+    node = plan.node
     with clock.phase("compute"):
         horizon = horizon_of(session, context, plan)
         position = next_position(plan, run, horizon)
-        if carried and carried.is_of(plan.ranges):
-            computed = Computed(carried.changelog, Strategy.WITH_STATE)
-        else:
-            batch = node.batch(context, session, plan, position.batch, horizon, held)
-            computed = batch.computed()
+        batch = node.batch(context, session, plan, position.batch, horizon, held)
+        known = Computed(carried.changelog, Strategy.WITH_STATE) if carried else None
+        computed = settled(session, known or batch.computed())
         position = replace(position, refills=position.refills + computed.refills)
     delivered = Delivered(run.id, position.batch, None, None)
     checking = checked(session, context.lake, node, computed.changelog, delivered)
@@ -131,8 +162,17 @@ def _attempt(
             clock,
             is_projection=computed.is_projection,
         )
-    report = _report(plan, position, computed, done, clock, passed.warnings)
+    warnings = (*passed.warnings, *_notes_on(batch, done))
+    report = _report(plan, position, computed, done, clock, warnings)
     return report, Carried.after(plan, computed, done)
+
+
+def _notes_on(batch: Batch, done: Committed) -> tuple[str, ...]:
+    """Return a batch's notes on what it has committed; a commit is not begun again for them."""
+    try:
+        return batch.warnings_of(done)
+    except NotHere:
+        return ()
 
 
 def _target(plan: BatchPlan, computed: Computed) -> Target:
@@ -163,6 +203,7 @@ def next_position(plan: BatchPlan, run: Run, horizon: Horizon | None) -> Positio
         stored_from=horizon.stored_from_now if horizon else None,
         refills=last.refills if last else 0,
         parts=plan.node.parts,
+        meaning=meaning(plan.node.table),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 if TYPE_CHECKING:
-    from sluice.delta.commit import Committed
+    from sluice.delta.writing.commit import Committed
 
 T = TypeVar("T")
 
@@ -21,8 +21,9 @@ class BatchReport:
 
     `reason` explains the strategy. `recomputed`: groups that were read again from the inputs.
     `expired`: arrived rows whose windows had ended too long ago, which were not applied. A failed
-    table has an `error`, its hint and exit code, and the run's intervals that it did not deliver. A
-    skipped table has the failed tables that it depends on.
+    table has an `error`, its hint and exit code, and the run's intervals that it did not deliver,
+    with the zone in which people read them. A skipped table has the failed tables that it depends
+    on. `engine`: `process`, or `spark` with the reason if a small batch was left to it.
     """
 
     table: str
@@ -32,6 +33,7 @@ class BatchReport:
     batch: int | None = None
     strategy: str = ""
     reason: str = ""
+    engine: str = ""
     rows_in: int | None = None
     inserted: int = 0
     updated: int = 0
@@ -50,6 +52,7 @@ class BatchReport:
     exit_code: int = 0
     because: tuple[str, ...] = ()
     undelivered: tuple[Bounds, ...] = ()
+    timezone: str = "UTC"
 
     @classmethod
     def of(cls, table: str, kind: str, done: "Committed", clock: "Clock") -> Self:

@@ -61,9 +61,9 @@ def tried(work: Callable[[], BatchReport]) -> BatchReport:
     raise AssertionError
 
 
-def is_transient(told: str) -> bool:
+def is_transient(message: str) -> bool:
     """True if an error in these words may have passed by the next attempt."""
-    return bool(_TRANSIENT.search(told))
+    return bool(_TRANSIENT.search(message))
 
 
 @contextmanager
@@ -74,19 +74,19 @@ def naming_faults(table: str) -> Iterator[None]:
     except SluiceError:
         raise  # already named, even if it repeats such words from the data
     except Exception as error:
-        told = with_real_paths("\n".join(_words(error)))
-        line = told[max(told.find(_BROKEN), 0) :].partition("\n")[0]
-        if fault := _TRANSIENT.search(told):
+        message = with_real_paths("\n".join(_words(error)))
+        line = message[max(message.find(_BROKEN), 0) :].partition("\n")[0]
+        if fault := _TRANSIENT.search(message):
             raise Retryable(f"{table}: {line} ({fault[0]})") from error
-        if _NO_DRIVER.search(told):
+        if _NO_DRIVER.search(message):
             hint = "name it in config/sluice.yaml, as `spark: {drivers: [postgresql]}`"
             raise MissingDependency(f"{table}: Spark has no driver for it", hint=hint) from None
-        if refused := _REFUSED.search(told):
+        if refused := _REFUSED.search(message):
             hint = "nothing was committed; a later attempt will meet the same"
             raise UsageError(f"{table}: the database says: {refused[1]}", hint=hint) from None
-        if _AWAY in told:
+        if _AWAY in message:
             raise Retryable(f"{table}: {line}") from error
-        if _BROKEN in told:
+        if _BROKEN in message:
             hint = "nothing of this delivery was committed; mend the file, or take it away"
             raise QualityStop(f"{table}: {line}", hint=hint) from error
         raise

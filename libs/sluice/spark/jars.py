@@ -1,4 +1,4 @@
-"""Delta's two jars and the database drivers: found, or fetched once.
+"""Delta's two jars, for the installed Spark, and the database drivers: found, or fetched once.
 
 `classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package. If the jars are in
 none of them, it fetches them into the cache. A jar is put in place only after its SHA-256 was
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from sluice.cache import cache_folder
@@ -38,20 +39,21 @@ class Jar:
         return f"{self.name}-{self.version}.jar"
 
 
-JARS = (
-    Jar(
+STORAGE = Jar(
+    "delta-storage",
+    "4.4.0",
+    113_863,
+    "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+)
+# Delta 4.4 for each release of Spark that Sluice runs on.
+DELTA: Mapping[str, Jar] = {
+    "4.2": Jar(
         "delta-spark_4.2_2.13",
         "4.4.0",
         9_515_916,
         "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
     ),
-    Jar(
-        "delta-storage",
-        "4.4.0",
-        113_863,
-        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
-    ),
-)
+}
 
 
 DRIVERS: Mapping[Driver, Jar] = {
@@ -69,7 +71,28 @@ def classpath(
     environ: Mapping[str, str] = os.environ, drivers: Iterable[Driver] = ()
 ) -> list[Path]:
     """Return all jars for `spark.driver.extraClassPath`, fetching missing ones first."""
-    return [*_found(JARS, environ), *(p for d in drivers for p in _found([DRIVERS[d]], environ))]
+    jars = [[delta(), STORAGE], *([DRIVERS[driver]] for driver in drivers)]
+    return [path for group in jars for path in _found(group, environ)]
+
+
+def delta() -> Jar:
+    """Return Delta's jar for the PySpark that is installed.
+
+    PySpark and its client share a folder: of two versions one has overwritten files of the other.
+    """
+    spark, client = version("pyspark"), version("pyspark-client")
+    if spark != client:
+        raise MissingDependency(
+            f"pyspark is {spark}, but pyspark-client, whose files lie in the same folder, {client}",
+            hint=f"run: pip install --force-reinstall --no-deps pyspark=={spark} "
+            f"pyspark-client=={spark}",
+        )
+    if jar := DELTA.get(spark.rpartition(".")[0]):
+        return jar
+    raise MissingDependency(
+        f"Delta's jar for pyspark {spark} is not known; known are {' and '.join(DELTA)}",
+        hint="run: pip install 'sluice[spark]'",
+    )
 
 
 def _found(jars: Sequence[Jar], environ: Mapping[str, str]) -> list[Path]:

@@ -122,10 +122,10 @@ def _installed(java: Path, where: str) -> Java | str:
 
 def _released(file: Path) -> str:
     try:
-        told = re.search(r'^JAVA_VERSION="([^"]+)"', file.read_text("utf-8"), re.MULTILINE)
+        version = re.search(r'^JAVA_VERSION="([^"]+)"', file.read_text("utf-8"), re.MULTILINE)
     except OSError:
         return ""
-    return told.group(1) if told else ""
+    return version.group(1) if version else ""
 
 
 def _asked(java: Path, where: str) -> Java | str:
@@ -142,7 +142,7 @@ def _asked(java: Path, where: str) -> Java | str:
         return f"{where} ({java}) does not run"
     properties = dict(re.findall(r"^\s+(java\.home|java\.version) = (.+)$", answer, re.MULTILINE))
     if len(properties) < 2:
-        return f"{where} ({java}) does not tell its version"
+        return f"{where} ({java}) does not report its version"
     return Java(where, Path(properties["java.home"]), properties["java.version"])
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote
 
-from sluice.delta.landing import local_path
-from sluice.gate.sql import text
+from sluice.delta.places.walk import local_path
+from sluice.gate.rules.sql import text
 
 _ODD = re.compile(
     r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$"  # the last: copy under way

@@ -23,7 +23,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._operation = ""
-        self._told = 0.0
+        self._printed = 0.0
 
     def __call__(
         self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool, **_: Any
@@ -31,13 +31,13 @@ class Progress:
         """Log the operation's progress, unless that was done a short while ago."""
         now = time.monotonic()
         if operation_id and operation_id != self._operation:
-            self._operation, self._told = operation_id, now
-        if stages and not done and now - self._told >= EVERY:
-            self._told = now
+            self._operation, self._printed = operation_id, now
+        if stages and not done and now - self._printed >= EVERY:
+            self._printed = now
             finished = sum(stage.num_completed_tasks for stage in stages)
             known = sum(stage.num_tasks for stage in stages)
             read = sum(stage.num_bytes_read for stage in stages) / 1e6
-            _tell(finished, known, inflight_tasks, f", {read:,.0f} MB read")
+            _print(finished, known, inflight_tasks, f", {read:,.0f} MB read")
 
 
 def watch(context: "SparkContext") -> Event:
@@ -73,9 +73,9 @@ def _watch(context: "SparkContext", ended: Event) -> None:
         if stages and jobs & before:
             finished = sum(stage.numCompletedTasks for stage in stages)
             running = sum(stage.numActiveTasks for stage in stages)
-            _tell(finished, sum(stage.numTasks for stage in stages), running)
+            _print(finished, sum(stage.numTasks for stage in stages), running)
         before = jobs
 
 
-def _tell(finished: int, known: int, running: int, more: str = "") -> None:
+def _print(finished: int, known: int, running: int, more: str = "") -> None:
     log.info("so far %s of %s Spark tasks done, %s running%s", finished, known, running, more)

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.declare.project import SparkSettings
+from sluice.extras import require
 from sluice.spark.archive import Archive
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment, java_home
@@ -22,7 +23,10 @@ from sluice.spark.starting import check_server, hush, lasting, started
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from sluice.interpreter.session import Session
+
 T = TypeVar("T")
+PROCESS, SPARK = "process", "spark"  # engines of a batch
 LOGGING = Path(__file__).with_name("log4j2.properties")
 RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -132,6 +136,43 @@ class Spark:
                 session.conf.set(name, value)
         return session
 
+    @cached_property
+    def here(self) -> "Session":
+        """A session that computes in this process, without a JVM."""
+        from sluice.interpreter.session import Session
+
+        return Session.open()
+
+    def best(
+        self,
+        work: Callable[["SparkSession"], T],
+        otherwise: Callable[[], "SparkSession"],
+        *,
+        is_small: bool,
+    ) -> tuple[T, str]:
+        """Return what `work` does with a session, and the engine: PROCESS if there is little to do.
+
+        What only Spark can answer is left to it: `work` begins again, with the session that
+        `otherwise` returns. So it must commit nothing before it has computed everything. The engine
+        is then SPARK with the reason.
+        """
+        engine = SPARK
+        if is_small and self.settings.computes_here:
+            from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+            from pyspark.errors import PySparkException
+
+            from sluice.interpreter.errors import NotHere
+            from sluice.interpreter.session import interpreting
+
+            try:
+                with interpreting(self.here) as session:
+                    return work(session), PROCESS  # type: ignore[arg-type] # a client like others
+            except (NotHere, PySparkException, DecodeError) as reason:
+                engine = f"{SPARK}: {reason}"
+        if not _remote(self.settings):
+            require("spark", _why(engine, is_small=is_small))
+        return work(otherwise()), engine
+
     def stop(self) -> None:
         """End the application, if it was started.
 
@@ -145,6 +186,13 @@ class Spark:
             self.session.stop()
 
 
+def _why(engine: str, *, is_small: bool) -> str:
+    """Return why a batch is Spark's, as the subject of a sentence."""
+    if reason := engine.partition(": ")[2]:
+        return f"this small batch ({reason})"
+    return "this batch, by `spark.small_batches`," if is_small else "a batch of this size"
+
+
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
     """Return what `work` returns; stop the session afterwards, if one was needed."""
     spark = Spark(settings, is_short=True)
@@ -156,20 +204,21 @@ def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
 
 
 def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSession":
-    """Open a session by the project's settings or SPARK_REMOTE, or return that of spark-submit."""
+    """Open a session by the project's settings or SPARK_REMOTE, or return the one that is there."""
     from pyspark.sql import SparkSession
 
     hush()
     if remote := _remote(settings):
         check_server(remote)
         return SparkSession.Builder().remote(remote).getOrCreate()
+    require("spark", "this")
     if active := SparkSession.getActiveSession():
         return active
     java = java_home()
     conf = local_conf(settings, is_short=is_short)
     os.environ.update(environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.Builder().appName("sluice")
+    builder = SparkSession.Builder().appName(os.environ.get("SLUICE_APP_NAME", "sluice"))
     for name, value in conf.items():
         builder = builder.config(name, value)
     session = started(builder.getOrCreate, java)
@@ -187,8 +236,8 @@ def another_session(settings: SparkSettings, session: "SparkSession") -> "SparkS
 
 
 def has_no_jvm(session: "SparkSession") -> bool:
-    """True if it is a client's: of a Spark Connect server, or of Sail in this process."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
+    """True if it is a client's: of a Spark Connect server, or of what computes in this process."""
+    return any(c.__module__.startswith("pyspark.sql.connect") for c in type(session).__mro__)
 
 
 def _remote(settings: SparkSettings) -> str | None:

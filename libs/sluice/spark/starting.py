@@ -11,7 +11,7 @@ from subprocess import TimeoutExpired
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from sluice.errors import MissingDependency, Retryable
+from sluice.errors import MissingDependency, Retryable, SluiceError
 
 T = TypeVar("T")
 PORT = 15002
@@ -69,6 +69,8 @@ def lasting() -> Iterator[None]:
     """Raise Retryable if Spark's memory did not suffice, or if its Java had ended."""
     try:
         yield
+    except SluiceError:
+        raise
     except Exception as error:
         said = _said(error)
         is_short = "OutOfMemoryError" in said  # Java's, or Spark's own
@@ -78,7 +80,7 @@ def lasting() -> Iterator[None]:
         ended = f"Spark's Java process ended in the middle of the work (exit code {code})"
         raise Retryable(
             "Spark's memory did not suffice" if is_short else ended,
-            hint="nothing is half-written; run it again to go on. Where the log tells of "
+            hint="nothing is half-written; run it again to go on. Where the log reports "
             "OutOfMemoryError, raise spark.driver.memory under spark: conf: in sluice.yaml",
         ) from error
 

@@ -16,18 +16,20 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
 from sluice.changes.net import WEIGHT, arrivals, as_inserts, net, weighted
-from sluice.delta import table as delta
-from sluice.delta.feed_size import FeedSize, table_size
-from sluice.delta.lake import LakeLayout
-from sluice.engine.computed import Computed, Whole
+from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.reading import table as delta
+from sluice.delta.writing.commit import Committed
+from sluice.engine.computing.computed import Computed, Whole
+from sluice.engine.computing.picking import Picked, picked
+from sluice.engine.computing.pruning import bounds_of
+from sluice.engine.computing.rows import snapshots_at
 from sluice.engine.context import Context
-from sluice.engine.lateness import late_of_change
-from sluice.engine.node import Node
-from sluice.engine.operator import Operator, Rows, union, within
-from sluice.engine.plan import BatchPlan, Strategy, Way
-from sluice.engine.pruning import bounds_of
-from sluice.engine.retention import Horizon
-from sluice.engine.rows import snapshots_at
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.plan import BatchPlan, Strategy, Way
+from sluice.engine.query.lateness import late_of_change
+from sluice.engine.query.operator import Operator, Rows, union, within
+from sluice.engine.query.retention import Horizon
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 
@@ -108,7 +110,7 @@ class Batch:
         whole = self.whole()
         rows = self.stored(whole.rows)
         if self.plan.before is not None:
-            changelog = diff(self.current(), rows, self.operator.key)
+            changelog = diff(self.current(), rows, self.operator.key, ignore=self.plan.node.ignored)
             return Computed(changelog, expired=whole.expired)
         return Computed(
             inserted(rows),
@@ -173,12 +175,15 @@ class Batch:
             return rows
         return rows.where(self.horizon.is_stored() if self.alive is None else self.alive)
 
-    def changes(self) -> dict[str, DataFrame]:
-        """Return the net change of every input that moved; for a new input, its whole table."""
+    def changes(self, part: Operator | None = None) -> dict[str, DataFrame]:
+        """Return the net change of every input that moved; for a new input, its whole table.
+
+        `part`: an operator that needs only some of the columns.
+        """
         lake, plan, changes = self.context.lake, self.plan, {}
-        limits = self.context.limits
+        limits, operator = self.context.limits, part or self.operator
         for input_id, pin in plan.pins.items():
-            columns = self.operator.columns(input_id)
+            columns = operator.columns(input_id)
             if input_id in plan.ranges:
                 rows = delta.feed(self.session, lake.uri(input_id), *plan.ranges[input_id], limits)
                 own = [c for c in rows.columns if c not in FEED_COLUMNS]
@@ -216,11 +221,19 @@ class Batch:
         is_large = max(sizes) > limits.read_here_bytes
         return bounds_of(touched, operator.group, limits) if is_large else None
 
+    def warnings_of(self, done: Committed) -> tuple[str, ...]:
+        """Return warnings about the rows that the batch has committed."""
+        return ()
+
     def hold(self, rows: DataFrame) -> DataFrame:
         """Cache `rows` in Spark, so that they are computed once."""
         kept = rows.persist()
         self.held.callback(kept.unpersist)
         return kept
+
+    def needed(self, snapshots: Rows) -> Rows:
+        """Return the inputs' rows that a row of the table, as it is from now on, may come from."""
+        return snapshots
 
     def _row_wise(self, changes: Rows) -> Computed:
         """Compute each output row from the one changed row that it comes from.
@@ -240,15 +253,25 @@ class Batch:
         """Compute the touched groups from every input."""
         operator, snapshots = self.operator, self.snapshots()
         touched = self._touched(changes, snapshots)
-        bounds = self.bounds(touched)
-        found = operator.recompute(snapshots, self.references(), touched, bounds)
-        current = self.current() if bounds is None else self.current().where(bounds)
-        old = within(current, touched, operator.group)
+        if few := self._picked(touched):
+            touched, rows, current, bounds = few.touched, few.inputs, few.current, None
+        else:
+            bounds = self.bounds(touched)
+            rows, current = snapshots, self.current()
+        found = operator.recompute(self.needed(rows), self.references(), touched, bounds)
+        old = within(current if bounds is None else current.where(bounds), touched, operator.group)
         expired = 0
         if self.alive is not None:
             expired = count_of(self.late(changes, snapshots, touched, self.alive))
         new = self.stored(self.living(operator.remembered(old, found)))
-        return Computed(diff(old, new, operator.key), expired=expired)
+        changelog = diff(old, new, operator.key, ignore=self.plan.node.ignored)
+        return Computed(changelog, expired=expired)
+
+    def _picked(self, touched: DataFrame) -> Picked | None:
+        """Pick the touched groups' rows. If rows expire, a scan by time is the cheaper way."""
+        if self.horizon is not None:
+            return None
+        return picked(self.context, self.plan, touched, self.operator)
 
     def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
         operator = self.operator

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.net import WEIGHT
-from sluice.engine.operator import union
+from sluice.engine.query.operator import union
 
 LATE = "late"
 

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.engine import windows
-from sluice.engine.operator import Operator, Retention, Rows, names, union
+from sluice.engine.query import windows
+from sluice.engine.query.operator import Operator, Retention, Rows, names, union
 from sluice.language.duration import Duration
 
 
@@ -22,12 +22,14 @@ class Horizon:
     """Horizon before and after a batch; None if no row has a time yet.
 
     `stored_from`: window starts before it are not stored, because upkeep has dropped their slices.
+    `end`: the column that holds the end of a row's window.
     """
 
     keep: Duration
     before: datetime | None
     now: datetime | None
     stored_from: datetime | None = None
+    end: str = windows.END
 
     @property
     def has_fallen(self) -> bool:
@@ -53,8 +55,8 @@ class Horizon:
         return F.col(windows.START) >= F.lit(self.stored_from_now)
 
     def is_alive(self) -> Column:
-        """Condition on rows with window_end: true if they still live."""
-        return _outlives(self.keep, windows.END, self.now)
+        """Condition on rows with the end of their window: true if they still live."""
+        return _outlives(self.keep, self.end, self.now)
 
     def expired_groups(self, operator: Operator, current: DataFrame) -> DataFrame:
         """Return the table's groups that don't live any more."""
@@ -62,7 +64,7 @@ class Horizon:
 
     def returning_groups(self, operator: Operator, prepared: Rows) -> DataFrame:
         """Return the groups that had expired and live again."""
-        lived = _outlives(self.keep, windows.END, self.before)
+        lived = _outlives(self.keep, self.end, self.before)
         return union(
             [
                 rows.where(self.is_alive() & ~lived).select(*names(operator.group))
@@ -89,4 +91,4 @@ def latest_time(snapshots: Rows, retention: Retention) -> DataFrame:
 def _outlives(keep: Duration, end: str, horizon: datetime | None) -> Column:
     if horizon is None:
         return F.expr("true")
-    return windows.plus(F.col(end), keep) > F.lit(horizon)
+    return windows.plus(F.col(f"`{end}`"), keep) > F.lit(horizon)

@@ -14,14 +14,13 @@ from pyspark.sql import DataFrame
 from sluice.declare.declared import Declared
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.lake import layout
-from sluice.engine.aside import Delivered, set_aside
-from sluice.engine.checking import keep_results
-from sluice.gate import anomalies
+from sluice.delta.places.lake import layout
+from sluice.engine.judging.checking import keep_results
+from sluice.engine.judging.quarantining import Delivered, put_in_quarantine
 from sluice.gate.gate import Gate, accepted
-from sluice.gate.misfits import check_misfits
-from sluice.gate.verdict import Verdict
-from sluice.language.internal import FACTS
+from sluice.gate.outcomes import anomalies
+from sluice.gate.outcomes.misfits import check_misfits
+from sluice.gate.outcomes.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ def gated(
         check_misfits(split, verdict)
         refuse(split, verdict)
         conflicting = _conflicting(table, verdict, on_conflict)
-        set_aside(project, table, split, verdict, delivered)
-        unusual = _unusual(project, table, verdict, delivered)
+        put_in_quarantine(project, table, split, verdict, delivered)
+        unusual = _unusual(project, verdict, delivered)
         yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
     finally:
         split.unpersist()
@@ -76,11 +75,9 @@ def _conflicting(table: Table, verdict: Verdict, on_conflict: str) -> tuple[str,
     return (verdict.conflicts.warning(table.id, on_conflict),)
 
 
-def _unusual(
-    project: Project, table: Table, verdict: Verdict, delivered: Delivered
-) -> tuple[str, ...]:
+def _unusual(project: Project, verdict: Verdict, delivered: Delivered) -> tuple[str, ...]:
     return anomalies.warnings(
-        layout(project).uri(table.id, FACTS),
+        layout(project),
         verdict,
         run=delivered.run,
         batch=delivered.batch,

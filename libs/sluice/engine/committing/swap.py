@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from sluice.changes.diff import CHANGE, diff
-from sluice.delta.commit import Committed, changelog_counts, commit_spark, overwrite_spark
-from sluice.delta.local import nullable
-from sluice.delta.position import Head, Position
-from sluice.delta.table import snapshot
+from sluice.delta.log.position import Head, Position
+from sluice.delta.reading.local import nullable
+from sluice.delta.reading.table import snapshot
+from sluice.delta.writing.commit import Committed, changelog_counts, commit_spark, overwrite_spark
+from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
-from sluice.engine.operator import names
+from sluice.engine.query.operator import names
 from sluice.engine.report import Clock
-from sluice.engine.writing import Target, write
 from sluice.limits import Limits
 
 

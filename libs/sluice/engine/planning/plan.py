@@ -9,14 +9,19 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sluice.declare.graph import Graph
-from sluice.delta.feed_size import FeedSize, feed_size, only_inserts, table_size
-from sluice.delta.lake import LakeLayout
-from sluice.delta.lineage import as_of, check_fit, check_input
-from sluice.delta.position import Head, Pin, Position, head, head_as_found
-from sluice.delta.table import check_feed
-from sluice.engine.frontier import Frontier, consistent, merge
-from sluice.engine.node import Node
-from sluice.engine.redefinition import check_definition, is_of_another, is_unfilled, replaceable
+from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_size
+from sluice.delta.log.lineage import as_of, check_fit, check_input
+from sluice.delta.log.position import Head, Pin, Position, head, head_as_found
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.reading.table import check_feed
+from sluice.engine.planning.frontier import Frontier, consistent, merge
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.redefinition import (
+    check_definition,
+    is_of_another,
+    is_unfilled,
+    replaceable,
+)
 from sluice.limits import Limits
 
 NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
@@ -85,15 +90,15 @@ def plan_batch(
     the table that was read before.
     """
     before = head(lake.uri(node.id))
-    if replaced := _replaced(node, lake, before):
+    if replaced := replaced_by_build(node, lake, before):
         plan = _planned(node, lake, graph, limits, None, NOTHING, pins or {})
         return replace(plan, replaces=replaced)
-    check_definition(node.table, before, node.definition)
+    check_definition(node.table, before)
     recorded = before.position if before else None
     return _planned(node, lake, graph, limits, before, recorded or NOTHING, pins or {})
 
 
-def _replaced(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
+def replaced_by_build(node: Node, lake: LakeLayout, before: Head | None) -> Head | None:
     """Return the table if it is of another definition and nobody has read it.
 
     Such a table is empty, or it is the state of an empty view whose own first batch has failed.
@@ -206,6 +211,11 @@ def _following(plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
     plan = replace(plan, size=size, growing=growing)
     strategy, reason = node.batch.way(plan, lake, limits)
     return replace(plan, strategy=strategy, reason=reason)
+
+
+def is_computed_here(limits: Limits, plan: BatchPlan) -> bool:
+    """True if a batch is small enough for this process, unless only Spark knows what it needs."""
+    return plan.size.bytes <= limits.computed_here_bytes and plan.replaces is None
 
 
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:

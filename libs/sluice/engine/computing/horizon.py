@@ -6,31 +6,30 @@ from functools import reduce
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.delta.lake import LakeLayout
-from sluice.delta.times import not_before
+from sluice.delta.log.times import not_before
+from sluice.delta.places.lake import LakeLayout
+from sluice.engine.computing.rows import snapshots_at
 from sluice.engine.context import Context
-from sluice.engine.plan import BatchPlan
-from sluice.engine.retention import Horizon, latest_time
-from sluice.engine.rows import snapshots_at
+from sluice.engine.planning.plan import BatchPlan
+from sluice.engine.query.retention import Horizon, latest_time
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Horizon | None:
     """Return the horizon of the plan's view; None without retention. Takes one Spark job."""
-    operator = plan.node.operator
-    if operator.retention is None:
+    operator, retention = plan.node.operator, plan.node.operator.retention
+    if retention is None:
         return None
     snapshots = snapshots_at(session, context, operator, plan.pins)
     late = {
         name: rows.where(_is_late(context.lake, plan, name)) for name, rows in snapshots.items()
     }
-    rows = latest_time(late, operator.retention)
+    rows = latest_time(late, retention)
     latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
     position = plan.before.position if plan.before else None
-    if position is None:
-        return Horizon(operator.retention.keep, None, _time(latest))
-    return Horizon(operator.retention.keep, position.horizon, _time(latest), position.stored_from)
+    before, stored_from = (position.horizon, position.stored_from) if position else (None, None)
+    return Horizon(retention.keep, before, _time(latest), stored_from, retention.end)
 
 
 def _is_late(lake: LakeLayout, plan: BatchPlan, input_id: str) -> Column:
@@ -45,12 +44,12 @@ def _is_late(lake: LakeLayout, plan: BatchPlan, input_id: str) -> Column:
 
 def recorded_horizon(plan: BatchPlan) -> Horizon | None:
     """Return the horizon in the table's position."""
-    operator = plan.node.operator
-    if operator.retention is None or plan.before is None or plan.before.position is None:
+    retention = plan.node.operator.retention
+    if retention is None or plan.before is None or plan.before.position is None:
         return None
     position = plan.before.position
     at = position.horizon
-    return Horizon(operator.retention.keep, at, at, position.stored_from)
+    return Horizon(retention.keep, at, at, position.stored_from, retention.end)
 
 
 def _time(micros: int | None) -> datetime | None:

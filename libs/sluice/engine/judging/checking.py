@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.arrow import append_rows
-from sluice.delta.lake import LakeLayout
-from sluice.engine.aside import Delivered
-from sluice.engine.computed import Changelog
-from sluice.engine.node import Node
-from sluice.gate import history
+from sluice.delta.notes.arrow import append_rows
+from sluice.delta.places.lake import LakeLayout
+from sluice.engine.computing.computed import Changelog
+from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.planning.node import Node
 from sluice.gate.gate import Gate
-from sluice.gate.verdict import Verdict
+from sluice.gate.outcomes import history
+from sluice.gate.outcomes.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.diff import CHANGE
-from sluice.delta import commit
-from sluice.delta.commit import Committed
-from sluice.delta.feed_size import FeedSize, table_size
-from sluice.delta.local import to_arrow
-from sluice.delta.position import Head, Position
-from sluice.delta.table import create
-from sluice.engine.computed import Changelog
+from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.position import Head, Position
+from sluice.delta.reading.local import to_arrow
+from sluice.delta.reading.table import create
+from sluice.delta.writing import commit
+from sluice.delta.writing.commit import Committed
+from sluice.engine.computing.computed import Changelog
 from sluice.engine.context import Context
 from sluice.engine.report import Clock
 

@@ -7,9 +7,9 @@ greatest versions of its inputs whose frontiers agree, found in the inputs' hist
 
 from collections.abc import Mapping
 
-from sluice.delta.lake import LakeLayout
-from sluice.delta.lineage import as_of, is_past
-from sluice.delta.position import REBUILD, Head, Pin, Position, head, positions
+from sluice.delta.log.lineage import as_of, is_past
+from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, positions
+from sluice.delta.places.lake import LakeLayout
 
 Frontier = Mapping[str, int]
 

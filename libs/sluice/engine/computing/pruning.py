@@ -12,6 +12,8 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType
 
+from sluice.changes.trees import balanced
+from sluice.language.types import INTEGERS, head
 from sluice.limits import Limits
 
 _ORDERED = (IntegralType, DecimalType, DateType, StringType)
@@ -28,7 +30,7 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Col
     most = limits.named_groups
     few = touched.select(*[f"`{c}`" for c in columns]).distinct().limit(most + 1).collect()
     if len(few) <= most:
-        return reduce(Column.__or__, map(_exactly, few), F.lit(False))
+        return balanced(Column.__or__, [F.lit(False), *map(_exactly, few)])
     extremes = [
         F.struct(
             F.min(f"`{c}`").alias("least"),
@@ -44,6 +46,11 @@ def bounds_of(touched: DataFrame, group: tuple[str, ...], limits: Limits) -> Col
 def is_bounded(type_: DataType) -> bool:
     """True if Delta keeps statistics of the type that are exact in any time zone."""
     return isinstance(type_, _ORDERED)
+
+
+def has_bounds(type_: str) -> bool:
+    """True if `is_bounded` is, for a type as it is declared."""
+    return head(type_) in (*INTEGERS, "DECIMAL", "DATE", "STRING")
 
 
 def _exactly(group: Row) -> Column:

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.arrow import count_rows, create_empty, delete_rows, replace_rows
-from sluice.delta.failpoint import passing
-from sluice.delta.lake import layout
-from sluice.delta.table import replace_where
-from sluice.gate import quarantine
-from sluice.gate.verdict import Verdict
+from sluice.delta.notes.arrow import count_rows, create_empty, delete_rows, replace_rows
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.lake import layout
+from sluice.delta.reading.table import replace_where
+from sluice.gate.outcomes import quarantine
+from sluice.gate.outcomes.verdict import Verdict
 from sluice.language.internal import QUARANTINE
 
 NO_INTERVAL = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,14 +43,14 @@ class Delivered:
         return f"_sluice_interval >= '{start.isoformat()}' AND _sluice_interval {last}{own}"
 
 
-def set_aside(
+def put_in_quarantine(
     project: Project, table: Table, split: DataFrame, verdict: Verdict, delivered: Delivered
 ) -> None:
     """Replace the quarantine of a delivery, and check that no row of the delivery is missing."""
     uri = layout(project).uri(table.id, QUARANTINE)
     if not verdict.rows_quarantined:
         delete_rows(uri, delivered.within)
-        passing("aside", table.id)
+        passing("quarantined", table.id)
         return
     bad = quarantine.rows(
         split,
@@ -59,20 +59,20 @@ def set_aside(
         run=delivered.run,
         quarantined_at=datetime.now(UTC),
     )
-    limits, size = project.limits, verdict.bytes_aside
+    limits, size = project.limits, verdict.bytes_quarantined
     if verdict.rows_quarantined <= limits.quarantined_rows and size <= limits.quarantined_bytes:
         replace_rows(uri, bad.toArrow(), delivered.within)
     else:
         create_empty(uri, bad.limit(0).toArrow().schema)
         replace_where(uri, bad, delivered.within)
-    passing("aside", table.id)
+    passing("quarantined", table.id)
     _check_balance(verdict, count_rows(uri, delivered.within))
 
 
-def _check_balance(verdict: Verdict, aside: int) -> None:
+def _check_balance(verdict: Verdict, quarantined: int) -> None:
     """Raise AssertionError unless rows read = rows accepted + rows in quarantine."""
-    if verdict.rows_read != verdict.rows_accepted + aside:
+    if verdict.rows_read != verdict.rows_accepted + quarantined:
         raise AssertionError(
             f"{verdict.table}: {verdict.rows_read} rows read are not {verdict.rows_accepted}"
-            f" accepted and {aside} quarantined"
+            f" accepted and {quarantined} quarantined"
         )

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from sluice.delta.position import Pin
-from sluice.delta.table import snapshot
+from sluice.delta.log.position import Pin
+from sluice.delta.reading.table import snapshot
 from sluice.engine.context import Context
-from sluice.engine.operator import Operator, names
+from sluice.engine.query.operator import Operator, names
 
 
 def snapshots_at(

@@ -1,14 +1,16 @@
 """Results that a batch has computed and will commit: in this process as Arrow, or in Spark."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from sluice.delta.commit import Committed
-from sluice.engine.plan import BatchPlan
+from sluice.delta.reading.local import nullable, to_arrow
+from sluice.delta.writing.commit import Committed
+from sluice.engine.planning.plan import BatchPlan
+from sluice.interpreter.presence import is_here
 
 Changelog: TypeAlias = DataFrame | pa.Table
 
@@ -73,3 +75,20 @@ class Carried:
         """True if it covers exactly these versions to consume."""
         after, upto = ranges.get(self.state, (-1, -1))
         return len(ranges) == 1 and self.since <= after and upto == self.version
+
+
+def settled(session: SparkSession, computed: Computed) -> Computed:
+    """Return what was computed, its rows at hand if this process computes them.
+
+    From here on, nothing is left to Spark any more.
+    """
+    if not is_here(session):
+        return computed
+    changelog = computed.changelog
+    if isinstance(changelog, DataFrame):
+        schema = nullable(changelog.schema)
+        changelog = session.createDataFrame(to_arrow(changelog), schema)
+    shown = computed.shown
+    if isinstance(shown, DataFrame):
+        shown = to_arrow(shown)
+    return replace(computed, changelog=changelog, shown=shown)

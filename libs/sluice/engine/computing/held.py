@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from sluice.delta.local import nullable, plain, to_arrow
-from sluice.engine.computed import Changelog
-from sluice.engine.operator import names
+from sluice.delta.reading.local import nullable, plain, to_arrow
+from sluice.engine.computing.computed import Changelog
+from sluice.engine.query.operator import names
 
 
 @dataclass(frozen=True)

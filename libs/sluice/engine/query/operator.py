@@ -7,7 +7,7 @@ groups that a change touched (`recompute`), and can't disagree.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from sluice.changes.order import Direction
+from sluice.changes.trees import balanced
 from sluice.language.duration import Duration
 
 Rows = Mapping[str, DataFrame]
@@ -26,12 +27,14 @@ Agreement = Callable[[Column, Column], Column]
 class Retention:
     """Time for which windows are kept, and the event time columns of each input.
 
-    `by_delete`: expired windows leave the table; otherwise readers hide them.
+    `by_delete`: expired windows leave the table; otherwise readers hide them. `end`: the column of
+    prepared and of output rows that holds the end of their window.
     """
 
     keep: Duration
     times: Mapping[str, tuple[str, ...]]
     by_delete: bool = True
+    end: str = "window_end"
 
 
 class Operator(ABC):
@@ -72,6 +75,14 @@ class Operator(ABC):
     @abstractmethod
     def columns(self, name: str) -> tuple[str, ...]:
         """Return the columns that it uses of an input or reference; all others are never read."""
+
+    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+        """Return columns of an input -> columns of the group with the same values.
+
+        A row is of a touched group only if all values of one of these mappings are. None are known
+        without a mapping.
+        """
+        return ()
 
     @abstractmethod
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
@@ -124,7 +135,7 @@ def same(left: str, right: str, columns: tuple[str, ...]) -> Column:
 
 def union(rows: list[DataFrame]) -> DataFrame:
     """Return all rows together; a column that one side lacks is null there. No shuffle."""
-    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
+    return balanced(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
 
 
 def names(columns: tuple[str, ...]) -> list[Column]:

@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from sluice.declare.graph import Graph
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.engine.node import Node
+from sluice.engine.planning.node import Node
 
 
 class Maker(Protocol):
@@ -22,5 +22,8 @@ class Maker(Protocol):
 
 def nodes_of(table: Table, graph: Graph) -> tuple[Node, ...]:
     """Return a table's nodes in the order in which they advance; none if it isn't maintained."""
+    if table.parts:
+        whole = Graph({**graph.tables, **{part.id: part for part in table.parts}})
+        return tuple(node for part in table.parts for node in nodes_of(part, whole))
     maker = cast(Maker | None, kind(table.kind).part("nodes"))
     return maker.nodes(table, graph) if maker else ()

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from sluice.declare.quality import Expectation
 from sluice.declare.table import Table
-from sluice.engine.operator import Operator
+from sluice.engine.query.operator import Operator
 
 if TYPE_CHECKING:
-    from sluice.engine.batch import Batch
-    from sluice.engine.upkeep import Kept
+    from sluice.engine.committing.upkeep import Kept
+    from sluice.engine.computing.batch import Batch
 
 
 @dataclass(frozen=True)

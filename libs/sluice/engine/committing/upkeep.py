@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from sluice.changes.order import Direction
-from sluice.delta.filing import Slice, files_for
-from sluice.delta.maintenance import Filing
-from sluice.delta.position import head_as_found
+from sluice.delta.log.position import head_as_found
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.writing.filing import Slice, files_for
 from sluice.engine.context import Context
-from sluice.engine.node import Node
+from sluice.engine.planning.node import Node
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 
@@ -81,15 +81,24 @@ def tidy(spark: Spark, context: Context, node: Node) -> None:
     if node.kept.is_tidied:
         kept = node.kept.of(context, node)
         if filing := kept.filing:
-            refile(filing, spark, kept.crowded(filing), "compact")
+            crowded, limits = kept.crowded(filing), filing.limits
+            refile(filing, spark, crowded, "compact", unordered=limits.slice_rows)
 
 
-def refile(filing: Filing, spark: Spark, slices: Sequence[Slice], kind: str) -> int:
+def refile(
+    filing: Filing,
+    spark: Spark,
+    slices: Sequence[Slice],
+    kind: str,
+    *,
+    unordered: int | None = None,
+) -> int:
     """File slices again, and return the number of files.
 
-    Spark does it if there are enough rows for their order to matter.
+    Spark does it if there are enough rows for their order to matter: more than `unordered`.
     """
-    large = [s for s in slices if filing.order and not s.is_small(filing.limits)]
+    most = filing.limits.unordered_rows if unordered is None else unordered
+    large = [s for s in slices if filing.order and s.row_count > most]
     small = [s for s in slices if s not in large]
     done = filing.compact(small, kind) if small else 0
     if large and done and (after := head_as_found(filing.before.uri)):

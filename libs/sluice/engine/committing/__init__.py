@@ -1,0 +1,1 @@
+"""Committing: changelogs written or swapped in, and the upkeep of files."""

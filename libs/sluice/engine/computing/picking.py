@@ -1,0 +1,74 @@
+"""The rows of few touched groups, picked from large tables in this process.
+
+A batch that touches some thousand groups needs few rows of tables that Spark would scan for
+seconds. If the columns that name a group are plain columns of an exact type, their values find
+these rows. The result may hold rows of other groups; the operator leaves them out.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from sluice.delta.reading.local import handed_over, to_arrow
+from sluice.delta.reading.matches import Place
+from sluice.delta.reading.table import snapshot
+from sluice.engine.context import Context
+from sluice.engine.planning.plan import BatchPlan
+from sluice.engine.query.operator import Operator, Rows
+
+Columns = Mapping[str, str]  # columns of a table -> those of the group with the same values
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Touched groups, and rows that include all of theirs: of the inputs and of the table."""
+
+    touched: DataFrame
+    inputs: Rows
+    current: DataFrame
+
+
+def picked(
+    context: Context, plan: BatchPlan, touched: DataFrame, operator: Operator
+) -> Picked | None:
+    """Pick the rows of the touched groups; None if no table is large, or rows may be many.
+
+    One small Spark job finds the groups.
+    """
+    places = {i: _place(context, plan, i, operator) for i in operator.inputs}
+    before = plan.before
+    assert before is not None
+    current = Place(plan.uri, before.version, context.limits)
+    named = {i: operator.named(i) for i in operator.inputs}
+    if not any(p.is_large for p in (*places.values(), current)) or not all(named.values()):
+        return None
+    most = context.limits.picked_groups
+    groups = to_arrow(touched.limit(most + 1))
+    if groups.num_rows > most:
+        return None
+    reads = {i: _rows(place, groups, named[i], touched) for i, place in places.items()}
+    own = _rows(current, groups, [{c: c for c in operator.group}], touched)
+    found = {i: rows for i, rows in reads.items() if rows is not None}
+    if own is None or len(found) < len(reads):
+        return None
+    few = touched.sparkSession.createDataFrame(groups, touched.schema)
+    return Picked(few, found, own)
+
+
+def _place(context: Context, plan: BatchPlan, input_id: str, operator: Operator) -> Place:
+    uri, version = context.lake.uri(input_id), plan.pins[input_id].version
+    return Place(uri, version, context.limits, operator.columns(input_id))
+
+
+def _rows(
+    place: Place, groups: pa.Table, named: Iterable[Columns], touched: DataFrame
+) -> DataFrame | None:
+    """Return the rows of a place that may be of the groups; all of them if there are few."""
+    session = touched.sparkSession
+    if not place.is_large:
+        return snapshot(session, place.uri, place.version, place.limits)
+    wanted = [{c: groups[group] for c, group in columns.items()} for columns in named]
+    rows = place.rows(wanted)
+    return None if rows is None else handed_over(session, place.uri, place.version, rows)

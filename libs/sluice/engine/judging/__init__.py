@@ -1,0 +1,1 @@
+"""Judging: expectations of new rows, and the quarantine of delivered ones."""

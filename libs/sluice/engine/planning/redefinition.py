@@ -1,0 +1,55 @@
+"""Tables filled by a definition other than the current one: what differs, and the repair.
+
+A table that no batch has filled yet takes the current definition, because nobody has read it.
+"""
+
+from typing import Any
+
+from sluice.declare.definition import fingerprint, meaning
+from sluice.declare.differences import differences
+from sluice.declare.table import Table
+from sluice.delta.log.lineage import check_fit
+from sluice.delta.log.position import Head
+from sluice.errors import ConfigError
+
+
+def check_definition(
+    table: Table, before: Head | None, current: dict[str, Any] | None = None
+) -> None:
+    """Raise ConfigError if a definition other than the current one made the head of `table`.
+
+    Raises TableAltered if somebody has set the table up differently.
+
+    `current`: the meaning to compare with, if it isn't the table's own.
+    """
+    check_fit(table.id, before)
+    if what := redefined(before, current or meaning(table)):
+        raise ConfigError(
+            [f"{table.id} was filled by another definition than the configuration has now: {what}"],
+            hint=f"run `sluice rebuild {table.id}`, or `sluice rebuild --changed` for every such "
+            "table; or take the change back",
+        )
+
+
+def redefined(at: Head | None, current: dict[str, Any]) -> str:
+    """Return what differs from the definition that filled a table; nothing if none does."""
+    if at is None or at.position is None or is_unfilled(at):
+        return ""
+    is_other = is_of_another(at, fingerprint(current))
+    return differences(at.position.meaning, current) if is_other else ""
+
+
+def is_of_another(at: Head | None, current: str) -> bool:
+    """True if the head of a table was made by another definition than `current`."""
+    made_by = at.position.definition if at and at.position else ""
+    return bool(made_by) and made_by != current
+
+
+def is_unfilled(at: Head | None) -> bool:
+    """True if no batch has filled the table yet."""
+    return at is None or not at.is_filled
+
+
+def replaceable(at: Head | None, current: str) -> Head | None:
+    """Return the head of an empty table of another definition, which the first batch replaces."""
+    return at if at and not at.is_filled and is_of_another(at, current) else None
