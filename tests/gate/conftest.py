@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sluice.declare.project import Project, load
-from sluice.delta.lake import layout
+from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval

@@ -10,7 +10,7 @@ from tests.gate.rows import SCHEMA, expect, random_rows
 from sluice.declare.quality import Expectation
 from sluice.gate import engine
 from sluice.gate.gate import Gate
-from sluice.gate.results import Outcome
+from sluice.gate.outcomes.results import Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,7 +133,7 @@ def answer(
     """Of each expectation: ours, and Great Expectations' own."""
     batch = spark.createDataFrame(random_rows(rows), SCHEMA).coalesce(1).cache()
     gate = Gate("retail.transactions", tuple(expectations))
-    assert not gate.needs_great_expectations
+    assert not gate.suite.others
     ours = gate.check(gate.split(batch)).outcomes
     theirs = engine.validate(batch, expectations, result_format)
     batch.unpersist()

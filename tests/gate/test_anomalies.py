@@ -1,13 +1,14 @@
-"""What is unusual among batches, told without configuration; and what is kept to tell it."""
+"""Unusual batches are reported without configuration, by counts that are kept."""
 
 import datetime as dt
 import random
 from pathlib import Path
 
-from sluice.gate import facts
-from sluice.gate.anomalies import around, unusual, warnings
-from sluice.gate.facts import KEPT, Facts, Kept
-from sluice.gate.verdict import Verdict
+from sluice.delta.places.lake import LakeLayout
+from sluice.gate.counting import facts
+from sluice.gate.counting.facts import KEPT, Facts, Kept
+from sluice.gate.outcomes.anomalies import around, unusual, warnings
+from sluice.gate.outcomes.verdict import Verdict
 
 DAY = dt.datetime(2017, 3, 1, tzinfo=dt.UTC)
 
@@ -25,13 +26,13 @@ def verdict(rows: int) -> Verdict:
     return Verdict("shop.sales", rows, rows, (), Facts(rows, rows, {"item": 0}))
 
 
-def test_a_batch_far_below_the_others_is_told_with_the_numbers() -> None:
+def test_a_batch_far_below_the_others_is_reported_with_the_numbers() -> None:
     assert unusual(Facts(12), days(*range(90, 110, 2))) == [
         "12 rows came, usually 99 (median of 10 batches; from 39 to 159 is not unusual)"
     ]
 
 
-def test_a_batch_within_the_usual_range_is_not_told() -> None:
+def test_a_batch_within_the_usual_range_is_not_reported() -> None:
     past = days(*range(90, 110, 2))
     assert [n for n in range(200) if unusual(Facts(n), past) == []] == list(range(40, 159))
 
@@ -41,7 +42,7 @@ def test_few_batches_say_nothing() -> None:
     assert unusual(Facts(0), days(*[1000] * 8)) != []
 
 
-def test_weekends_and_one_wild_day_widen_nothing_and_are_not_told() -> None:
+def test_weekends_and_one_wild_day_widen_nothing_and_are_not_reported() -> None:
     weeks = days(*[1000, 1050, 980, 1010, 1020, 1900, 2100] * 4)
     assert unusual(Facts(2000), weeks) == []
     assert unusual(Facts(2000), [*weeks[1:], Facts(90_000)]) == []
@@ -56,7 +57,7 @@ def test_small_counts_vary_by_chance() -> None:
         assert unusual(Facts(poisson[0]), days(*poisson[1:])) == []
 
 
-def test_a_burst_of_a_few_rows_is_not_told_and_a_flood_is() -> None:
+def test_a_burst_of_a_few_rows_is_not_reported_and_a_flood_is() -> None:
     redeemed = days(*[2, 0, 3, 1, 5, 0, 2, 1, 3])
     assert [n for n in range(1000) if unusual(Facts(n), redeemed) == []] == list(range(101))
 
@@ -67,12 +68,12 @@ def test_batches_that_are_mostly_empty_have_no_usual_count() -> None:
     assert unusual(Facts(0), campaigns) == []
 
 
-def test_a_day_without_rows_is_told_where_each_had_some() -> None:
+def test_a_day_without_rows_is_reported_where_each_had_some() -> None:
     (told,) = unusual(Facts(0), days(*[60] * 9))
     assert told.startswith("0 rows came, usually 60")
 
 
-def test_nulls_where_there_were_none_are_told() -> None:
+def test_nulls_where_there_were_none_are_reported() -> None:
     past = [Facts(1000, None, {"item": 0, "price": 500})] * 9
     assert unusual(Facts(1000, None, {"item": 300, "price": 510}), past) == [
         (
@@ -82,7 +83,7 @@ def test_nulls_where_there_were_none_are_told() -> None:
     ]
 
 
-def test_a_column_that_vanished_is_told_at_once() -> None:
+def test_a_column_that_vanished_is_reported_at_once() -> None:
     past = [Facts(30, None, {"item": 2, "rare": 30})]
     assert unusual(Facts(20, None, {"item": 20, "rare": 20}), past) == [
         "item is null in all of 20 rows, and had values in every batch before"
@@ -92,7 +93,7 @@ def test_a_column_that_vanished_is_told_at_once() -> None:
     assert unusual(Facts(20, None, {"item": 20}), []) == []
 
 
-def test_a_null_in_a_batch_of_a_few_rows_is_not_told() -> None:
+def test_a_null_in_a_batch_of_a_few_rows_is_not_reported() -> None:
     past = [Facts(1000, None, {"item": 0})] * 9
     assert unusual(Facts(4, None, {"item": 1}), [*past, *days(4, 4, 4, 4, 4, 4, 4, 4, 4, 4)]) == []
 
@@ -101,12 +102,12 @@ def test_a_column_that_is_new_has_no_history() -> None:
     assert unusual(Facts(100, None, {"added": 100}), days(*[100] * 9)) == []
 
 
-def test_repeated_keys_among_as_many_rows_are_told() -> None:
+def test_repeated_keys_among_as_many_rows_are_reported() -> None:
     (told,) = unusual(Facts(1000, 100), days(*[1000] * 9))
     assert told.startswith("100 different keys came, usually 1,000")
 
 
-def test_fewer_rows_have_fewer_keys_which_is_told_once() -> None:
+def test_fewer_rows_have_fewer_keys_which_is_reported_once() -> None:
     (told,) = unusual(Facts(100, 100), days(*[1000] * 9))
     assert told.startswith("100 rows came")
 
@@ -118,32 +119,36 @@ def test_an_old_interval_is_compared_with_its_neighbours() -> None:
 
 
 def test_facts_are_kept_and_a_repeat_replaces_its_own(tmp_path: Path) -> None:
-    uri = str(tmp_path / "sales__facts")
+    lake = LakeLayout(str(tmp_path))
     rows = [1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 3, 3]
     starts = [DAY + dt.timedelta(days=min(nth, 8)) for nth in range(10)]
     told = [
-        warnings(uri, verdict(n), run="r", batch=nth, checked_at=at, interval_start=at)
+        warnings(lake, verdict(n), run="r", batch=nth, checked_at=at, interval_start=at)
         for nth, (n, at) in enumerate(zip(rows, starts, strict=True))
     ]
     assert told[:8] == [()] * 8
     assert told[8] == told[9]  # the second delivery of the interval is not held against its first
     assert told[8][0].startswith("shop.sales: 3 rows came, usually 1,000")
-    found = facts.read(uri)
+    found = facts.read(lake, "shop.sales")
     assert [k.batch for k in found] == [*range(8), 9]
     assert found[-1].unusual == told[9]
     assert found[-1].facts == Facts(3, 3, {"item": 0})
 
 
 def test_only_the_last_batches_are_kept(tmp_path: Path) -> None:
-    uri = str(tmp_path / "sales__facts")
+    lake = LakeLayout(str(tmp_path))
     past = [kept(nth) for nth in range(KEPT)]
-    facts.keep(uri, kept(KEPT, unusual=("odd",)), past)
-    found = facts.read(uri)
+    facts.keep(lake, "shop.sales", kept(KEPT, unusual=("odd",)), past)
+    found = facts.read(lake, "shop.sales")
     assert (len(found), found[0].batch, found[-1]) == (KEPT, 1, kept(KEPT, unusual=("odd",)))
 
 
-def test_loads_of_a_dimension_are_told_apart_by_their_batch(tmp_path: Path) -> None:
-    uri = str(tmp_path / "items__facts")
+def test_loads_of_a_dimension_are_distinguished_by_their_batch(tmp_path: Path) -> None:
+    lake = LakeLayout(str(tmp_path))
     for batch in (1, 2, 2, 3):
-        warnings(uri, verdict(10 * batch), run="r", batch=batch, checked_at=DAY)
-    assert [(k.batch, k.facts.rows) for k in facts.read(uri)] == [(1, 10), (2, 20), (3, 30)]
+        warnings(lake, verdict(10 * batch), run="r", batch=batch, checked_at=DAY)
+    assert [(k.batch, k.facts.rows) for k in facts.read(lake, "shop.sales")] == [
+        (1, 10),
+        (2, 20),
+        (3, 30),
+    ]

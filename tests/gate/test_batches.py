@@ -1,12 +1,13 @@
-"""What becomes of delivered batches: unusual ones are told, quarantined rows can be replayed."""
+"""Delivered batches: unusual ones are reported, quarantined rows can be replayed."""
 
 import pytest
 from tests.gate.conftest import DAY, SALES, Shop
 
-from sluice.delta.arrow import read_rows
+from sluice.delta.notes.arrow import read_rows
+from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run
 from sluice.errors import UsageError
-from sluice.gate import facts
+from sluice.gate.counting import facts
 from sluice.operate.replay import replay, to_replay
 
 GOOD = [{"id": n, "item": "tea", "price": n} for n in range(5)]
@@ -19,14 +20,14 @@ def replayed(shop: Shop) -> list[str]:
     return [report.outcome for report in done]
 
 
-def test_an_unusual_batch_is_told_in_its_report_and_kept(shop: Shop) -> None:
+def test_an_unusual_batch_is_named_in_its_report_and_kept(shop: Shop) -> None:
     past = [facts.Kept(facts.Facts(5000, 5000), nth, "r", DAY) for nth in range(8)]
     for nth in range(8):
-        facts.keep(shop.uri("facts"), past[nth], past[:nth])
+        facts.keep(layout(shop.project), "shop.sales", past[nth], past[:nth])
     shop.land(1, GOOD)
     warnings = shop.deliver(1).warnings
     assert [w.partition(" (")[0] for w in warnings] == ["shop.sales: 5 rows came, usually 5,000"]
-    kept = facts.read(shop.uri("facts"))[-1]
+    kept = facts.read(layout(shop.project), "shop.sales")[-1]
     assert kept.unusual == warnings
     assert kept.facts == facts.Facts(5, 5, {"id": 0, "item": 0, "price": 0})
 
@@ -45,7 +46,7 @@ def test_rows_in_quarantine_come_back_once_the_rule_is_mended(shop: Shop) -> Non
 
 
 def test_an_interrupted_replay_is_taken_up_again(shop: Shop) -> None:
-    from sluice.delta.intervals import withdraw
+    from sluice.delta.notes.intervals import withdraw
 
     shop.land(0, [*GOOD, BAD])
     shop.deliver(0)
@@ -69,5 +70,5 @@ def test_a_view_has_nothing_to_replay(shop: Shop) -> None:
         "views:\n  top: {kind: topk, from: sales, partition_by: [item], order_by: [id], limit: 1}"
     )
     project = shop.declare(SALES + view)
-    with pytest.raises(UsageError, match="only sources and dimensions set rows aside"):
+    with pytest.raises(UsageError, match="only sources and dimensions quarantine rows"):
         to_replay(project, project.graph.table("top"))

@@ -1,4 +1,4 @@
-"""A source whose files change their columns: told, ignored, or stopped with what was found."""
+"""A source whose files change their columns: reported, ignored, or stopped with what was found."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.gate.conftest import SALES, Shop
 
-from sluice.delta.arrow import read_rows
+from sluice.delta.notes.arrow import read_rows
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.errors import QualityStop
@@ -31,7 +31,7 @@ def land(shop: Shop, format_: str, columns: dict[str, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
-def test_an_added_column_is_told_and_ignored(shop: Shop, format_: str) -> None:
+def test_an_added_column_is_reported_and_ignored(shop: Shop, format_: str) -> None:
     land(shop, format_, {"id": [1], "item": ["tea"], "colour": ["red"], "price": [3]})
     (told,) = shop.deliver(0).warnings
     assert "colour" in told
@@ -161,7 +161,7 @@ def test_files_of_several_types_bring_their_common_one(shop: Shop, type_: pa.Dat
     assert stored(shop, "item", "size") == [("a", 2.0), ("b", 0.1)]
 
 
-def test_a_name_that_no_table_can_have_is_told_and_ignored(shop: Shop) -> None:
+def test_a_name_that_no_table_can_have_is_reported_and_ignored(shop: Shop) -> None:
     evolving(shop, "parquet")
     columns = {"Colour": ["red"], "_sluice_id": ["x"], "in stock": [True]}
     report = bring(shop, 0, "parquet", id=[1], item=["tea"], price=[3], **columns)

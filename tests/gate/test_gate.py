@@ -1,4 +1,4 @@
-"""The gate: what is set aside, what stops a batch, and that no row is lost."""
+"""The gate: what is quarantined, what stops a batch, and that no row is lost."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from tests.gate.rows import DEPARTMENTS, SCHEMA, expect, random_rows
 from sluice.declare.quality import Expectation
 from sluice.errors import ConfigError, ExitCode, QualityStop
 from sluice.gate.gate import Gate, accepted
-from sluice.gate.verdict import Verdict
+from sluice.gate.outcomes.verdict import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ def verdict_on(spark: "SparkSession", values: list[Any], *expectations: Expectat
     return gate.check(gate.split(spark.createDataFrame([(v,) for v in values], "quantity INT")))
 
 
-def test_rows_are_set_aside_as_a_rule_written_in_python_would(spark: "SparkSession") -> None:
+def test_rows_are_quarantined_as_a_rule_written_in_python_would(spark: "SparkSession") -> None:
     rows = random_rows(400, seed=7)
     gate = rules(*(expectation for expectation, _ in BRUTE_FORCE))
     split = gate.split(spark.createDataFrame(rows, SCHEMA).coalesce(1)).collect()
@@ -98,7 +98,7 @@ def test_nothing_is_counted_where_no_key_is_given(spark: "SparkSession") -> None
     assert verdict_on(spark, [1, 2]).facts is None
 
 
-def test_a_null_or_a_row_out_of_the_condition_is_never_set_aside(spark: "SparkSession") -> None:
+def test_a_null_or_a_row_out_of_the_condition_is_never_quarantined(spark: "SparkSession") -> None:
     rule = expect(
         "column_values_to_be_between",
         "quarantine",
@@ -109,7 +109,7 @@ def test_a_null_or_a_row_out_of_the_condition_is_never_set_aside(spark: "SparkSe
     assert verdict_on(spark, [None, 4, 2, 9], rule).rows_quarantined == 1
 
 
-def test_every_row_that_breaks_a_rule_goes_aside_whatever_mostly_says(
+def test_every_row_that_breaks_a_rule_is_quarantined_whatever_mostly_says(
     spark: "SparkSession",
 ) -> None:
     rule = expect(
@@ -147,7 +147,7 @@ def test_a_stop_names_table_expectation_observation_and_rows(spark: "SparkSessio
         assert part in str(stopped.value)
 
 
-def test_a_warning_is_told_and_stops_nothing(spark: "SparkSession") -> None:
+def test_a_warning_is_reported_and_stops_nothing(spark: "SparkSession") -> None:
     verdict = verdict_on(
         spark, [3, 3], expect("column_values_to_be_unique", "warn", column="quantity")
     )

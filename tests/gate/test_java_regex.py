@@ -1,11 +1,11 @@
-"""Regular expressions as Java has them: what is told of wrong ones, and that Java agrees."""
+"""Regular expressions as Java has them: reports of wrong ones, and that Java agrees."""
 
 from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
 
-from sluice.gate.java_regex import problem
+from sluice.gate.rules.java_regex import problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +70,7 @@ def test_a_wrong_pattern_is_refused(pattern: str) -> None:
     assert problem(pattern).startswith(f"{pattern!r} is no regular expression: ")
 
 
-def test_a_difference_from_python_is_told_in_javas_words() -> None:
+def test_a_difference_from_python_is_reported_in_javas_words() -> None:
     assert problem("(?P<year>x)").endswith("named by (?<name>...) and meant again by \\k<name>")
     assert problem("a{x").endswith("a brace that counts nothing is written \\{")
 

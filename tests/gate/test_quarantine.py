@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tests.gate.rows import expect
 
-from sluice.gate import quarantine
 from sluice.gate.gate import Gate, accepted
+from sluice.gate.outcomes import quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -37,7 +37,7 @@ def split(spark: "SparkSession") -> "DataFrame":
     return GATE.split(spark.createDataFrame(rows, PARSED))
 
 
-def set_aside(batch: "DataFrame") -> list["Row"]:
+def quarantined(batch: "DataFrame") -> list["Row"]:
     return quarantine.rows(
         batch, interval_start=DAY, batch=3, run="run-1", quarantined_at=NOW
     ).collect()
@@ -45,7 +45,7 @@ def set_aside(batch: "DataFrame") -> list["Row"]:
 
 def test_accepted_and_quarantined_rows_are_all_the_rows(spark: "SparkSession") -> None:
     batch = split(spark)
-    assert len(set_aside(batch)) + accepted(batch).count() == batch.count() == 4
+    assert len(quarantined(batch)) + accepted(batch).count() == batch.count() == 4
 
 
 def test_accepted_rows_lose_only_what_the_reader_and_the_gate_added(spark: "SparkSession") -> None:
@@ -53,7 +53,7 @@ def test_accepted_rows_lose_only_what_the_reader_and_the_gate_added(spark: "Spar
 
 
 def test_a_row_has_all_its_reasons_and_is_kept_whole(spark: "SparkSession") -> None:
-    both, one, unread = set_aside(split(spark))
+    both, one, unread = quarantined(split(spark))
     assert both.reason == (
         "expected that household is not null; expected that quantity is at least 0"
     )
@@ -87,11 +87,11 @@ def test_rows_name_interval_batch_and_run(spark: "SparkSession") -> None:
 
 def test_a_row_is_kept_to_the_microsecond(spark: "SparkSession") -> None:
     parsed = spark.createDataFrame([(None, 1, NOW)], "household INT, quantity INT, at TIMESTAMP")
-    (row,) = set_aside(GATE.split(parsed))
+    (row,) = quarantined(GATE.split(parsed))
     assert dt.datetime.fromisoformat(json.loads(row.raw)["at"]) == NOW
 
 
 def test_a_reader_that_marks_nothing_needs_no_columns_of_ours(spark: "SparkSession") -> None:
     batch = GATE.split(spark.createDataFrame([(None, 1)], "household INT, quantity INT"))
-    (row,) = set_aside(batch)
+    (row,) = quarantined(batch)
     assert (row.raw, row.file) == ('{"household":null,"quantity":1}', None)

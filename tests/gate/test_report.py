@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from sluice.delta.failures import Failure
-from sluice.gate import report
-from sluice.gate.charts import LEAST_SEEN, bars, curve, strip
-from sluice.gate.checks import Check, State
-from sluice.gate.digest import Interval, TableFacts, digest
-from sluice.gate.facts import Facts, Kept
+from sluice.delta.notes.failures import Failure
+from sluice.gate.counting.facts import Facts, Kept
+from sluice.gate.pages import report
+from sluice.gate.pages.charts import LEAST_SEEN, bars, curve, strip
+from sluice.gate.pages.checks import Check, State
+from sluice.gate.pages.digest import Interval, TableFacts, digest
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
 EVIL = '"><script>alert("x")</script>&'
@@ -127,14 +127,14 @@ def test_everything_from_the_data_is_escaped(pages: dict[str, str]) -> None:
     assert EVIL in Page(pages["retail.sales.html"]).text
 
 
-def test_the_overview_tells_the_newest_batch_of_each_table(pages: dict[str, str]) -> None:
+def test_the_overview_shows_the_newest_batch_of_each_table(pages: dict[str, str]) -> None:
     text = " ".join(Page(pages["index.html"]).text.split())
     for part in (
         "0 of 1 expectations met",
         "warned",
         "2017-03-09 10:00",
         "version 3",
-        "1 set aside",
+        "1 quarantined",
     ):
         assert part in text
     assert "nothing expected" in text
@@ -256,7 +256,14 @@ def test_writing_replaces_the_pages_and_leaves_no_draft(
     assert {path.name for path in index.parent.iterdir()} == set(pages)
 
 
-def test_a_dimension_tells_the_rows_of_its_load() -> None:
+def test_half_of_a_surrogate_pair_is_shown_as_it_was_escaped(tmp_path: Path) -> None:
+    row = aside("has half of a surrogate pair", '{"k":"\\ud800"}', None)
+    facts = TableFacts("retail", "sales", quarantine=(row,))
+    report.write(tmp_path, report.render("lake", [facts], NOW))
+    assert ">\\ud800<" in (tmp_path / "retail.sales.html").read_text(encoding="utf-8")
+
+
+def test_a_dimension_shows_the_rows_of_its_load() -> None:
     loaded = TableFacts("retail", "items", "dimension", intervals=(interval(1, 41, 1),))
     assert (digest(loaded).intervals, digest(loaded).quarantined) == ((), 1)
     text = " ".join(Page(report.render("lake", [loaded], NOW)["retail.items.html"]).text.split())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.gate.test_report import FACTS, NOW
 
-from sluice.gate import report
-from sluice.gate.digest import TableFacts
+from sluice.gate.pages import report
+from sluice.gate.pages.digest import TableFacts
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: "Browser") -> Iterator["Page"]:
-    """A page that tells what it asked for, and complained of."""
+    """A page that reports what it asked for, and complained of."""
     page = browser.new_page()
     noted: list[str] = []
     page.on("request", lambda request: noted.append(request.url))

@@ -1,4 +1,4 @@
-"""What `validate` tells of a wrong expectation."""
+"""Reports of `validate` on wrong expectations."""
 
 import os
 import subprocess
@@ -176,8 +176,8 @@ def test_validate_imports_only_what_it_needs_to_look_again(tmp_path: Path) -> No
 def test_the_gate_does_not_import_great_expectations() -> None:
     program = (
         "import sys\n"
-        "import sluice.gate.gate, sluice.gate.report, sluice.gate.history\n"
-        "import sluice.gate.quarantine, sluice.gate.review\n"
+        "import sluice.gate.gate, sluice.gate.pages.report, sluice.gate.outcomes.history\n"
+        "import sluice.gate.outcomes.quarantine, sluice.gate.review\n"
         "sys.exit('great_expectations' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env=dict(os.environ))

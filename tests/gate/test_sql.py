@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.gate.sql import every, literal, name, some
+from sluice.gate.rules.sql import as_json, every, literal, name, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +29,14 @@ def test_a_literal_comes_back_as_it_was(spark: "SparkSession") -> None:
     columns = [f"{literal(value)} AS c{i}" for i, value in enumerate(VALUES)]
     (row,) = spark.range(1).selectExpr(*columns).toArrow().to_pylist()
     assert tuple(row.values()) == VALUES
+
+
+def test_a_row_as_json_keeps_the_microseconds_of_times(spark: "SparkSession") -> None:
+    times = "TIMESTAMP_NTZ'2024-01-01 01:02:03.123456' AS n, TIMESTAMP'2024-01-01 00:00:00Z' AS t"
+    row = spark.sql(f"SELECT struct({times}, CAST(NULL AS INT) AS i) AS row")
+    assert row.selectExpr(as_json("row")).first() == (
+        '{"n":"2024-01-01T01:02:03.123456","t":"2024-01-01T00:00:00.000000Z","i":null}',
+    )
 
 
 def test_a_value_without_a_literal_is_refused() -> None:

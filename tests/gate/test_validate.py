@@ -8,7 +8,7 @@ from sluice.declare.project import load
 from sluice.declare.quality import ROW_RULES
 from sluice.errors import ConfigError
 from sluice.gate.review import mistakes
-from sluice.gate.row_rules import COMPILED
+from sluice.gate.rules.row_rules import COMPILED
 
 SHOP = """\
 pipeline: shop
@@ -41,7 +41,7 @@ def told(folder: Path, text: str) -> list[str]:
     return [m.partition("shop.yaml:")[2] for m in caught.value.mistakes]
 
 
-def test_every_mistake_is_told_at_once_each_with_its_line(tmp_path: Path) -> None:
+def test_every_mistake_is_reported_at_once_each_with_its_line(tmp_path: Path) -> None:
     without_stop = SHOP.replace("over: table, on_failure: stop", "over: table")
     starts = (
         "9: sources.sales.expect: unknown expectation 'expect_column_values_to_not_be_nul'; did",

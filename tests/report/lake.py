@@ -9,8 +9,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
 from sluice.declare.project import Project, load
-from sluice.delta.lake import layout
-from sluice.delta.position import Position
+from sluice.delta.log.position import Position
+from sluice.delta.places.lake import layout
 
 SHOP = """\
 pipeline: shop

@@ -6,14 +6,14 @@ from pathlib import Path
 from tests.report import lake
 
 from sluice.declare.project import Project
-from sluice.delta.arrow import append_rows
-from sluice.delta.lake import layout
-from sluice.gate import facts, history
-from sluice.gate.counts import RowCounts
-from sluice.gate.results import row_outcome
-from sluice.gate.suite import build_suite
-from sluice.gate.verdict import Verdict
-from sluice.language.internal import FACTS
+from sluice.delta.notes.arrow import append_rows
+from sluice.delta.places.lake import layout
+from sluice.gate.counting import facts
+from sluice.gate.counting.counts import RowCounts
+from sluice.gate.outcomes import history
+from sluice.gate.outcomes.results import row_outcome
+from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.rules.suite import build_suite
 from sluice.report.health import Health, health
 from sluice.report.publish import publish
 
@@ -29,14 +29,18 @@ def check(project: Project, unexpected: int, at: dt.datetime) -> None:
     append_rows(f"{layout(project).root}/{history.TABLE}", rows)
 
 
-def test_the_newest_check_tells_the_health(tmp_path: Path) -> None:
+def test_the_newest_check_shows_the_health(tmp_path: Path) -> None:
     project = lake.declare(tmp_path, RULE)
     tables = list(project.graph.tables.values())
     assert str(health(project, tables)["shop.sales"]) == ""
     check(project, 0, NOW)
     check(project, 2, NOW + dt.timedelta(hours=1))
-    uri = layout(project).uri("shop.sales", FACTS)
-    facts.keep(uri, facts.Kept(facts.Facts(3), 1, "r", NOW, unusual=("shop.sales: odd",)), [])
+    facts.keep(
+        layout(project),
+        "shop.sales",
+        facts.Kept(facts.Facts(3), 1, "r", NOW, unusual=("shop.sales: odd",)),
+        [],
+    )
     found = health(project, tables)
     assert str(found["shop.sales"]) == "0 of 1 met, unusual"
     assert found["shop.sales"].unusual == ("odd",)

@@ -19,14 +19,14 @@ from tests.report import lake
 
 from sluice.cli.main import main
 from sluice.declare.quality import Expectation
-from sluice.delta.arrow import read_rows
-from sluice.delta.lake import layout
-from sluice.delta.position import head
+from sluice.delta.log.position import head
+from sluice.delta.notes.arrow import read_rows
+from sluice.delta.places.lake import layout
 from sluice.gate.gate import Gate
-from sluice.gate.history import TABLE
-from sluice.gate.results import Outcome, uniqueness_outcome
-from sluice.gate.suite import build_suite
-from sluice.gate.uniqueness import Repeats
+from sluice.gate.outcomes.history import TABLE
+from sluice.gate.outcomes.results import Outcome, uniqueness_outcome
+from sluice.gate.rules.suite import build_suite
+from sluice.gate.rules.uniqueness import Repeats
 from sluice.limits import Limits
 from sluice.operate.sweep import sweep as full_sweep
 from sluice.report.stored import Stored

@@ -2,6 +2,8 @@
 
 Asking it means importing it, which takes seconds. What it finds wrong depends on the expectation
 and on its version alone. Kept is which questions found nothing. The file can be deleted any time.
+Where the library is not installed, nothing is asked: a project can be read and planned there, but
+no batch be judged.
 """
 
 import hashlib
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from sluice.cache import cache_folder
 from sluice.declare.quality import Expectation
+from sluice.extras import is_installed
 from sluice.gate import engine
 
 
@@ -28,6 +31,8 @@ def not_on_spark(expectation: Expectation) -> list[str]:
 
 
 def _answer(ask: Callable[[Expectation], list[str]], expectation: Expectation) -> list[str]:
+    if not is_installed("quality"):
+        return []
     file = cache_folder() / f"expectations-{version('great-expectations')}.json"
     settled, question = _kept(file), _question(ask.__name__, expectation)
     if question in settled:

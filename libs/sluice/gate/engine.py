@@ -7,12 +7,12 @@ Nothing is sent or written: contexts are ephemeral, and its telemetry is off.
 import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from sluice.declare.quality import Expectation
-from sluice.gate.measures import words
-from sluice.gate.results import Json, Outcome, config
+from sluice.extras import require
+from sluice.gate.outcomes.results import Json, Outcome, config
+from sluice.gate.rules.measures import words
 from sluice.language.expression import Expression
 
 if TYPE_CHECKING:
@@ -24,17 +24,11 @@ INDEX = "sluice_index"  # in an expectation's meta, because GX orders results by
 
 def load() -> Any:
     """Return the library, with its telemetry switched off before the import."""
+    require("quality", "an expectation")
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as gx
 
     return gx
-
-
-def preload() -> Thread:
-    """Import it in the background, e.g. while a session starts."""
-    thread = Thread(target=load, name="import-great-expectations", daemon=True)
-    thread.start()
-    return thread
 
 
 def validate(
@@ -77,9 +71,9 @@ def _build(expectation: Expectation, index: int) -> Any:
 
 def _outcome(expectation: Expectation, result: Json) -> Outcome:
     """Return GX's result, with the configuration as the user wrote it."""
-    told = {**result, "expectation_config": config(expectation)}
-    told["exception_info"] = _only_exception(result.get("exception_info") or {})
-    return Outcome(expectation, _says(expectation), bool(result["success"]), told)
+    kept = {**result, "expectation_config": config(expectation)}
+    kept["exception_info"] = _only_exception(result.get("exception_info") or {})
+    return Outcome(expectation, _says(expectation), bool(result["success"]), kept)
 
 
 def _says(expectation: Expectation) -> str:
@@ -107,8 +101,8 @@ def mistakes(expectation: Expectation) -> list[str]:
     try:
         _build(expectation, 0)
     except ValidationError as error:
-        told = [e for e in error.errors() if e["type"] != "type_error.dict"]  # GX's parameters
-        return _explained(expectation, told, list(kind.__fields__))
+        problems = [e for e in error.errors() if e["type"] != "type_error.dict"]  # GX's parameters
+        return _explained(expectation, problems, list(kind.__fields__))
     except (TypeError, ValueError) as error:
         return [f"{expectation.type}: {error}"]
     return []

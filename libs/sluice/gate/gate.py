@@ -20,15 +20,16 @@ from pyspark.sql import functions as F
 from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
 from sluice.declare.quality import Expectation
 from sluice.gate import engine
-from sluice.gate.conflicts import CONFLICT
-from sluice.gate.counts import Tally
-from sluice.gate.grouping import find_repeats
-from sluice.gate.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
-from sluice.gate.row_rules import EVERY_ROW, RowRule
-from sluice.gate.sql import text
-from sluice.gate.suite import Suite, build_suite
-from sluice.gate.tally import ACCEPTED, REASONS, tally, visible
-from sluice.gate.verdict import Verdict
+from sluice.gate.counting.conflicts import CONFLICT
+from sluice.gate.counting.counts import Tally
+from sluice.gate.counting.grouping import find_repeats
+from sluice.gate.counting.tally import ACCEPTED, REASONS, tally, visible
+from sluice.gate.outcomes.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
+from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
+from sluice.gate.rules.sql import text
+from sluice.gate.rules.suite import Suite, build_suite
+from sluice.interpreter.presence import leave_to_spark
 
 OWN = (REASON, REASONS, RAW, FILE, CUT, CONFLICT)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
@@ -48,11 +49,6 @@ class Gate:
     @cached_property
     def suite(self) -> Suite:
         return build_suite(self.table, self.expectations)
-
-    @property
-    def needs_great_expectations(self) -> bool:
-        """True if `check` imports it; `engine.preload()` hides that in a session's start."""
-        return bool(self.suite.others)
 
     @property
     def fits(self) -> str:
@@ -82,12 +78,14 @@ class Gate:
             counts.accepted,
             outcomes,
             counts.facts,
-            bytes_aside=counts.bytes_aside,
+            bytes_quarantined=counts.bytes_quarantined,
             conflicts=counts.conflicts,
             cut=counts.cut,
         )
 
     def _others(self, split: DataFrame) -> tuple[Outcome, ...]:
+        if self.suite.others:
+            leave_to_spark(split, "an expectation that Great Expectations answers")
         rows = split.filter(ACCEPTED).select(*(f"`{c}`" for c in visible(split)))
         return engine.validate(rows, self.suite.others)
 
@@ -107,7 +105,7 @@ def accepted(split: DataFrame) -> DataFrame:
     return split.filter(ACCEPTED).drop(*OWN)
 
 
-def set_aside(split: DataFrame) -> DataFrame:
+def quarantined(split: DataFrame) -> DataFrame:
     """Return the other rows of a split batch, with everything known of them."""
     return split.filter(f"NOT ({ACCEPTED})")
 

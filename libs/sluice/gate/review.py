@@ -11,8 +11,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sluice.declare.quality import Expectation
-from sluice.gate import asked, comparison, java_regex, moments
-from sluice.gate.suite import COMPILERS, refusals
+from sluice.gate import asked
+from sluice.gate.outcomes import comparison
+from sluice.gate.rules import java_regex, moments
+from sluice.gate.rules.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
 from sluice.language.inference import infer
 from sluice.language.names import unknown
@@ -37,10 +39,10 @@ def mistakes(expectation: Expectation, columns: Mapping[str, str]) -> list[str]:
     if expectation.type in comparison.COMPILED:
         return comparison.mistakes(expectation)
     values = list(_values(expectation, columns))
-    if told := asked.mistakes(expectation):
-        return values or told
-    if told := refusals(expectation):
-        return told
+    if problems := asked.mistakes(expectation):
+        return values or problems
+    if problems := refusals(expectation):
+        return problems
     return [
         *([] if expectation.type in COMPILERS else asked.not_on_spark(expectation)),
         *_order(expectation.kwargs),

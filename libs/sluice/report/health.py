@@ -8,11 +8,10 @@ from typing import Any
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.lake import layout
-from sluice.gate import facts
-from sluice.gate.checks import newest
-from sluice.gate.history import TABLE as RESULTS
-from sluice.language.internal import FACTS
+from sluice.delta.places.lake import layout
+from sluice.gate.counting import facts
+from sluice.gate.outcomes.history import TABLE as RESULTS
+from sluice.gate.pages.checks import newest
 from sluice.read.scan import Scan
 from sluice.read.snapshot import NotBuilt, Snapshot
 
@@ -31,8 +30,8 @@ class Health:
 
     def __str__(self) -> str:
         met = self.expectations - len(self.unmet)
-        told = [f"{met} of {self.expectations} met"] if self.expectations else []
-        return ", ".join([*told, "unusual"] if self.unusual else told)
+        said = [f"{met} of {self.expectations} met"] if self.expectations else []
+        return ", ".join([*said, "unusual"] if self.unusual else said)
 
 
 def health(project: Project, tables: Iterable[Table]) -> dict[str, Health]:
@@ -47,10 +46,10 @@ def _health(project: Project, table: Table, rows: Sequence[Row]) -> Health:
     )
     unusual: tuple[str, ...] = ()
     if table.is_delivered:
-        kept = facts.read(layout(project).uri(table.id, FACTS))
+        kept = facts.read(layout(project), table.id)
         unusual = facts.newest(kept).unusual if kept else ()
-    told = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
-    return Health(len(rows), unmet, told, rows[0]["checked_at"] if rows else None)
+    found = tuple(what.removeprefix(f"{table.id}: ") for what in unusual)
+    return Health(len(rows), unmet, found, rows[0]["checked_at"] if rows else None)
 
 
 def _newest(project: Project) -> dict[str, list[Row]]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.gate.uniqueness import SAMPLES, Repeats, Uniqueness
+from sluice.gate.rules.uniqueness import SAMPLES, Repeats, Uniqueness
 from sluice.read.feed import small_feed
 from sluice.read.scan import Scan
 from sluice.report.stored import Stored

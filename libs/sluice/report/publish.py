@@ -14,20 +14,22 @@ from typing import Any
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.arrow import read_rows, tidy_rows
-from sluice.delta.lake import layout
-from sluice.gate import data_docs, facts
-from sluice.gate.digest import TableFacts
-from sluice.gate.history import MANY_FILES, newest
-from sluice.gate.history import TABLE as RESULTS
-from sluice.gate.report import FOLDER, render, write
-from sluice.language.internal import FACTS, INTERVALS, QUARANTINE
+from sluice.delta.notes import intervals
+from sluice.delta.notes.arrow import read_rows, tidy_rows
+from sluice.delta.places.lake import layout
+from sluice.gate.counting import facts
+from sluice.gate.outcomes.history import MANY_FILES, newest
+from sluice.gate.outcomes.history import TABLE as RESULTS
+from sluice.gate.pages import data_docs
+from sluice.gate.pages.digest import TableFacts
+from sluice.gate.pages.report import FOLDER, render, write
+from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.read.scan import Scan
 from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.read.status import TableStatus, status
 from sluice.report.sweep import sweep, whole_table
 
-ASIDE = ("_sluice_interval", "reason", "raw", "file")
+SHOWN = ("_sluice_interval", "reason", "raw", "file")
 OF_A_REASON = 5
 MOST_LOOKED_AT = 5_000  # rows in quarantine, searched for the newest ones
 Row = Mapping[str, Any]
@@ -72,7 +74,7 @@ def _by_table(results: Iterable[Row]) -> defaultdict[str, list[Row]]:
 
 def _facts(project: Project, table: Table, state: TableStatus, results: list[Row]) -> TableFacts:
     lake = layout(project)
-    intervals = read_rows(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
+    noted = intervals.notes(lake.uri(table.id, INTERVALS)) if table.is_delivered else []
     return TableFacts(
         pipeline=table.pipeline,
         table=table.name,
@@ -86,8 +88,8 @@ def _facts(project: Project, table: Table, state: TableStatus, results: list[Row
         columns=tuple(_columns(project, table)),
         expected=tuple(e.label for e in table.expect),
         results=tuple(results),
-        batches=tuple(facts.read(lake.uri(table.id, FACTS))) if table.is_delivered else (),
-        intervals=tuple(intervals),
+        batches=tuple(facts.read(lake, table.id)) if table.is_delivered else (),
+        intervals=tuple(noted),
         quarantine=tuple(_aside(project, table)) if table.is_delivered else (),
     )
 
@@ -109,7 +111,7 @@ def _aside(project: Project, table: Table) -> list[Row]:
         stored = Snapshot.open(table.name, layout(project).uri(table.id, QUARANTINE))
     except NotBuilt:
         return []
-    pages = Scan(stored).unordered(ASIDE, MOST_LOOKED_AT)
+    pages = Scan(stored).unordered(SHOWN, MOST_LOOKED_AT)
     rows = [row for page in pages for row in page.to_pylist()]
     newest_first = sorted(rows, key=lambda row: row["_sluice_interval"], reverse=True)
     return list(_of_each_reason(newest_first))[: project.quality.samples]

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.delta.feed_size import table_size
-from sluice.delta.position import Head
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.position import Head
 from sluice.limits import Limits
 from sluice.read.scan import Scan
 from sluice.read.snapshot import Snapshot

@@ -15,16 +15,18 @@ from decimal import Decimal
 from sluice.declare.project import Project
 from sluice.declare.quality import Expectation
 from sluice.declare.table import Table
-from sluice.delta.arrow import append_rows, read_rows
-from sluice.delta.lake import layout
-from sluice.delta.position import head
-from sluice.gate import arrow_pass, comparison, history, moments
-from sluice.gate.checks import is_whole
-from sluice.gate.measures import Measure
-from sluice.gate.results import WHOLE, Json, Outcome, measure_outcome, uniqueness_outcome
-from sluice.gate.suite import COMPILERS
-from sluice.gate.uniqueness import Repeats, Uniqueness
-from sluice.gate.verdict import Verdict
+from sluice.delta.log.position import head
+from sluice.delta.notes.arrow import append_rows, read_rows
+from sluice.delta.places.lake import layout
+from sluice.gate.counting import arrow_pass
+from sluice.gate.outcomes import comparison, history
+from sluice.gate.outcomes.results import WHOLE, Json, Outcome, measure_outcome, uniqueness_outcome
+from sluice.gate.outcomes.verdict import Verdict
+from sluice.gate.pages.checks import is_whole
+from sluice.gate.rules import moments
+from sluice.gate.rules.measures import Measure
+from sluice.gate.rules.suite import COMPILERS
+from sluice.gate.rules.uniqueness import Repeats, Uniqueness
 from sluice.report import incremental
 from sluice.report.incremental import MEAN, OTHER, STATE, SUM, Earlier, state
 from sluice.report.stored import Stored

@@ -1,0 +1,127 @@
+"""Tally of a batch: everything that the compiled rules need, in one pass over it.
+
+The pass gives the counts of each row rule and up to twenty of its unexpected rows (the first ones,
+as JSON, long text cut). It also gives each measure's number, and how many rows were read, accepted
+and quarantined. Rules that quarantine judge all readable rows. All others judge the rows that
+remain, because those would be committed.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StringType
+
+from sluice.declare.delivered_row import CUT, RAW, REASON
+from sluice.gate.counting import conflicts
+from sluice.gate.counting.counts import SAMPLES, RowCounts, Tally
+from sluice.gate.counting.facts import Facts
+from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
+from sluice.gate.rules.sql import as_json, name
+from sluice.gate.rules.suite import Suite
+
+REASONS = "_sluice_reasons"
+READABLE = f"{REASON} IS NULL"
+ACCEPTED = f"size({REASONS}) = 0"
+LONGEST_TEXT = 1000
+HIDDEN = "_sluice_"
+
+
+def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) -> Tally:
+    """Tally a split batch (see `gate.split`) in one Spark job.
+
+    With a `key`, even an empty one, the tally includes the batch's facts.
+    """
+    flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule)]
+    nth = "monotonically_increasing_id() AS _sluice_nth"
+    judged = split.selectExpr("*", nth, f"{ACCEPTED} AS _sluice_accepted", *flags)
+    row = f"struct({', '.join(_shown(split))})"
+    aggregates = [
+        "count(*) AS read",
+        "count_if(_sluice_accepted) AS accepted",
+        f"sum(if(NOT _sluice_accepted, octet_length({whole(split)}), NULL)) AS bytes_quarantined",
+        f"count_if({READABLE}) AS readable",
+        *(a for i, rule in enumerate(suite.rows) for a in _counts(i, rule, row)),
+        *(
+            f"{m.aggregate('_sluice_accepted')} AS observed_{i}"
+            for i, m in enumerate(suite.measures)
+        ),
+        *(() if key is None else _fact_counts(visible(split), key)),
+        *((f"sum({CUT}) FILTER (WHERE _sluice_accepted) AS cut",) if CUT in split.columns else ()),
+        *(conflicts.counts(key) if key and conflicts.CONFLICT in split.columns else ()),
+    ]
+    found = judged.selectExpr(*aggregates).toArrow().to_pylist()[0]
+    return Tally(
+        found["read"],
+        found["accepted"],
+        tuple(_row_counts(found, i, rule) for i, rule in enumerate(suite.rows)),
+        tuple(found[f"observed_{i}"] for i in range(len(suite.measures))),
+        None if key is None else _facts(found, visible(split)),
+        found["bytes_quarantined"] or 0,
+        conflicts.found_in(found),
+        found.get("cut") or 0,
+    )
+
+
+def visible(rows: DataFrame) -> list[str]:
+    """Return the user's own columns."""
+    return [c for c in rows.columns if not c.startswith(HIDDEN)]
+
+
+def whole(split: DataFrame) -> str:
+    """Return SQL for a row as text: what the reader kept of it, else JSON."""
+    parsed = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
+    return f"coalesce({RAW}, {parsed})" if RAW in split.columns else parsed
+
+
+def _fact_counts(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
+    quoted = [f"`{column}`" for column in columns]
+    for nth, column in enumerate(quoted):
+        yield f"count_if(_sluice_accepted AND {column} IS NULL) AS nulls_{nth}"
+    if key:
+        hashed = f"xxhash64({', '.join(f'`{column}`' for column in key)})"
+        yield f"approx_count_distinct({hashed}) FILTER (WHERE _sluice_accepted) AS keys"
+
+
+def _facts(found: dict[str, Any], columns: Sequence[str]) -> Facts:
+    nulls = {column: found[f"nulls_{nth}"] for nth, column in enumerate(columns)}
+    return Facts(found["accepted"], found.get("keys"), nulls)
+
+
+def _shown(split: DataFrame) -> Iterator[str]:
+    for column in visible(split):
+        quoted = name(column) if "." not in column else f"`{column}`"
+        is_text = isinstance(split.schema[column].dataType, StringType)
+        yield f"left({quoted}, {LONGEST_TEXT}) AS {quoted}" if is_text else quoted
+
+
+def _flags(i: int, rule: RowRule) -> tuple[str, ...]:
+    """Return flags computed once for each row, so that counting them is cheap."""
+    population = READABLE if _is_first(rule) else ACCEPTED
+    return (
+        f"{population} AND {rule.domain} AS _sluice_in_{i}",
+        f"{population} AND {rule.considered} AS _sluice_of_{i}",
+        f"{population} AND {rule.violated} AS _sluice_not_{i}",
+    )
+
+
+def _is_first(rule: RowRule) -> bool:
+    """True if the rule judges all readable rows, before the others."""
+    return rule.expectation.on_failure == "quarantine"
+
+
+def _counts(i: int, rule: RowRule, row: str) -> Iterator[str]:
+    """Yield aggregates that the counts of all rows don't give."""
+    first = f"min_by({row}, _sluice_nth, {SAMPLES}) FILTER (WHERE _sluice_not_{i})"
+    if rule.domain != EVERY_ROW:
+        yield f"count_if(_sluice_in_{i}) AS elements_{i}"
+    if rule.test.ignored is not None:
+        yield f"count_if(_sluice_of_{i}) AS considered_{i}"
+    yield f"count_if(_sluice_not_{i}) AS unexpected_{i}"
+    yield f"transform({first}, r -> {as_json('r')}) AS samples_{i}"
+
+
+def _row_counts(row: dict[str, Any], i: int, rule: RowRule) -> RowCounts:
+    elements = row.get(f"elements_{i}", row["readable" if _is_first(rule) else "accepted"])
+    considered = row.get(f"considered_{i}", elements)
+    return RowCounts(elements, considered, row[f"unexpected_{i}"], tuple(row[f"samples_{i}"] or ()))

@@ -1,0 +1,87 @@
+"""Kept results of the gate: one row per expectation and batch, for reports and trends.
+
+The table lies at `<lake>/__quality/results`. Batches append to it. Now and then it is compacted to
+what `newest` keeps, so reading it costs the same after a year. The rows are Arrow, so appending
+them needs no Spark. Running a batch again leaves its rows twice. Readers take the last `checked_at`
+of a (table, interval_start, expectation).
+"""
+
+import datetime as dt
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from sluice.gate.outcomes.results import Outcome
+    from sluice.gate.outcomes.verdict import Verdict
+
+TABLE = "__quality/results"
+KEY = ("pipeline", "table", "expectation", "says")
+KEPT, MANY_FILES = 120, 64
+TIME = pa.timestamp("us", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("pipeline", pa.string()),
+        ("table", pa.string()),
+        ("interval_start", TIME),
+        ("batch", pa.int64()),
+        ("checked_at", TIME),
+        ("expectation", pa.string()),
+        ("says", pa.string()),
+        ("on_failure", pa.string()),
+        ("success", pa.bool_()),
+        ("element_count", pa.int64()),
+        ("unexpected_count", pa.int64()),
+        ("observed", pa.string()),
+        ("result", pa.string()),
+    ]
+)
+
+
+def rows(
+    verdict: "Verdict",
+    *,
+    run: str,
+    batch: int,
+    checked_at: dt.datetime,
+    interval_start: dt.datetime | None = None,
+) -> pa.Table:
+    """Return a verdict as rows of SCHEMA, kept also if it stops; a view's batch has no interval."""
+    pipeline, _, table = verdict.table.partition(".")
+    common = {
+        "run": run,
+        "pipeline": pipeline,
+        "table": table,
+        "interval_start": interval_start,
+        "batch": batch,
+        "checked_at": checked_at,
+    }
+    return pa.Table.from_pylist([common | _row(o) for o in verdict.outcomes], schema=SCHEMA)
+
+
+def newest(rows: pa.Table) -> pa.Table:
+    """Return the newest KEPT results of each expectation."""
+    ordered = rows.sort_by([("checked_at", "descending")])
+    seen: Counter[tuple[Any, ...]] = Counter()
+    nth = []
+    for key in zip(*(ordered[c].to_pylist() for c in KEY), strict=True):
+        nth.append(seen[key])
+        seen[key] += 1
+    return ordered.filter(pc.less(pa.array(nth, pa.int64()), KEPT))
+
+
+def _row(outcome: "Outcome") -> dict[str, Any]:
+    return {
+        "expectation": outcome.expectation.label,
+        "says": outcome.says,
+        "on_failure": outcome.expectation.on_failure,
+        "success": outcome.success,
+        "element_count": outcome.element_count,
+        "unexpected_count": outcome.unexpected_count,
+        "observed": outcome.observed,
+        "result": json.dumps(outcome.result, ensure_ascii=False, default=str),
+    }

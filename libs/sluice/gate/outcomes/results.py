@@ -1,0 +1,193 @@
+"""Outcomes in Great Expectations' own result format, however they were computed.
+
+The dictionaries have the fields of GX's `ExpectationValidationResult` at result format SUMMARY with
+unexpected rows. So whatever reads GX's JSON reads these.
+"""
+
+import datetime as dt
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from sluice.declare.quality import Expectation
+from sluice.gate.counting.counts import SAMPLES, RowCounts
+from sluice.gate.rules.measures import Measure, within
+from sluice.gate.rules.row_rules import RowRule
+from sluice.gate.rules.uniqueness import DISTINCT_COUNT, Repeats, Uniqueness
+
+ROWS_SHOWN = 5
+WHOLE = ", over the whole table"  # end of such an expectation's words
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One expectation and its result; `says` is the expectation in words."""
+
+    expectation: Expectation
+    says: str
+    success: bool
+    result: Json
+
+    @property
+    def details(self) -> Json:
+        return self.result.get("result") or {}
+
+    @property
+    def element_count(self) -> int | None:
+        return self.details.get("element_count")
+
+    @property
+    def unexpected_count(self) -> int | None:
+        return self.details.get("unexpected_count")
+
+    @property
+    def unexpected_rows(self) -> list[Any]:
+        return list(self.details.get("unexpected_rows") or ())
+
+    @property
+    def observed(self) -> str:
+        """Observation in a few words."""
+        if error := self.result.get("exception_info", {}).get("exception_message"):
+            return f"could not be answered: {error}"
+        if self.unexpected_count is None:
+            return _shown(self.details.get("observed_value"))
+        percent = self.details.get("unexpected_percent") or 0.0
+        counts = f"{self.unexpected_count:,} of {self.element_count:,}"
+        return f"{counts} rows unexpected ({percent:.3g} %)"
+
+
+def _shown(observed: Any) -> str:
+    match observed:
+        case {"self": mine, "other": others}:
+            return f"{_shown(mine)}, the other has {_shown(others)}"
+        case bool():
+            return str(observed)
+        case int():
+            return f"{observed:,}"
+        case float():
+            return f"{observed:,.10g}"
+    return str(observed)
+
+
+def row_outcome(rule: RowRule, counts: RowCounts) -> Outcome:
+    """Return the outcome of a row rule."""
+    samples = [json.loads(row) for row in counts.samples]
+    values = [_value(row, rule.test.columns) for row in samples]
+    considered = None if rule.test.ignored is None else counts.considered
+    details = _map_details(counts.elements, considered, counts.unexpected, values)
+    details["unexpected_rows"] = samples[:ROWS_SHOWN]
+    success = _meets_mostly(rule.expectation, counts.considered, counts.unexpected)
+    return outcome(rule.expectation, rule.test.says, success, details)
+
+
+def measure_outcome(measure: Measure, observed: Any) -> Outcome:
+    """Return the outcome of a measure."""
+    success = measure.accepts(observed)
+    return outcome(measure.expectation, measure.says, success, {"observed_value": plain(observed)})
+
+
+def uniqueness_outcome(rule: Uniqueness, found: Repeats) -> Outcome:
+    """Return the outcome of a rule about repeated values."""
+    if not rule.is_about_rows:
+        is_count = rule.expectation.type == DISTINCT_COUNT
+        observed = found.distinct if is_count else found.share
+        success = within(observed, rule.expectation.kwargs)
+        return outcome(rule.expectation, rule.says, success, {"observed_value": observed})
+    values = [_value(json.loads(key), rule.columns) for key in found.samples]
+    details = _map_details(found.elements, found.considered, found.repeated, values)
+    success = _meets_mostly(rule.expectation, found.considered, found.repeated)
+    return outcome(rule.expectation, rule.says, success, details)
+
+
+def plain(value: Any) -> Any:
+    """Return a value in a form that JSON can hold."""
+    match value:
+        case Decimal():
+            return float(value)
+        case dt.date():  # datetimes too
+            return value.isoformat()
+        case float() if not math.isfinite(value):
+            return str(value)
+    return value
+
+
+def _meets_mostly(expectation: Expectation, considered: int, unexpected: int) -> bool:
+    mostly = float(expectation.kwargs.get("mostly", 1))
+    return considered == 0 or (considered - unexpected) / considered >= mostly
+
+
+def _value(row: Json, columns: Sequence[str]) -> Any:
+    """Return what GX lists of an unexpected row: the value, or the values of several columns."""
+    values = [_field(row, column) for column in columns]
+    return values[0] if len(values) == 1 else values
+
+
+def _field(row: Any, path: str) -> Any:
+    for part in path.split("."):
+        row = row.get(part) if isinstance(row, dict) else None
+    return row
+
+
+def _map_details(
+    elements: int, considered: int | None, unexpected: int, values: Sequence[Any]
+) -> Json:
+    total = _percent(unexpected, elements)
+    nonmissing = total if considered is None else _percent(unexpected, considered)
+    details: Json = {
+        "element_count": elements,
+        "unexpected_count": unexpected,
+        "unexpected_percent": nonmissing,
+        "partial_unexpected_list": list(values[:SAMPLES]),
+    }
+    if considered is not None:
+        details["missing_count"] = elements - considered
+        details["missing_percent"] = _percent(elements - considered, elements)
+        details["unexpected_percent_total"] = total
+        details["unexpected_percent_nonmissing"] = nonmissing
+    details["partial_unexpected_counts"] = _most_common(values)
+    return details
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return part / whole * 100 if whole else None
+
+
+def _most_common(values: Sequence[Any]) -> list[Json]:
+    counts = Counter(json.dumps(v, sort_keys=True) for v in values)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [{"value": json.loads(value), "count": count} for value, count in ordered]
+
+
+def outcome(expectation: Expectation, says: str, success: bool, details: Json) -> Outcome:
+    """Return an outcome with these details, in GX's format."""
+    result = {
+        "success": success,
+        "expectation_config": config(expectation),
+        "result": details,
+        "meta": {},
+        "exception_info": {
+            "raised_exception": False,
+            "exception_traceback": None,
+            "exception_message": None,
+        },
+    }
+    return Outcome(expectation, says, success, result)
+
+
+def config(expectation: Expectation) -> Json:
+    """Return GX's `expectation_config`, with the effect of a failure in its `meta`."""
+    kwargs = json.loads(json.dumps(expectation.kwargs, default=_as_json))
+    severity = kwargs.pop("severity", "critical")
+    meta = {**kwargs.pop("meta", {}), "on_failure": expectation.on_failure}
+    return {"type": expectation.type, "kwargs": kwargs, "meta": meta, "severity": severity}
+
+
+def _as_json(value: Any) -> Any:
+    """Return `plain` for json.dumps, which must not get back what it could not write."""
+    simple = plain(value)
+    return str(value) if simple is value else simple

@@ -1,0 +1,1 @@
+"""Pages: the quality report as HTML, its digests and its charts."""

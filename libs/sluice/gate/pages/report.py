@@ -1,0 +1,87 @@
+"""The quality report: a few HTML files that need nothing but a browser.
+
+There is one overview and one page per table. They are self-contained: no script, and no font,
+picture or link from elsewhere, which a content security policy in each page enforces. `render` is
+pure. `write` replaces each file atomically, the overview last, so a reader never meets half a page
+or a dead link.
+"""
+
+import datetime as dt
+import os
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from sluice.gate.pages.charts import bars, curve, strip
+from sluice.gate.pages.checks import State, moment_text
+from sluice.gate.pages.digest import TableDigest, TableFacts, digest
+
+FOLDER = "__quality/report"
+INDEX = "index.html"
+
+
+def render(lake: str, tables: Sequence[TableFacts], now: dt.datetime) -> dict[str, str]:
+    """Return file names and their HTML: the overview, and one page per table."""
+    digests = [digest(facts) for facts in tables]
+    environment = _environment(now)
+    overview, page = (environment.get_template(f"{name}.html.j2") for name in ("overview", "table"))
+    pages = {page_name(d): page.render(lake=lake, table=d) for d in digests}
+    by_pipeline = groupby(
+        sorted(digests, key=lambda d: d.facts.pipeline), lambda d: d.facts.pipeline
+    )
+    pipelines = [(name, list(members)) for name, members in by_pipeline]
+    return pages | {INDEX: overview.render(lake=lake, tables=digests, pipelines=pipelines)}
+
+
+def write(folder: Path, pages: Mapping[str, str]) -> Path:
+    """Write the pages as files of `folder`, and return the overview's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sorted(pages, key=lambda name: name == INDEX):
+        _replace(folder / name, pages[name])
+    return folder / INDEX
+
+
+def page_name(table: TableDigest) -> str:
+    """Return the file of a table's page."""
+    return re.sub(r"[^a-z0-9_.]", "-", table.name.lower()) + ".html"
+
+
+def figure(number: float) -> str:
+    """Return a number for the end of a scale: short, and exact if it is small."""
+    return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.3g}"
+
+
+def _environment(now: dt.datetime) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("sluice.gate.pages", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"now": moment_text(now), "State": State, "strip": strip, "bars": bars}
+    environment.globals |= {"page_name": page_name, "moment_text": moment_text, "curve": curve}
+    environment.filters["figure"] = figure
+    environment.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
+    return environment
+
+
+def _replace(path: Path, html: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with NamedTemporaryFile(
+        "w",
+        encoding="utf-8",
+        errors="backslashreplace",  # half of a surrogate pair, which JSON may hold
+        dir=path.parent,
+        prefix=f".{path.name}.",
+        delete=False,
+    ) as draft:
+        draft.write(html)
+        draft.flush()
+        os.fsync(draft.fileno())
+    Path(draft.name).chmod(0o644)
+    Path(draft.name).replace(path)
