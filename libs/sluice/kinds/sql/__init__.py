@@ -1,0 +1,1 @@
+"""Views in SQL: one SELECT, kept by a chain of the other kinds."""

@@ -1,0 +1,108 @@
+"""The chain of views that a query becomes, in the order in which they are advanced."""
+
+from collections.abc import Iterable
+from itertools import count
+
+from sqlglot import exp
+
+from sluice.kinds.sql.sources import (
+    AnyRows,
+    Columns,
+    Fields,
+    Relation,
+    Stored,
+    StoredRows,
+    anything,
+)
+from sluice.kinds.sql.trees import columns_in, free_name, key_of, substituted
+from sluice.language.internal import internal
+from sluice.language.syntax import Tree
+
+
+class Chain:
+    """Declarations of views, by name: `<view>__1` and so on, the view itself last."""
+
+    def __init__(self, view: str) -> None:
+        self.view = view
+        self.views: dict[str, Fields] = {}
+        self._numbers = count()
+
+    def number(self) -> int:
+        """Return a number that it has not returned yet."""
+        return next(self._numbers)
+
+    def end(self, relation: AnyRows) -> None:
+        """Add the view itself: exactly the relation's columns."""
+        found = relation.source.fields(relation.columns, relation.where, exactly=True)
+        if found is None:
+            relation = self.stored(relation)
+            found = relation.source.fields(relation.columns, relation.where, exactly=True)
+        assert found is not None
+        self.views[self.view] = found
+
+    def stored(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
+        """Return the relation as one over a stored table, with the `wanted` columns."""
+        columns = {
+            name: tree
+            for name, tree in relation.columns.items()
+            if wanted is None or name in wanted
+        }
+        if isinstance(relation.source, Stored):
+            return Relation(relation.source, columns, relation.where)
+        columns = columns or dict([next(iter(relation.columns.items()))])
+        shown, names = _shown(columns)
+        if (found := relation.source.fields(shown, relation.where, exactly=False)) is not None:
+            return Relation(Stored(self._add(found)), names)
+        pieces = _pieces([*columns.values(), *relation.where]) or anything(relation.source)
+        return self._over_pieces(relation, columns, pieces)
+
+    def table(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
+        """Return the relation as one over a whole table: plain columns, no conditions."""
+        found = self.stored(relation, wanted)
+        if not found.where and all(isinstance(t, exp.Column) for t in found.columns.values()):
+            return found
+        shown, names = _shown(found.columns)
+        fields = found.source.fields(shown, found.where, exactly=False)
+        assert fields is not None
+        return Relation(Stored(self._add(fields)), names)
+
+    def _over_pieces(self, relation: AnyRows, columns: Columns, pieces: Columns) -> StoredRows:
+        fields = relation.source.fields(pieces, (), exactly=False)
+        assert fields is not None
+        names = {
+            key_of(tree): exp.column(name)
+            for name, tree in pieces.items()
+            if isinstance(tree, exp.Column)
+        }
+        return Relation(
+            Stored(self._add(fields)),
+            {name: substituted(tree, names) for name, tree in columns.items()},
+            tuple(substituted(tree, names) for tree in relation.where),
+        )
+
+    def _add(self, fields: Fields) -> str:
+        name = internal(self.view, str(len(self.views) + 1))
+        self.views[name] = fields
+        return name
+
+
+def _shown(columns: Columns) -> tuple[dict[str, Tree], dict[str, Tree]]:
+    """Return column of the part -> expression, and the relation's name -> column of the part."""
+    shown: dict[str, Tree] = {}
+    by_text: dict[str, str] = {}
+    names: dict[str, Tree] = {}
+    for name, tree in columns.items():
+        text = tree.sql()
+        if text not in by_text:
+            by_text[text] = free_name(name.rpartition(".")[2], shown)
+            shown[by_text[text]] = tree
+        names[name] = exp.column(by_text[text])
+    return shown, names
+
+
+def _pieces(trees: Iterable[Tree]) -> dict[str, Tree]:
+    """Return the plain columns that expressions are made of, each under a free name."""
+    found: dict[str, Tree] = {}
+    for column in {key_of(c): c for tree in trees for c in columns_in(tree)}.values():
+        found[free_name(column.name, found)] = exp.column(column.name, column.table or None)
+    return found

@@ -1,0 +1,191 @@
+"""A query as written: its tree, and the tables that it names.
+
+The grammar is sqlglot's for Spark, with functions kept by the name written. sqlglot also resolves
+names: `*`, USING, positions in GROUP BY, aliases, QUALIFY.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from sluice.kinds.sql.trees import free_name
+from sluice.language import syntax
+from sluice.language.functions import AGGREGATES, SCALAR
+from sluice.language.names import NAME, unknown
+from sluice.language.syntax import Tree, Verbatim
+
+LONGEST = 100_000
+WINDOW_FUNCTIONS = frozenset(
+    [
+        "row_number",
+        "rank",
+        "dense_rank",
+        "percent_rank",
+        "cume_dist",
+        "ntile",
+        "lag",
+        "lead",
+        "nth_value",
+    ]
+)
+OF_ROWS = frozenset({"explode", "explode_outer", "posexplode", "inline", "stack"})
+OF_SETS = frozenset({"grouping", "grouping_id"})
+KNOWN = {*SCALAR, *AGGREGATES, *WINDOW_FUNCTIONS, *OF_ROWS, *OF_SETS}
+CLOCKS = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime)
+
+
+class Refused(ValueError):
+    """A part of a query that can't be kept incrementally; `node` is where."""
+
+    def __init__(self, node: Tree, why: str) -> None:
+        line = line_of(node)
+        super().__init__(f"line {line}: {why}" if line else why)
+
+
+def line_of(node: Tree) -> int:
+    """Return the line of a part of the query, 0 if it isn't known."""
+    lines = (part.meta.get("line") for part in node.walk())
+    return next((int(line) for line in lines if line), 0)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and the ids of its tables, in the order in which it names them."""
+
+    tree: exp.Query
+    tables: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str, pipeline: str) -> "Query":
+        """Read one SELECT; ValueError says what it can't be."""
+        if len(text) > LONGEST:
+            raise ValueError(f"a query of {len(text)} characters is longer than {LONGEST}")
+        try:
+            trees = sqlglot.parse(text, dialect=Verbatim)
+        except (SqlglotError, RecursionError) as error:
+            raise ValueError(f"can't read the query: {syntax.reason_of(error)}") from None
+        if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+            raise ValueError("one SELECT is wanted")
+        tree = _in_lower_case(trees[0])
+        _check_functions(tree)
+        _check_shared(tree)
+        _name_columns(tree)
+        named = [_with_pipeline(table, pipeline) for table in _stored(tree)]
+        if not named:
+            raise ValueError("the query names no table: there is nothing whose changes it follows")
+        return cls(tree, tuple(dict.fromkeys(named)))
+
+    def qualified(self, columns: Mapping[str, Mapping[str, str]]) -> exp.Query:
+        """Return the query with every column named by its table; `columns`: by table's id.
+
+        Raises ValueError for unknown and ambiguous columns.
+        """
+        schema: dict[str, Any] = {}
+        for table_id, known in columns.items():
+            pipeline, _, name = table_id.partition(".")
+            schema.setdefault(pipeline, {})[name] = dict.fromkeys(known, "UNKNOWN")
+        _check_columns(self.tree, columns)
+        try:
+            return qualify(
+                self.tree.copy(), schema=schema, dialect=Verbatim, quote_identifiers=False
+            )
+        except OptimizeError as error:
+            raise ValueError(_in_words(str(error), self.tree)) from None
+
+
+def _in_lower_case(tree: exp.Query) -> exp.Query:
+    """Return the tree with names in lower case, because Spark ignores their case."""
+    for name in tree.find_all(exp.Identifier):
+        name.set("this", name.name.lower())
+        if NAME.fullmatch(name.name):
+            name.set("quoted", False)
+    return tree
+
+
+def _check_functions(tree: exp.Query) -> None:
+    """Refuse functions that are not on the allow-list of Spark's deterministic ones."""
+    for node in tree.walk():
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        if isinstance(node, CLOCKS) or name in syntax.CLOCKS:
+            raise Refused(node, f"{syntax.render(node)!r}: {syntax.CLOCK}")
+        if name and name not in KNOWN:
+            raise Refused(node, syntax.refusal(name))
+
+
+def _check_shared(tree: exp.Query) -> None:
+    """Refuse a part of WITH that has the name of a table that it reads."""
+    for cte in tree.find_all(exp.CTE):
+        for table in cte.this.find_all(exp.Table):
+            if table.name == cte.alias and not table.db:
+                raise Refused(
+                    table, f"{cte.alias!r} of WITH reads a table of its own name: name it otherwise"
+                )
+
+
+def _name_columns(tree: exp.Query) -> None:
+    """Name the query's columns that have no name after what they show: `sum_v` for sum(v)."""
+    first: Tree = tree
+    while not isinstance(first, exp.Select) and first.this is not None:
+        first = first.this
+    named = (exp.Alias, exp.Column, exp.Dot)
+    taken = {item.alias_or_name for item in first.expressions if isinstance(item, named)}
+    for item in list(first.expressions):
+        if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Dot):
+            words = re.findall(r"[a-z0-9]+", syntax.render(item).lower())
+            name = free_name("_".join(words) if words and words[0][0].isalpha() else "c", taken)
+            taken.add(name)
+            item.replace(exp.alias_(item.copy(), name))
+
+
+def _stored(tree: exp.Query) -> list[exp.Table]:
+    """Return the tables that are no common table expressions."""
+    shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    return [
+        t for t in tree.find_all(exp.Table) if t.name and (t.db or t.name.lower() not in shared)
+    ]
+
+
+def _with_pipeline(table: exp.Table, pipeline: str) -> str:
+    """Give the table's name its pipeline, and return both as an id."""
+    if table.catalog:
+        raise Refused(table, f"{syntax.render(table)!r}: write `table` or `pipeline.table`")
+    if not isinstance(table.this, exp.Identifier):
+        raise Refused(table, f"{syntax.render(table)!r} is no table")
+    name, db = table.name.lower(), (table.db or pipeline).lower()
+    table.this.set("this", name)
+    table.set("db", exp.to_identifier(db))
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+    return f"{db}.{name}"
+
+
+def _check_columns(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse a column of a table by its name or alias that the table has not."""
+    by_alias = {
+        table.alias_or_name.lower(): columns[f"{table.db}.{table.name}"]
+        for table in tree.find_all(exp.Table)
+        if f"{table.db}.{table.name}" in columns
+    }
+    for column in tree.find_all(exp.Column):
+        known = by_alias.get(column.table.lower()) if not column.db else None
+        if known and not isinstance(column.this, exp.Star) and column.name.lower() not in known:
+            raise Refused(column, unknown("column", column.name, known))
+
+
+def _in_words(message: str, tree: exp.Query) -> str:
+    """Return sqlglot's message as ours."""
+    first = message.splitlines()[0]
+    if "could not be resolved" in first or "Unknown column" in first:
+        name = first.split("'")[1] if "'" in first else first.rpartition(" ")[2]
+        column = next(
+            (c for c in tree.find_all(exp.Column) if c.name.lower() == name.lower()), tree
+        )
+        why = f"column {name!r} is unknown, or more than one table has it: write table.{name}"
+        return str(Refused(column, why))
+    return first

@@ -1,0 +1,173 @@
+"""Sources of a SELECT that are joined so far.
+
+Conditions are applied as soon as the tables that they name are joined.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.sources import AnyRows, Joined, Relation, Stored, StoredRows
+from sluice.kinds.sql.trees import columns_in, has_query, is_column, key_of, of_side
+from sluice.kinds.sql.windows import as_ranked
+from sluice.language.syntax import Tree
+
+if TYPE_CHECKING:
+    from sluice.kinds.sql.block import Planner
+
+# Sides whose own conditions may become part of the join's.
+ABSORBED = {"inner": "lr", "semi": "lr", "left": "r", "right": "l", "anti": "r", "full": ""}
+# Sides whose columns are null in rows without a match.
+NULLED = {"left": "r", "right": "l", "full": "lr"}
+SHOWN = {"semi": "l", "anti": "l"}
+NO_EQUALITY = (
+    "a join without an equality between the two sides can't be kept incrementally: every row may "
+    "match every other; join on a key"
+)
+
+
+@dataclass
+class Scope:
+    """Sources joined so far. `pending`: conditions of WHERE that wait for their tables.
+
+    `after`: expressions that are evaluated after all joins. `nulls_follow`: a RIGHT or FULL JOIN
+    will bring rows with nulls, which WHERE must see too. `carried`: conditions of inner joins that
+    name tables of later ones.
+    """
+
+    planner: "Planner"
+    rows: AnyRows
+    aliases: set[str]
+    pending: list[Tree]
+    after: list[Tree]
+    nulls_follow: bool = False
+    carried: list[Tree] = field(default_factory=list)
+
+    def apply(self) -> None:
+        """Apply the conditions whose tables are all there."""
+        ready = [c for c in self.usable([]) if tables_of(c) <= self.aliases]
+        self._take(ready)
+        self.rows = as_ranked(self.rows.kept(self.rows.resolved(c) for c in ready))
+
+    def usable(self, on: list[Tree]) -> list[Tree]:
+        """Return the conditions that an inner join may use, with its own."""
+        where = [] if self.nulls_follow else self.pending
+        return [c for c in (*self.carried, *on, *where) if not has_query(c)]
+
+    def taken_by(self, alias: str, on: list[Tree]) -> list[Tree]:
+        """Return the conditions that an inner join takes; others of its own are carried on."""
+        found = [c for c in self.usable(on) if tables_of(c) <= self.aliases | {alias}]
+        self.carried += [c for c in on if not _is_among(c, found)]
+        self._take(found)
+        return found
+
+    def left_over(self) -> list[Tree]:
+        """Return, once, the conditions that were not applied."""
+        found, self.carried, self.pending = [*self.carried, *self.pending], [], []
+        return found
+
+    def _take(self, conditions: list[Tree]) -> None:
+        self.pending = [c for c in self.pending if not _is_among(c, conditions)]
+        self.carried = [c for c in self.carried if not _is_among(c, conditions)]
+
+    def join(
+        self,
+        other: AnyRows,
+        alias: str,
+        type_: str,
+        on: Sequence[Tree],
+        rest: Sequence[Tree],
+        *,
+        is_one_row: bool = False,
+    ) -> None:
+        """Join a further source. `on`: its conditions; `rest`: trees still to be evaluated."""
+        for condition in on:
+            if has_query(condition):
+                raise Refused(condition, "a subquery in ON can't be kept; write it in WHERE")
+        pairs, others = equalities(on, self.aliases, {alias})
+        one = exp.Literal.number(1)
+        wanted = {
+            key_of(c)
+            for tree in [*on, *rest, *self.carried, *self.pending, *self.after]
+            for c in columns_in(tree)
+        }
+        left = self._side(self.rows, wanted, type_, "l")
+        right = self._side(prefixed(other, alias), wanted, type_, "r")
+        columns = {**_of(left, "l"), **_of(right, "r")}
+        both = [(of_side(left.resolved(a), "l"), of_side(right.resolved(b), "r")) for a, b in pairs]
+        on_both = [pair for pair in both if all(side.find(exp.Column) for side in pair)]
+        fixed = [exp.EQ(this=a, expression=b) for a, b in both if (a, b) not in on_both]
+        if not on_both and not is_one_row:
+            raise Refused(on[0] if on else self.after[0], NO_EQUALITY)
+        everything = Relation(Stored(""), columns)
+        where = [
+            *(of_side(w, "l") for w in left.where),
+            *(of_side(w, "r") for w in right.where),
+            *(everything.resolved(c) for c in others),
+            *fixed,
+        ]
+        names = left.source.table, right.source.table
+        source = Joined(*names, type_, tuple(on_both) or ((one, one),), tuple(where))
+        shown = SHOWN.get(type_, "lr")
+        self.rows = Relation(
+            source, {**_of(left, "l"), **(_of(right, "r") if "r" in shown else {})}
+        )
+        self.aliases = self.aliases | ({alias} if "r" in shown else set())
+
+    def _side(self, rows: AnyRows, wanted: set[str], type_: str, side: str) -> StoredRows:
+        chain = self.planner.chain
+        stored = chain.stored(rows, wanted)
+        is_plain = all(is_column(tree) for tree in stored.columns.values())
+        if (stored.where and side not in ABSORBED[type_]) or (
+            side in NULLED.get(type_, "") and not is_plain
+        ):
+            return chain.table(stored)
+        return stored
+
+
+def _is_among(condition: Tree, conditions: Iterable[Tree]) -> bool:
+    return any(condition is other for other in conditions)
+
+
+def equalities(
+    conditions: Iterable[Tree], left: set[str], right: set[str]
+) -> tuple[list[tuple[Tree, Tree]], list[Tree]]:
+    """Return pairs (of the left, of the right side) that must be equal, and other conditions."""
+    pairs, others = [], []
+    for condition in conditions:
+        pair = _pair(condition, left, right)
+        if pair:
+            pairs.append(pair)
+        else:
+            others.append(condition)
+    return pairs, others
+
+
+def _pair(condition: Tree, left: set[str], right: set[str]) -> tuple[Tree, Tree] | None:
+    if not isinstance(condition, exp.EQ) or has_query(condition):
+        return None
+    for one, other in (
+        (condition.this, condition.expression),
+        (condition.expression, condition.this),
+    ):
+        a, b = tables_of(one), tables_of(other)
+        if a and b and a <= left and b <= right:
+            return one, other
+    return None
+
+
+def tables_of(tree: Tree) -> set[str]:
+    """Return the aliases of tables that an expression names."""
+    return {column.table for column in columns_in(tree)}
+
+
+def prefixed(rows: AnyRows, alias: str) -> AnyRows:
+    """Return the rows with their columns as `alias.column`."""
+    return Relation(rows.source, {f"{alias}.{n}": t for n, t in rows.columns.items()}, rows.where)
+
+
+def _of(rows: AnyRows, side: str) -> dict[str, Tree]:
+    return {name: of_side(tree, side) for name, tree in rows.columns.items()}

@@ -1,0 +1,80 @@
+"""Declaration of `kind: sql`: a view written as a query."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import ValidationInfo, WithJsonSchema, field_validator, model_validator
+
+from sluice.declare.table_spec import Reference
+from sluice.declare.view import View
+from sluice.kinds.sql.query import Query
+
+TEXT_OR_FILE = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {"file": {"type": "string"}},
+            "required": ["file"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
+class Sql(View):
+    """The rows that a SELECT gives over other tables.
+
+    `incremental`: whether a query may be computed whole if parts of it can't be kept. `refusal`:
+    why this one is; empty if it is kept.
+    """
+
+    LOADED: ClassVar[frozenset[str]] = View.LOADED | {"refusal"}
+    KIND: ClassVar[str] = "sql"
+    SILENT: ClassVar[frozenset[str]] = frozenset({"incremental", "refusal"})
+
+    kind: Literal["sql"] = "sql"
+    sql: Annotated[str, WithJsonSchema(TEXT_OR_FILE)]
+    incremental: Literal["required", "preferred"] = "required"
+    refusal: str = ""
+
+    @field_validator("sql", mode="before")
+    @classmethod
+    def _from_file(cls, data: Any, info: ValidationInfo) -> Any:
+        """Return the text of `{file: PATH}`, which lies in the folder of the pipeline's file."""
+        if not isinstance(data, dict) or [*data] != ["file"]:
+            return data
+        path = PurePosixPath(str(data["file"]))
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{str(path)!r} does not lie in the folder of the pipeline's file")
+        try:
+            return Path(info.context["folder"], path).read_text("utf-8") if info.context else ""
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            raise ValueError(f"can't read {str(path)!r}: {reason}") from None
+
+    @field_validator("sql")
+    @classmethod
+    def _can_be_read(cls, sql: str, info: ValidationInfo) -> str:
+        Query.read(sql, str(info.data.get("pipeline", "")))
+        return sql
+
+    @model_validator(mode="after")
+    def _keeps_its_inputs_rows(self) -> Self:
+        if self.retention:
+            raise ValueError("`retention` needs a window; a query keeps what its inputs have")
+        return self
+
+    @cached_property
+    def query(self) -> Query:
+        """The query as it was written."""
+        return Query.read(self.sql, self.pipeline)
+
+    def references(self) -> Iterator[Reference]:
+        for nth, name in enumerate(self.query.tables):
+            yield Reference(("sql", nth), name.removeprefix(f"{self.pipeline}."))
+
+
+SPEC = Sql

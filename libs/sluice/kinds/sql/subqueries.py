@@ -1,0 +1,278 @@
+"""Queries inside conditions and expressions: EXISTS, IN, and scalar ones."""
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from sluice.kinds.sql.grouping import LATER, Places, groups_of, has_aggregates
+from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.scope import Scope, equalities, tables_of
+from sluice.kinds.sql.sources import AnyRows, Relation
+from sluice.kinds.sql.trees import columns_in, conjuncts, has_query, key_of, substituted
+from sluice.language import syntax
+from sluice.language.syntax import Tree
+
+if TYPE_CHECKING:
+    from sluice.kinds.sql.block import Planner
+
+NULLS = (
+    "NOT IN is never true if the subquery gives a null: write NOT EXISTS, or exclude nulls by "
+    "`IS NOT NULL` on both sides"
+)
+
+
+def keep(scope: Scope, condition: Tree) -> None:
+    """Keep the rows that meet a condition with a query in it."""
+    if not has_query(condition):
+        what = f"{syntax.render(condition)!r} names a table of an outer query"
+        raise Refused(condition, f"{what}, which such a subquery can't")
+    inner = condition.unnest()
+    is_negated = isinstance(inner, exp.Not)
+    test = inner.this.unnest() if is_negated else inner
+    if isinstance(test, exp.Exists):
+        _semi(scope, test.this, [], is_negated=is_negated)
+    elif isinstance(test, exp.In) and test.args.get("query"):
+        query = test.args["query"]
+        if is_negated:
+            _not_in(scope, test)
+        else:
+            _semi(scope, query, [test.this], is_negated=False)
+    else:
+        replaced = with_scalars(scope, {"condition": condition})["condition"]
+        scope.rows = scope.rows.kept([scope.rows.resolved(replaced)])
+
+
+def _not_in(scope: Scope, test: exp.In) -> None:
+    """Keep the rows whose value is not among those of a subquery; nulls may make it unknown."""
+    query = test.args["query"]
+    select = _query_of(query)
+    if isinstance(select, exp.Select) and not _is_alone(select):
+        raise Refused(test, NULLS)
+    value = test.this.copy()
+    scope.after.append(value)
+    _semi(scope, query.copy(), [value], is_negated=True)
+    alias = f"s{scope.planner.chain.number()}"
+    rows = scope.planner.query(select.copy())
+    (name,) = rows.columns
+    stored = scope.planner.chain.stored(rows)
+    counts = {"n": exp.Star(), "known": stored.columns[name]}
+    counted = {
+        n: exp.Anonymous(this="count", expressions=[tree.copy()]) for n, tree in counts.items()
+    }
+    whole = Relation(groups_of(stored, {}, counted), {n: exp.column(n) for n in counted})
+    seen = _everywhere(scope, whole, alias)
+    zero = exp.Literal.number(0)
+    is_sure = exp.And(
+        this=exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())),
+        expression=exp.EQ(this=seen["n"].copy(), expression=seen["known"].copy()),
+    )
+    known = exp.Or(this=exp.EQ(this=seen["n"].copy(), expression=zero), expression=is_sure)
+    scope.rows = scope.rows.kept([scope.rows.resolved(known)])
+
+
+def _everywhere(scope: Scope, whole: AnyRows, alias: str) -> dict[str, Tree]:
+    """Join one row to every row; return its columns by name."""
+    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in whole.columns}
+    scope.after += [*seen.values()]
+    scope.join(whole, alias, "inner", [], [], is_one_row=True)
+    return seen
+
+
+def deferred(trees: dict[str, Tree]) -> tuple[dict[str, Tree], dict[str, exp.Subquery]]:
+    """Return expressions with columns in place of the scalar subqueries that stand alone.
+
+    Their values can be joined to groups after the groups are formed.
+    """
+    found: dict[str, exp.Subquery] = {}
+
+    def step(node: Tree) -> Tree:
+        if isinstance(node, exp.Subquery) and _is_alone(node.this):
+            name = f"q{len(found)}"
+            found[name] = node
+            return exp.column(name, LATER)
+        return node
+
+    return {name: tree.copy().transform(step) for name, tree in trees.items()}, found
+
+
+def with_later(planner: "Planner", rows: AnyRows, subqueries: dict[str, exp.Subquery]) -> AnyRows:
+    """Join the values of deferred subqueries to rows."""
+    if not subqueries:
+        return rows
+    places = {c.name: c for t in rows.columns.values() for c in columns_in(t) if not c.table}
+    columns: dict[str, Tree] = {f"_.{name}": exp.column(name) for name in places}
+    after: list[Tree] = [exp.column(name, "_") for name in places]
+    scope = Scope(planner, Relation(rows.source, columns, rows.where), {"_"}, [], after)
+    values = {
+        f"{LATER}.{name}": _scalar(scope, subquery, f"s{planner.chain.number()}")
+        for name, subquery in subqueries.items()
+    }
+    seen = {name: scope.rows.resolved(value) for name, value in values.items()}
+    seen |= {name: scope.rows.columns[f"_.{name}"] for name in places}
+    shown = {name: substituted(tree, seen) for name, tree in rows.columns.items()}
+    return Relation(scope.rows.source, shown, scope.rows.where)
+
+
+def _is_alone(select: Tree) -> bool:
+    """True if the query names no column of an outer one."""
+    tables = {t.alias_or_name for t in select.find_all(exp.Table, exp.Subquery)}
+    return {c.table for c in columns_in(select) if c.table} <= tables
+
+
+def _query_of(tree: Tree) -> Tree:
+    return tree.this if isinstance(tree, exp.Subquery) else tree
+
+
+def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) -> None:
+    """Keep the rows that a subquery has a row for, or has none."""
+    select = _query_of(query)
+    type_ = "anti" if is_negated else "semi"
+    planner = scope.planner
+    alias = f"s{planner.chain.number()}"
+    if not isinstance(select, exp.Select) or _is_closed(select):
+        rows = planner.query(select)
+        on: list[Tree] = [
+            exp.EQ(this=value, expression=exp.column(name, alias))
+            for value, name in zip(values, rows.columns, strict=True)
+        ]
+        if on:
+            scope.join(rows, alias, type_, on, [])
+        else:
+            _if_any(scope, rows, alias, is_negated=is_negated)
+        return
+    inner, outer_conditions = correlated(planner, select)
+    outputs = [item.unalias() for item in select.expressions] if values else []
+    pairs = [
+        exp.EQ(this=v.copy(), expression=o.copy()) for v, o in zip(values, outputs, strict=True)
+    ]
+    own = _own(select)
+    on = [_moved(c, own, alias) for c in (*pairs, *outer_conditions)]
+    if on:
+        scope.join(_flat(inner), alias, type_, on, [])
+    else:
+        _if_any(scope, inner, alias, is_negated=is_negated)
+
+
+def _if_any(scope: Scope, rows: AnyRows, alias: str, *, is_negated: bool) -> None:
+    """Keep all rows if a subquery has any row, or has none."""
+    stored = scope.planner.chain.stored(rows, [])
+    counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
+    whole = Relation(groups_of(stored, {}, counted), {"n": exp.column("n")})
+    seen = _everywhere(scope, whole, alias)
+    compared = exp.EQ if is_negated else exp.GT
+    condition = compared(this=seen["n"], expression=exp.Literal.number(0))
+    scope.rows = scope.rows.kept([scope.rows.resolved(condition)])
+
+
+def _is_closed(select: exp.Select) -> bool:
+    """True if the query's rows are not just rows of its FROM and WHERE."""
+    asked = ("group", "having", "distinct", "limit", "offset")
+    return (
+        any(select.args.get(a) for a in asked)
+        or has_aggregates(select.expressions)
+        or bool(select.find(exp.Window))
+    )
+
+
+def correlated(planner: "Planner", select: exp.Select) -> tuple[AnyRows, list[Tree]]:
+    """Return the rows of a subquery's FROM and WHERE, and the conditions that name outer tables."""
+    own = _own(select)
+    where = select.args.get("where")
+    conditions = conjuncts(where.this if where else None)
+    outer = [c for c in conditions if not has_query(c) and not tables_of(c) <= own]
+    inner = [c for c in conditions if c not in outer]
+    after = [*(i.unalias() for i in select.expressions if not isinstance(i, exp.Star)), *outer]
+    scope, rest = planner.unfiltered(select, inner, after)
+    for condition in rest:
+        keep(scope, condition)
+    return scope.rows, outer
+
+
+def _own(select: exp.Select) -> set[str]:
+    """Return the aliases of the query's own tables."""
+    trees = [select.args["from_"].this, *(j.this for j in select.args.get("joins") or ())]
+    return {tree.alias_or_name for tree in trees}
+
+
+def _moved(tree: Tree, own: set[str], alias: str) -> Tree:
+    """Return a condition with the subquery's columns as those of one table."""
+    copied = tree.copy()
+    for column in list(columns_in(copied)):
+        if column.table in own:
+            column.set("this", exp.to_identifier(_flat_name(key_of(column))))
+            column.set("table", exp.to_identifier(alias))
+    return copied
+
+
+def _flat(rows: AnyRows) -> AnyRows:
+    return Relation(rows.source, {_flat_name(n): t for n, t in rows.columns.items()}, rows.where)
+
+
+def _flat_name(name: str) -> str:
+    return name.replace(".", "__")
+
+
+def with_scalars(scope: Scope, trees: dict[str, Tree]) -> dict[str, Tree]:
+    """Join every scalar subquery; return the expressions with columns in their place."""
+    trees = {name: tree.copy() for name, tree in trees.items()}
+    while found := next((n for n in trees if trees[n].find(exp.Subquery)), None):
+        holder = exp.Paren(this=trees[found])
+        subquery = next(s for s in holder.find_all(exp.Subquery, bfs=True))
+        alias = f"s{scope.planner.chain.number()}"
+        subquery.replace(_scalar(scope, subquery, alias))
+        trees[found] = holder.this
+    if any(has_query(tree) for tree in trees.values()):
+        node = next(tree for tree in trees.values() if has_query(tree))
+        raise Refused(node, "EXISTS and IN can be kept as conditions of WHERE, not within others")
+    return trees
+
+
+def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
+    """Join the groups of a correlated aggregate; return the expression of its value."""
+    select = subquery.this
+    if not isinstance(select, exp.Select) or len(select.expressions) != 1:
+        raise Refused(subquery, "a scalar subquery is one SELECT of one column")
+    item = select.expressions[0].unalias()
+    if any(select.args.get(a) for a in ("group", "having", "distinct", "limit", "offset")):
+        raise Refused(
+            subquery, "a scalar subquery with GROUP BY, DISTINCT or LIMIT can't be kept yet"
+        )
+    if not has_aggregates([item]):
+        raise Refused(subquery, "a scalar subquery without an aggregate may give several rows")
+    inner, outer = correlated(scope.planner, select)
+    own = _own(select)
+    pairs, others = equalities(outer, scope.aliases, own)
+    if others:
+        raise Refused(others[0], "a scalar subquery is tied to the outer query by equalities alone")
+    wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
+    stored = scope.planner.chain.stored(inner, wanted)
+    keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
+    places = Places({}, stored)
+    value = places.placed(item)
+    groups = Relation(
+        groups_of(stored, keys, places.aggregates),
+        {n: exp.column(n) for n in (*keys, *places.aggregates)},
+    )
+    if not pairs:
+        return exp.Paren(this=substituted(value, _everywhere(scope, groups, alias)))
+    on = [
+        exp.EQ(this=a.copy(), expression=exp.column(f"k{i}", alias))
+        for i, (a, _) in enumerate(pairs)
+    ]
+    seen: dict[str, Tree] = {name: exp.column(name, alias) for name in places.aggregates}
+    scope.after += [*seen.values()]
+    scope.join(groups, alias, "left", on, [])
+    counts = {n for n, tree in places.aggregates.items() if _is_count(tree)}
+    zero = exp.Literal.number(0)
+    values = {
+        n: exp.Anonymous(this="coalesce", expressions=[c, zero]) if n in counts else c
+        for n, c in seen.items()
+    }
+    return exp.Paren(this=substituted(value, values))
+
+
+def _is_count(tree: Tree) -> bool:
+    call = tree.this if isinstance(tree, exp.Filter) else tree
+    return isinstance(call, exp.Anonymous) and call.name.lower().startswith(
+        ("count", "approx_count")
+    )

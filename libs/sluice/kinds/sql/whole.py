@@ -1,0 +1,58 @@
+"""A query that no chain of views can keep: Spark computes it whole, and the difference counts."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+from sqlglot import exp
+
+from sluice.declare.table import Table
+from sluice.delta.places.lake import LakeLayout
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.plan import BatchPlan, Strategy, Way
+from sluice.engine.query.operator import Operator, Rows, names
+from sluice.kinds.sql.resolve import NTH
+from sluice.kinds.sql.spec import Sql
+from sluice.language import syntax
+from sluice.limits import Limits
+
+
+class WholeQuery(Operator):
+    """The query's rows; equal ones are numbered. All rows are one group."""
+
+    group = ()
+
+    def __init__(self, view: Table):
+        assert isinstance(view.spec, Sql)
+        self.view, self.spec = view, view.spec
+        self.inputs = view.inputs
+        self.key = view.key
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        return ()
+
+    def prepare(self, name: str, rows: DataFrame) -> DataFrame:
+        return rows
+
+    def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        tree = self.spec.query.tree.copy()
+        for table in tree.find_all(exp.Table):
+            if table.db:
+                rows, name = prepared[f"{table.db}.{table.name}"], f"{self.view.name}__{table.name}"
+                rows.createOrReplaceTempView(name)
+                table.set("this", exp.to_identifier(name))
+                table.set("db", None)
+        session = next(iter(prepared.values())).sparkSession
+        found = session.sql(syntax.render(tree)).toDF(*self.view.columns)
+        shown = names(tuple(self.view.columns))
+        equal = Window.partitionBy(*shown).orderBy(*shown)
+        return found.select(*shown, F.row_number().over(equal).alias(NTH))
+
+
+class WholeBatch(Batch):
+    """Batch that computes everything."""
+
+    @classmethod
+    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+        operator = plan.node.operator
+        assert isinstance(operator, WholeQuery)
+        return Strategy.RECOMPUTE, f"the whole query, because of {operator.spec.refusal}"

@@ -1,0 +1,223 @@
+-- Queries of every form, each behind its name.
+
+-- everything
+SELECT * FROM orders;
+
+-- computed
+SELECT id, v * 2 AS twice, upper(g) AS big FROM orders WHERE v > 0 AND g IS NOT NULL;
+
+-- kinds
+SELECT DISTINCT kind FROM events;
+
+-- by_group
+SELECT g, count(*) AS n, sum(v) AS s, max(at) AS latest FROM orders WHERE v > -2 GROUP BY g;
+
+-- by_expression
+SELECT CASE WHEN v > 0 THEN 'plus' ELSE 'rest' END AS sign, avg(m) + 1 AS mean
+FROM orders
+GROUP BY 1;
+
+-- many
+SELECT g, k FROM orders GROUP BY g, k HAVING count(*) > 1 AND sum(v) IS NOT NULL;
+
+-- unseen_key
+SELECT count(*) AS n FROM orders GROUP BY g;
+
+-- total
+SELECT count(*) AS n, sum(v) AS s, min(g) AS least FROM orders WHERE v > 1;
+
+-- pairs
+SELECT o.id, p.pid, o.v + p.n AS both FROM orders o JOIN people p ON o.k = p.k AND o.v >= p.n;
+
+-- by_comma
+SELECT o.id, p.w FROM orders o, people p WHERE o.k = p.k AND p.w <> '' AND o.v > 0;
+
+-- using
+SELECT k, w FROM orders LEFT JOIN people USING (k);
+
+-- three
+SELECT o.id, p.pid, e.eid
+FROM orders o
+JOIN people p ON o.k = p.k
+JOIN events e ON e.id = o.id
+WHERE e.kind = 'buy' OR p.n = 1;
+
+-- lefts
+SELECT o.id, p.pid, coalesce(p.w, 'none') AS w
+FROM orders o
+LEFT JOIN people p ON o.k = p.k AND p.n > 0 AND o.v > 0;
+
+-- filtered_left
+SELECT o.id, p.pid
+FROM (SELECT *
+FROM orders
+WHERE v > 0) o
+LEFT JOIN (SELECT pid, k, 1 AS one
+FROM people) p ON o.k = p.k;
+
+-- ones
+SELECT o.id, p.one
+FROM orders o
+LEFT JOIN (SELECT k, 1 AS one
+FROM people
+WHERE n = 1) p ON o.k = p.k;
+
+-- rights
+SELECT o.id, p.pid FROM orders o RIGHT JOIN people p ON o.k = p.k WHERE o.v > 0 OR o.v IS NULL;
+
+-- fulls
+SELECT o.id, p.pid FROM orders o FULL JOIN people p ON o.k = p.k WHERE p.n = 1 OR o.v = 1;
+
+-- not_bought
+SELECT o.id FROM orders o LEFT JOIN events e ON e.id = o.id WHERE e.eid IS NULL;
+
+-- semis
+SELECT o.id, o.g FROM orders o LEFT SEMI JOIN people p ON o.k = p.k AND p.n > 0;
+
+-- existing
+SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM events e WHERE e.id = o.id AND e.x > o.v);
+
+-- not_existing
+SELECT id, v
+FROM orders o
+WHERE v > 0 AND NOT EXISTS (SELECT *
+FROM events e
+WHERE e.id = o.id AND e.kind = 'buy');
+
+-- among
+SELECT id FROM orders WHERE k IN (SELECT k FROM people WHERE n > 0);
+
+-- among_groups
+SELECT id FROM orders WHERE k IN (SELECT k FROM people GROUP BY k HAVING count(*) > 1);
+
+-- not_among
+SELECT id FROM orders WHERE k NOT IN (SELECT k FROM people WHERE n = 2);
+
+-- if_any
+SELECT pid FROM people WHERE EXISTS (SELECT 1 FROM events WHERE x > 1);
+
+-- above_mean
+SELECT id FROM orders WHERE v > (SELECT avg(v) FROM orders);
+
+-- most_of_group
+SELECT o.id, o.v FROM orders o WHERE o.v = (SELECT max(i.v) FROM orders i WHERE i.g = o.g);
+
+-- counted
+SELECT p.pid, (SELECT count(*)
+FROM orders o
+WHERE o.k = p.k) AS n, (SELECT sum(v)
+FROM orders o
+WHERE o.k = p.k) AS s
+FROM people p;
+
+-- all_rows
+SELECT id AS i, g AS name FROM orders UNION ALL SELECT pid, w FROM people WHERE n > 0;
+
+-- each_once
+SELECT k FROM orders UNION SELECT k FROM people;
+
+-- in_both
+SELECT k FROM orders INTERSECT SELECT k FROM people;
+
+-- in_one
+SELECT k FROM people EXCEPT SELECT k FROM orders WHERE v > 0;
+
+-- firsts
+SELECT g, id, r
+FROM (SELECT g, id, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS r
+FROM orders)
+WHERE r <= 2;
+
+-- seconds
+SELECT id
+FROM (SELECT id, g, rank() OVER (PARTITION BY g ORDER BY v) AS r
+FROM orders
+WHERE v IS NOT NULL) q
+WHERE r BETWEEN 2 AND 3;
+
+-- best
+SELECT id, v FROM orders QUALIFY row_number() OVER (PARTITION BY k ORDER BY v DESC, id) = 1;
+
+-- top
+SELECT id, v FROM orders ORDER BY v DESC, id LIMIT 3;
+
+-- top_groups
+SELECT g, sum(v) AS s
+FROM orders
+WHERE g IS NOT NULL
+GROUP BY g ORDER BY sum(v) DESC, g LIMIT 2;
+
+-- steps
+SELECT id, v - lag(v) OVER (PARTITION BY g ORDER BY id) AS step, sum(v) OVER (PARTITION BY g) AS whole
+FROM orders;
+
+-- shares
+SELECT g, sum(v) AS s, rank() OVER (ORDER BY sum(v) DESC) AS r FROM orders GROUP BY g;
+
+-- running
+SELECT id, sum(v) OVER (PARTITION BY g ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s
+FROM orders
+WHERE v IS NOT NULL;
+
+-- chained
+WITH sums AS (SELECT k, sum(v) AS s
+FROM orders
+GROUP BY k), named AS (SELECT p.w, s.s
+FROM sums s
+JOIN people p ON p.k = s.k) SELECT w, max(s) AS most, count(*) AS n
+FROM named
+GROUP BY w;
+
+-- shared
+WITH q AS (SELECT k, count(*) AS n
+FROM orders
+GROUP BY k) SELECT a.k, b.n
+FROM q a
+JOIN q b ON a.n = b.k;
+
+-- averages
+SELECT w, avg(n) AS m
+FROM (SELECT p.w, o.g, count(*) AS n
+FROM people p
+JOIN orders o ON o.k = p.k
+GROUP BY p.w, o.g) x
+GROUP BY w;
+
+-- distinct_counts
+SELECT k, count(DISTINCT g) AS n, count(g) FILTER (WHERE v > 0) AS positive
+FROM orders
+GROUP BY k;
+
+-- itself
+SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.k = b.k AND a.id < b.id;
+
+-- late
+SELECT e.eid FROM events e JOIN orders o ON e.id = o.id WHERE to_date(o.at) <= e.d;
+
+-- groups_of_join
+SELECT p.w, sum(o.m) AS m
+FROM orders o
+JOIN people p ON o.k = p.k
+WHERE o.g = 'a'
+GROUP BY p.w
+HAVING sum(o.m) > 0;
+
+-- rolled_up
+SELECT g, k, sum(v) AS s, grouping(k) AS is_sum FROM orders GROUP BY ROLLUP (g, k);
+
+-- in_sets
+SELECT g, k, count(*) AS n FROM orders GROUP BY GROUPING SETS ((g), (k), ());
+
+-- cubed
+SELECT upper(g) AS big, k, max(v) FROM orders GROUP BY CUBE (upper(g), k);
+
+-- null_rows
+SELECT o.id, p.pid, e.eid FROM orders o JOIN people p ON o.k = p.k FULL JOIN events e ON e.id = o.id
+WHERE o.v > 0;
+
+-- null_rows_of_two
+SELECT o.id, e.eid FROM orders o RIGHT JOIN people p ON o.k = p.k AND o.v > 0 JOIN events e
+ON e.id = p.pid AND o.g = 'a' LEFT JOIN orders x ON x.id = e.eid WHERE p.n < 2 AND x.v IS NULL;
+
+-- unnamed
+SELECT `G`, COUNT(*), sum(V) / 2 FROM Orders GROUP BY G;

@@ -1,0 +1,127 @@
+"""A small shop whose tables change in every way, and Spark's own answers to queries over it."""
+
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.lake import HEAD, Lake, Row, counted
+
+from sluice.declare.project import load
+from sluice.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SOURCES = """
+sources:
+  orders:
+    path: "orders/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, k INT, g STRING, v INT, m DECIMAL(8,2), at TIMESTAMP"
+  people:
+    path: "people/{interval_start:%Y-%m-%d}/"
+    key: [pid]
+    schema: "pid INT, k BIGINT, w STRING, n INT"
+  events:
+    path: "events/{interval_start:%Y-%m-%d}/"
+    key: [eid]
+    schema: "eid INT, id INT, kind STRING, x DOUBLE, d DATE"
+views:
+"""
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+KEYS = {"orders": "id", "people": "pid", "events": "eid"}
+
+
+def some_row(source: str, key: int, chance: random.Random) -> Row:
+    """A row of nasty values: few different ones, ties, nulls."""
+
+    def maybe(values: list[Any]) -> Any:
+        return chance.choice([*values, *values, None])
+
+    at = NOON + timedelta(hours=chance.randint(-40, 40))
+    of: dict[str, Row] = {
+        "orders": {
+            "id": key,
+            "k": maybe([1, 2, 3]),
+            "g": maybe(["a", "b", "B"]),
+            "v": maybe([-2, -1, 0, 1, 2, 3]),
+            "m": maybe([Decimal("1.50"), Decimal("-2.25"), Decimal("10.00")]),
+            "at": maybe([at]),
+        },
+        "people": {
+            "pid": key,
+            "k": maybe([1, 2, 3, 4]),
+            "w": maybe(["x", "y", "", "a"]),
+            "n": maybe([0, 1, 2]),
+        },
+        "events": {
+            "eid": key,
+            "id": maybe([1, 2, 3, 4, 5, 6]),
+            "kind": maybe(["view", "buy"]),
+            "x": maybe([0.5, 1.25, -3.0]),
+            "d": maybe([at.date()]),
+        },
+    }
+    return of[source]
+
+
+def change(lake: Lake, chance: random.Random) -> None:
+    """Insert, update and delete rows of every source, each in one or two commits."""
+    for source, key in KEYS.items():
+        for _ in range(chance.randint(0, 2)):
+            keys = chance.sample(range(1, 13), chance.randint(0, 6))
+            gone = chance.sample(range(1, 13), chance.randint(0, 4))
+            rows = [some_row(source, k, chance) for k in keys]
+            lake.put(source, *rows, gone=[{key: k} for k in gone])
+
+
+def written(path: Path) -> dict[str, str]:
+    """The queries of a file by name; each is behind a line `-- name`."""
+    parts = path.read_text().split("\n-- ")[1:]
+    named = (part.strip().partition("\n") for part in parts)
+    return {name: query.removesuffix(";") for name, _, query in named}
+
+
+def planned(sql: str, folder: Path) -> list[str]:
+    """Problems of a project with that query as its view; none if it can be kept."""
+    return problems_of({"v": sql}, folder)
+
+
+def problems_of(queries: dict[str, str], folder: Path) -> list[str]:
+    """Problems of a project with those queries as views."""
+    views = "".join(view(name, sql) for name, sql in queries.items())
+    (folder / "config" / "pipelines").mkdir(parents=True, exist_ok=True)
+    (folder / "config" / "pipelines" / "shop.yaml").write_text(HEAD + SOURCES + views)
+    try:
+        load(folder / "config")
+    except ConfigError as error:
+        return list(error.mistakes)
+    return []
+
+
+def view(name: str, sql: str) -> str:
+    """The declaration of a query."""
+    lines = "".join(f"      {line}\n" for line in sql.strip().splitlines())
+    return f"  {name}:\n    kind: sql\n    sql: |\n{lines}"
+
+
+def project(folder: Path, queries: dict[str, str], session: "SparkSession") -> Lake:
+    """A lake with those queries as views."""
+    views = "".join(view(name, sql) for name, sql in queries.items())
+    lake = Lake(folder, SOURCES + views, session)
+    for source in KEYS:
+        lake.put(source)
+    return lake
+
+
+def answer(lake: Lake, session: "SparkSession", sql: str) -> Counter[Any]:
+    """Spark's answer to the query over the rows that stand now."""
+    for name, rows in lake.rows_of_sources().items():
+        table = lake.table(name)
+        schema = ", ".join(f"{c} {t}" for c, t in table.columns.items())
+        plain = [tuple(row[c] for c in table.columns) for row in rows]
+        session.createDataFrame(plain, schema).createOrReplaceTempView(name)
+    return counted(row.asDict(recursive=True) for row in session.sql(sql).collect())

@@ -1,0 +1,103 @@
+"""What a query can't say: refused by name, with the line, before anything runs."""
+
+from pathlib import Path
+
+import pytest
+from tests.kinds.sql.shop import SOURCES, planned, problems_of
+from tests.support.lake import HEAD
+
+from sluice.declare.project import load
+from sluice.errors import ConfigError
+
+REFUSED = {
+    "SELECT nothing FROM orders": "line 1: column 'nothing' is unknown",
+    "SELECT o.nothing FROM orders o": "line 1: unknown column 'nothing'; columns are: id, k, g",
+    "SELECT id FROM order": "unknown table 'order'; did you mean 'orders'?",
+    "SELECT k FROM orders, people": "line 1: column 'k' is unknown, or more than one table has it",
+    "SELECT id, n\nFROM orders, people": "line 2: a join without an equality",
+    "SELECT o.id\nFROM orders o JOIN people p ON o.k < p.k": "line 2: a join without an equality",
+    "SELECT id FROM orders LIMIT 3": "LIMIT without ORDER BY takes any rows",
+    "SELECT id FROM orders ORDER BY id OFFSET 3": "OFFSET without LIMIT",
+    "SELECT id, rand() AS r FROM orders": "the function 'rand' is not allowed",
+    "SELECT id, now() AS t FROM orders": "the time of running is not allowed",
+    "SELECT id, current_date AS t FROM orders": "the time of running is not allowed",
+    "SELECT id FROM orders WHERE at > timestamp 'today'": "the time of running is not allowed",
+    "SELECT g, v FROM orders GROUP BY g": "orders.v is neither in GROUP BY nor in an aggregate",
+    "SELECT id AS a, v AS a FROM orders": "two columns have one name",
+    "SELECT id AS `a b` FROM orders": "'a b' is not a name",
+    "SELECT 1 AS one": "the query names no table",
+    "WITH RECURSIVE q AS (SELECT id FROM orders) SELECT id FROM q": "WITH RECURSIVE",
+    "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
+    "SELECT e FROM orders LATERAL VIEW explode(split(g, ',')) x AS e": "LATERAL VIEW",
+    "SELECT k FROM orders EXCEPT ALL SELECT k FROM people": "EXCEPT ALL",
+    "SELECT id FROM orders o WHERE v > (SELECT n FROM people p WHERE p.k = o.k)": "several rows",
+    "SELECT id FROM orders o WHERE v > 1 OR EXISTS (SELECT 1 FROM events e WHERE e.id = o.id)": (
+        "EXISTS and IN can be kept as conditions of WHERE"
+    ),
+    "SELECT id FROM orders o WHERE k NOT IN (SELECT k FROM people p WHERE p.w = o.g)": "NOT EXISTS",
+    "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",
+    "SELECT sum(g) AS s FROM orders": "sum",
+    "SELECT first(v) AS f FROM orders GROUP BY k": "first depends on the order of the rows",
+    "SELECT id FROM orders o WHERE EXISTS (SELECT k FROM people p WHERE p.k = o.k GROUP BY k)": (
+        "'p.k = o.k' names a table of an outer query"
+    ),
+    "WITH orders AS (SELECT id FROM orders) SELECT id FROM orders": "'orders' of WITH",
+    "SELECT o.id FROM orders o, people p FULL JOIN events e ON e.id = o.id WHERE o.k = p.k": (
+        "write JOIN in place of the comma"
+    ),
+    "SELECT last_value(v) OVER (PARTITION BY g ORDER BY k) AS l FROM orders": "rows that tie",
+    "SELECT o.id FROM orders o LEFT JOIN people p ON p.k = o.k AND EXISTS (SELECT 1 FROM events)": (
+        "a subquery in ON"
+    ),
+    "SELECT id FROM orders; SELECT id FROM orders": "one SELECT is wanted",
+    "DELETE FROM orders": "one SELECT is wanted",
+    "SELECT FROM WHERE": "can't read the query",
+}
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_a_query_cannot_say_is_refused_by_name(sql: str, tmp_path: Path) -> None:
+    problems = planned(sql, tmp_path)
+    assert len(problems) == 1, problems
+    assert REFUSED[sql] in problems[0]
+    assert "shop.yaml:" in problems[0]
+    assert "views.v.sql" in problems[0]
+
+
+def test_every_refusal_of_a_project_is_shown_at_once(tmp_path: Path) -> None:
+    both = {"a": "SELECT id FROM orders LIMIT 3", "b": "SELECT rand() AS r FROM people"}
+    assert len(problems_of(both, tmp_path)) == 2
+
+
+def test_a_view_over_a_query_and_a_query_over_views_resolve(tmp_path: Path) -> None:
+    chain = {"a": "SELECT id, v FROM orders WHERE v > 0", "b": "SELECT count(*) AS n FROM a"}
+    assert not problems_of(chain, tmp_path)
+
+
+def test_a_query_may_lie_in_a_file_beside_its_pipeline(tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "pipelines"
+    (folder / "queries").mkdir(parents=True)
+    (folder / "queries" / "big.sql").write_text(
+        "-- large ones\nSELECT id, v FROM orders\nWHERE v > 1"
+    )
+    views = "  big: {kind: sql, sql: {file: queries/big.sql}}\n"
+    (folder / "shop.yaml").write_text(HEAD + SOURCES + views)
+    view = load(tmp_path / "config").graph.table("big")
+    assert [*view.columns] == ["id", "v"]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("nowhere.sql", "can't read 'nowhere.sql': No such file or directory"),
+        ("../secret.sql", "does not lie in the folder"),
+        ("/etc/passwd", "does not lie in the folder"),
+    ],
+)
+def test_a_file_that_is_no_query_is_named(path: str, problem: str, tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "pipelines"
+    folder.mkdir(parents=True)
+    views = f"  big: {{kind: sql, sql: {{file: {path}}}}}\n"
+    (folder / "shop.yaml").write_text(HEAD + SOURCES + views)
+    with pytest.raises(ConfigError, match=problem):
+        load(tmp_path / "config")

@@ -1,0 +1,32 @@
+"""TPC-H's queries as views, under refresh functions and moving keys, against Spark's answers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.kinds.join.tpch import SOURCES, Tpch
+from tests.kinds.sql.shop import answer, view, written
+from tests.support.lake import Lake, counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = written(Path(__file__).parent / "tpch.sql")
+
+
+def test_tpchs_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> None:
+    views = "".join(view(name, sql) for name, sql in QUERIES.items())
+    lake = Lake(tmp_path, f"{SOURCES}views:\n{views}", spark)
+    data, seen = Tpch(lake, customers=30), set[str]()
+    data.fill(60)
+    for turn in range(3):
+        lake.limit(computed_here_bytes=-1 if turn == 1 else 2_000_000).advance()
+        rows = {name: counted(lake.rows(name)) for name in QUERIES}
+        wrong = [n for n, sql in QUERIES.items() if rows[n] != answer(lake, spark, sql)]
+        assert not wrong, turn
+        seen |= {name for name, found in rows.items() if found}
+        data.insert_orders(5)
+        data.delete_orders(4)
+        data.move_customers(2)
+        data.move_suppliers(2)
+        data.reassign_orders(3)
+    assert seen == {*QUERIES}

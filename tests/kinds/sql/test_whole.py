@@ -1,0 +1,47 @@
+"""Queries that can't be kept are computed whole if the view permits it, and `plan` says so."""
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.kinds.sql.shop import SOURCES, answer, change
+from tests.support.lake import Lake, counted
+
+from sluice.operate.explain import explain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LESS = "SELECT o.id, p.pid FROM orders o JOIN people p ON o.v < p.n"
+SPLIT = "SELECT g, e FROM orders LATERAL VIEW explode(split(g, '')) x AS e"
+VIEWS = f"""
+  less: {{kind: sql, incremental: preferred, sql: "{LESS}"}}
+  parts: {{kind: sql, incremental: preferred, sql: "{SPLIT}"}}
+  counted: {{kind: sql, sql: "SELECT id, count(*) AS n FROM less GROUP BY id"}}
+  kept: {{kind: sql, incremental: preferred, sql: "SELECT id FROM orders WHERE v > 0"}}
+"""
+
+
+def test_preferred_queries_are_computed_whole_only_where_they_must_be(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    lake, chance = Lake(tmp_path, SOURCES + VIEWS, spark), random.Random(5)
+    for source in ("orders", "people", "events"):
+        lake.put(source)
+    for _ in range(3):
+        lake.advance()
+        assert counted(lake.rows("less")) == answer(lake, spark, LESS)
+        assert counted(lake.rows("parts")) == answer(lake, spark, SPLIT)
+        spark.createDataFrame(
+            [(r["id"],) for r in lake.rows("less")] or [], "id INT"
+        ).createOrReplaceTempView("less")
+        of_less = spark.sql("SELECT id, count(*) AS n FROM less GROUP BY id").collect()
+        assert counted(lake.rows("counted")) == counted(row.asDict() for row in of_less)
+        assert all(verdict.is_equal for verdict in lake.verdicts())
+        change(lake, chance)
+    lake.put("orders", {"id": 20, "v": 1})
+    (step,) = explain(lake.project, lake.table("less"))
+    assert step.next == "recompute"
+    assert step.reason.startswith("the whole query, because of line 1: a join without an equality")
+    (step,) = explain(lake.project, lake.table("kept"))
+    assert step.next == "row-wise"
