@@ -70,6 +70,16 @@ def test_it_is_read_in_key_order_with_bounds_limit_and_where(project):
     assert catalogue.to_arrow().num_rows == 4
 
 
+def test_a_condition_leaves_out_rows_that_do_not_meet_it(tmp_path):
+    where = "    where: brands.brand = 'Acme' or products.product_id in (2, 9)\n    select:\n"
+    project = project_at(tmp_path, CONFIG.replace("    select:\n", where, 1))
+    write_table(project, "products", products([(1, "a", 20), (2, "b", None), (3, "c", 10)]))
+    write_table(project, "brands", brands([(10, "Acme"), (20, "Zeta")]))
+    catalogue = Lake(project).table("catalogue")
+    assert [row["product_id"] for row in catalogue.all()] == [2, 3]
+    assert (catalogue.count, catalogue.get(1)) == (2, None)
+
+
 def test_it_stays_on_the_versions_it_was_opened_at(project):
     catalogue = Lake(project).table("catalogue")
     write_table(project, "brands", brands([(20, "New")]))

@@ -63,7 +63,7 @@ def test_a_large_snapshot_that_is_the_same_commits_and_writes_nothing(
     assert set(Path(lake.uri("things")).rglob("*.parquet")) == files
 
 
-def test_further_rows_of_a_key_are_set_aside(spark: "SparkSession", tmp_path: Path) -> None:
+def test_further_rows_of_a_key_are_quarantined(spark: "SparkSession", tmp_path: Path) -> None:
     lake = Landed(tmp_path, declared(), spark)
     report = landed(lake, {"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": None}, {"id": 2})
     assert {r["id"]: r["v"] for r in lake.rows("things")} == {1: 1, 2: None}

@@ -12,10 +12,10 @@ from sluice.cli.kinds import Commands
 from sluice.declare.registry import BUILT_IN, ROLES, Kind, kind, kinds
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.table_spec import TableSpec
-from sluice.engine.nodes import Maker
+from sluice.engine.planning.nodes import Maker
 from sluice.kinds.lookup.references import Unstored
+from sluice.read.lake import Reader
 from sluice.read.pending import Landed
-from sluice.read.reader import Reader
 
 PROTOCOLS: dict[str, type] = {
     "resolve": Resolver,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from tests.kinds.cogroup import test_cogroup
-from tests.kinds.join import test_join
+from tests.kinds.join import test_join, test_within
 from tests.kinds.lookup import test_lookup
 from tests.kinds.select import test_select
 from tests.kinds.topk import test_topk
@@ -29,19 +29,22 @@ KINDS = [
     test_lookup.CASES[0],  # keeps the number of its batch
     test_lookup.CASES[3],
     test_lookup.CASES[4],  # follows its dimensions
-    test_lookup.CASES[6],
+    test_lookup.CASES[7],
     test_window_store.CASES[3],  # partitioned, row by row
     test_source.CASES[1],
     test_join.CASES[3],  # both sides drive it
-    test_select.CASES[3],  # distinct
+    test_within.CASES[3],  # full, expiring
+    test_select.CASES[4],  # distinct
 ]
 FEWER = settings(SETTINGS, stateful_step_count=2)
 IN_TURN = settings(SETTINGS, stateful_step_count=3)
 NONE = -1  # not even nothing is within the limit
 
-PICKED = {"read_here_bytes": NONE}
-SCANNED = {
-    **PICKED,
+NARROWED = {"read_here_bytes": NONE}  # without Spark
+PICKED = {**NARROWED, "computed_here_bytes": NONE}
+SCANNED = {  # begun without Spark, and left to it
+    **NARROWED,
+    "narrowed_bytes": NONE,
     **dict.fromkeys(("kept_bytes", "searched_bytes", "matched_rows"), NONE),
     **dict.fromkeys(("few_tasks_bytes", "few_tasks_merge_bytes"), NONE),
     **dict.fromkeys(("uncounted_changelog_bytes", "counted_changelog_bytes"), NONE),
@@ -54,13 +57,15 @@ FOUND_TO_BE_MANY = {
     **dict.fromkeys(("topk_state_bytes", "topk_handed_rows"), NONE),
     **dict.fromkeys(("topk_full_bytes", "topk_full_share"), NONE),
     **dict.fromkeys(("cogroup_state_bytes", "cogroup_input_bytes", "cogroup_handed_rows"), NONE),
+    "picked_groups": NONE,
     **dict.fromkeys(("counted_changelog_bytes", "held_changelog_bytes"), NONE),
     **dict.fromkeys(("spread_sample_rows", "least_ranges", "sampled_changelog_rows"), 1),
-    **dict.fromkeys(("file_rows", "slice_file_rows"), 1),
+    **dict.fromkeys(("file_rows", "slice_rows", "slice_file_rows"), 1),
     **dict.fromkeys(("lookup_keys", "lookup_changed_share", "unordered_rows"), 0),
+    "multiplied_rows": 0,
     "slice_files": 2,
 }
-WAYS = deque([PICKED, SCANNED, FOUND_TO_BE_MANY])
+WAYS = deque([NARROWED, PICKED, SCANNED, FOUND_TO_BE_MANY])
 OF_NO_VIEW = {
     "quarantined_rows": "test_balance",
     "quarantined_bytes": "test_balance",

@@ -142,7 +142,8 @@ class JoinedTable(KeyValues):
             condition = translated(join.on, self.name) if join.on else "TRUE"
             rows = self._rows(qualifier, within)
             joins.append(f"LEFT JOIN {rows} AS {qualifier} ON {condition}")
-        return f"SELECT {', '.join(selected)} FROM {' '.join(joins)}"
+        where = f" WHERE {translated(self.spec.where, self.name)}" if self.spec.where else ""
+        return f"SELECT {', '.join(selected)} FROM {' '.join(joins)}{where}"
 
     def _rows(self, qualifier: str, within: str) -> str:
         of, name = self.dimensions[qualifier], f"{within}{qualifier}"

@@ -19,6 +19,7 @@ def resolve(spec: DimensionView, inputs: Mapping[Where, Table], report: Report) 
     _check_names(spec, report)
     for i in range(len(spec.join)):
         _check_join(spec, i, dimensions, report)
+    scope.check_condition(spec.where, report, "where")
     scope.check_select(spec.select, report)
     columns = scope.types_of(spec.select)
     key = _key(spec, dimensions, report)

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
 from sluice.dimension_views.spec import DimensionView
-from sluice.engine.operator import names
+from sluice.engine.query.operator import names
 
 
 def rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -21,7 +21,8 @@ def rows(table: Table, inputs: Mapping[str, DataFrame]) -> DataFrame:
         right = _as_struct(named[join.dimension], join.dimension)
         assert join.on is not None
         found = found.join(right, F.expr(join.on.sql), "left")
-    return found.select(*[F.expr(e.sql).alias(name) for name, e in view.select.items()])
+    met = found.where(view.where.sql) if view.where else found
+    return met.select(*[F.expr(e.sql).alias(name) for name, e in view.select.items()])
 
 
 def _as_struct(rows: DataFrame, name: str) -> DataFrame:

@@ -27,6 +27,7 @@ class DimensionView(TableSpec):
 
     description: str = ""
     join: tuple[DimensionJoin, ...] = Field(min_length=1)
+    where: Expression | None = None
     select: Select
 
     @classmethod

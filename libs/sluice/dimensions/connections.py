@@ -25,15 +25,15 @@ def jdbc_options(
     Raises UsageError, which never shows what the connection holds.
     """
     name = VARIABLE.format(connection.upper())
-    told = environ.get(name, "")
-    if not told:
+    text = environ.get(name, "")
+    if not text:
         raise UsageError(
             f"{table}: there is no connection {connection!r}",
             hint=f"set {name} to postgresql://user:password@host:port/database, or make the "
             "connection in Airflow",
         )
     try:
-        parts = _of_json(json.loads(told)) if told.lstrip().startswith("{") else _of_uri(told)
+        parts = _of_json(json.loads(text)) if text.lstrip().startswith("{") else _of_uri(text)
     except (ValueError, TypeError, AttributeError):
         raise UsageError(
             f"{table}: {name} is no connection", hint="it is a URI or JSON, as Airflow has it"
@@ -46,20 +46,20 @@ def jdbc_options(
 
 
 def _of_uri(uri: str) -> dict[str, str]:
-    told = urlsplit(uri)
-    if not told.scheme or not told.hostname:
+    parts = urlsplit(uri)
+    if not parts.scheme or not parts.hostname:
         raise ValueError
     return {
-        "kind": told.scheme,
-        "host": unquote(told.hostname),
-        "port": str(told.port or ""),
-        "database": unquote(told.path.lstrip("/")),
-        "user": unquote(told.username or ""),
-        "password": unquote(told.password or ""),
+        "kind": parts.scheme,
+        "host": unquote(parts.hostname),
+        "port": str(parts.port or ""),
+        "database": unquote(parts.path.lstrip("/")),
+        "user": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
     }
 
 
-def _of_json(told: Mapping[str, Any]) -> dict[str, str]:
+def _of_json(fields: Mapping[str, Any]) -> dict[str, str]:
     names = {"kind": "conn_type", "database": "schema", "user": "login"}
     keys = ("kind", "host", "port", "database", "user", "password")
-    return {key: str(told.get(names.get(key, key)) or "") for key in keys}
+    return {key: str(fields.get(names.get(key, key)) or "") for key in keys}

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from sluice.engine.operator import names
-from sluice.engine.validity import CURRENT, FROM, TO
+from sluice.engine.query.operator import names
+from sluice.engine.query.validity import CURRENT, FROM, TO
 
 LAST = "_last"  # the first moment after a key's whole history
 BEGINNING = datetime(1, 1, 1, tzinfo=UTC)

@@ -13,27 +13,29 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.changes.diff import diff, inserted
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import intervals, landing
-from sluice.delta.commit import Committed
-from sluice.delta.feed_size import FeedSize, table_size
-from sluice.delta.position import Head, Position, head
-from sluice.delta.table import snapshot
+from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.position import Head, Position, head
+from sluice.delta.notes import intervals
+from sluice.delta.reading import landing
+from sluice.delta.reading.table import snapshot
+from sluice.delta.writing.commit import Committed
 from sluice.dimensions.connections import jdbc_options
 from sluice.dimensions.log import Loaded, merged, position_of, rows_of_keys
 from sluice.dimensions.source import WHOLE, Due, Found, due, find
 from sluice.dimensions.spec import Dimension
 from sluice.dimensions.wanted import current, judged, table_rows
 from sluice.engine.advance import Run
-from sluice.engine.aside import Delivered
+from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
-from sluice.engine.gating import Passed, gated
-from sluice.engine.redefinition import check_definition, replaceable
+from sluice.engine.judging.gating import Passed, gated
+from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.planning.redefinition import check_definition, replaceable
 from sluice.engine.report import BatchReport, Clock
 from sluice.engine.retries import naming_faults, tried
-from sluice.engine.writing import Target, write
 from sluice.errors import QualityStop
-from sluice.files.reading import Reading, read
+from sluice.files.reading import Reading, is_of_files, read
 from sluice.gate.gate import Gate
+from sluice.interpreter.presence import is_here, rehearse
 from sluice.spark.session import Spark
 
 Put = Callable[[SparkSession, Loaded, Target, Position, Clock], Committed]
@@ -62,14 +64,40 @@ def load_as(
     spark: Spark, project: Project, found: Found, run: Run, before: Head | None, put: Put
 ) -> BatchReport:
     """Read the due part of the source, judge its rows, and `put` the good ones into the table."""
-    clock, spec = Clock(), found.spec
+    clock = Clock()
     wanted = due(found, before, again=run.full_refresh)
-    with clock.phase("session"):
-        session = spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
+
+    def work(session: SparkSession) -> BatchReport:
+        return _committed(session, project, found, wanted, run, before, put, clock)
+
+    def large() -> SparkSession:
+        with clock.phase("session"):
+            return spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
+
+    is_little = _size(wanted, before, 0).bytes <= project.limits.computed_here_bytes
+    is_plain = is_of_files(found.spec) and not found.spec.is_log
+    report, engine = spark.best(work, large, is_small=is_little and is_plain)
+    return replace(report, engine=engine)
+
+
+def _committed(
+    session: SparkSession,
+    project: Project,
+    found: Found,
+    wanted: Due,
+    run: Run,
+    before: Head | None,
+    put: Put,
+    clock: Clock,
+) -> BatchReport:
+    spec = found.spec
     position = position_of(found.table, before, run.id)
     marks = landing.marks(wanted.files)
     with clock.phase("read"):
         reading = _read(session, project, found, wanted)
+    if is_here(session):
+        whole = Loaded(current(reading.rows, found.table))
+        rehearse(_changelog(session, project, found.table, whole, before))
     is_added = wanted.state is not None
     delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
@@ -91,15 +119,15 @@ def load_as(
     is_as_before = before is not None and done.version == before.version
     batch = before.next_batch - 1 if before and is_as_before else position.batch
     _record(found, wanted, passed, batch)
-    told = (*reading.warnings, *passed.verdict.warnings)
-    report = replace(_report(found, passed, done, clock), warnings=told, batch=position.batch)
+    warnings = (*reading.warnings, *passed.verdict.warnings)
+    report = replace(_report(found, passed, done, clock), warnings=warnings, batch=position.batch)
     return replace(report, outcome="unchanged") if is_as_before else report
 
 
 def _read(session: SparkSession, project: Project, found: Found, wanted: Due) -> Reading:
     rows = read(session, _resolved(project, found), wanted.files)
-    told, fits = (*wanted.warnings, *rows.warnings), Gate(found.table.id, found.spec.expect).fits
-    return judged(Reading(rows.rows, told), found.spec, fits)
+    reading = Reading(rows.rows, (*wanted.warnings, *rows.warnings))
+    return judged(reading, found.spec, Gate(found.table.id, found.spec.expect).fits)
 
 
 def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
@@ -108,17 +136,15 @@ def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:
     The same holds for a log that is read whole, if the table that it replaces has rows.
     """
     verdict = passed.verdict
-    is_whole = found.spec.delivery == "snapshot" or (replaced and _has_rows(replaced))
+    is_whole = found.spec.delivery == "snapshot" or (
+        replaced and table_size(replaced.uri, replaced.version).rows
+    )
     if is_whole and verdict.rows_read and not verdict.rows_accepted:
         raise QualityStop(
             f"{found.table.id}: not one of its {verdict.rows_read:,} rows can be used",
             hint=f"the dimension stays as it was; `sluice read {found.table.name}__quarantine` "
             "says why, an empty dimension is a file without rows",
         )
-
-
-def _has_rows(at: Head) -> bool:
-    return bool(table_size(at.uri, at.version).rows)
 
 
 def _size(wanted: Due, before: Head | None, rows_read: int) -> FeedSize:
@@ -140,12 +166,17 @@ def _put(
     clock: Clock,
 ) -> Committed:
     """Commit the rows that differ."""
-    assert isinstance(table.spec, Dimension)
-    before, key = target.before, table.spec.key
-    old = _old(session, project, loaded, before, key) if before else None
-    rows = table_rows(session, table, loaded.rows, old)
-    changelog = inserted(rows) if old is None else diff(old, rows, table.key)
+    changelog = _changelog(session, project, table, loaded, target.before)
     return write(session, Context.of(project), target, changelog, position, clock)
+
+
+def _changelog(
+    session: SparkSession, project: Project, table: Table, loaded: Loaded, before: Head | None
+) -> DataFrame:
+    assert isinstance(table.spec, Dimension)
+    old = _old(session, project, loaded, before, table.spec.key) if before else None
+    rows = table_rows(session, table, loaded.rows, old)
+    return inserted(rows) if old is None else diff(old, rows, table.key)
 
 
 def _old(

@@ -6,7 +6,8 @@ one, so that the next load can distinguish new files from those already read.
 
 from collections.abc import Sequence
 
-from sluice.delta.landing import LandedFile, fingerprint
+from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading.landing import fingerprint
 from sluice.dimensions.spec import Dimension
 
 

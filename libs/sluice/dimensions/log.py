@@ -13,20 +13,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff
-from sluice.declare.definition import definition
+from sluice.declare.definition import definition, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.feed_size import FeedSize, table_size
-from sluice.delta.position import Head, Pin, Position, head_as_found
-from sluice.delta.table import snapshot
+from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.position import Head, Pin, Position, head_as_found
+from sluice.delta.reading.table import snapshot
 from sluice.dimensions.source import Due, Found
 from sluice.dimensions.wanted import ORIGIN, columns_of, last, standing
+from sluice.engine.committing.swap import swap
+from sluice.engine.committing.writing import Target, write
+from sluice.engine.computing.pruning import bounds_of
 from sluice.engine.context import Context
-from sluice.engine.operator import names, within
-from sluice.engine.pruning import bounds_of
+from sluice.engine.query.operator import names, within
 from sluice.engine.report import Clock
-from sluice.engine.swap import swap
-from sluice.engine.writing import Target, write
 from sluice.files.changes import operations
 from sluice.files.marks import OP, POSITION
 
@@ -46,7 +46,8 @@ class Loaded:
 def position_of(table: Table, before: Head | None, run: str) -> Position:
     """Return the position of a load's commit to a table whose head is `before`."""
     batch = before.next_batch if before else 1
-    return Position(batch, uuid.uuid4().hex, "load", definition(table), run=run)
+    made, meant = definition(table), meaning(table)
+    return Position(batch, uuid.uuid4().hex, "load", made, run=run, meaning=meant)
 
 
 def merged(

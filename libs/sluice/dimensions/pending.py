@@ -4,9 +4,10 @@ from sluice.declare.declared import FILES
 from sluice.declare.definition import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import intervals, landing
-from sluice.delta.lake import exists, layout
-from sluice.delta.position import head
+from sluice.delta.log.position import head
+from sluice.delta.notes import intervals
+from sluice.delta.places.lake import exists, layout
+from sluice.delta.reading import landing
 from sluice.dimensions.loaded import note
 from sluice.dimensions.spec import Dimension
 from sluice.language.internal import INTERVALS

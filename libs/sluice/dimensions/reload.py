@@ -11,21 +11,21 @@ from pyspark.sql import functions as F
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.commit import Committed
-from sluice.delta.position import REBUILD, Position, head_as_found
-from sluice.delta.table import snapshot
+from sluice.delta.log.position import REBUILD, Position, head_as_found
+from sluice.delta.reading.table import snapshot
+from sluice.delta.writing.commit import Committed
 from sluice.dimensions.load import load_as
 from sluice.dimensions.log import Loaded
 from sluice.dimensions.source import find
 from sluice.dimensions.spec import Dimension
 from sluice.dimensions.wanted import table_rows
 from sluice.engine.advance import Run
+from sluice.engine.committing.swap import Swapped, swap
+from sluice.engine.committing.writing import Target
 from sluice.engine.context import Context
+from sluice.engine.query.validity import COLUMNS, CURRENT
 from sluice.engine.report import BatchReport, Clock
 from sluice.engine.retries import naming_faults, tried
-from sluice.engine.swap import Swapped, swap
-from sluice.engine.validity import COLUMNS, CURRENT
-from sluice.engine.writing import Target
 from sluice.errors import HistoryLost
 from sluice.spark.session import Spark
 
@@ -35,7 +35,7 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
 
     Raises HistoryLost if versions would be lost, UsageError if there are no files.
     """
-    anew = replace(run, full_refresh=True)
+    full = replace(run, full_refresh=True)
     swapped: list[Swapped] = []
 
     def put(
@@ -53,7 +53,7 @@ def reload(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Batc
     def work() -> BatchReport:
         with naming_faults(table.id):
             found = find(project, table)
-            return load_as(spark, project, found, anew, head_as_found(found.uri), put)
+            return load_as(spark, project, found, full, head_as_found(found.uri), put)
 
     return tried(work), swapped[-1].ends_feed
 

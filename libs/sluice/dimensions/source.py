@@ -13,13 +13,14 @@ from datetime import timedelta
 from sluice.declare.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import intervals, landing
-from sluice.delta.lake import layout
-from sluice.delta.landing import LandedFile
-from sluice.delta.position import Head, head_as_found
+from sluice.delta.log.position import Head, head_as_found
+from sluice.delta.notes import intervals
+from sluice.delta.places.lake import layout
+from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading import landing
 from sluice.dimensions.loaded import not_noted, note
 from sluice.dimensions.spec import Dimension
-from sluice.engine.aside import NO_INTERVAL
+from sluice.engine.judging.quarantining import NO_INTERVAL
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.interval import Interval
@@ -114,7 +115,7 @@ def due(found: Found, before: Head | None, *, again: bool = False) -> Due:
     fresh = not_noted(found.files, found.made, noted.files)
     if fresh is None:
         count = len(found.files)
-        return _whole(found, f"a file that was read has changed or gone: all {count} are read anew")
+        return _whole(found, f"a file that was read has changed or gone: all {count} are read")
     return Due(fresh, state, noted)
 
 

@@ -14,12 +14,12 @@ from sluice.declare.delivered_row import FILE, REASON
 from sluice.declare.table import Table
 from sluice.dimensions import history
 from sluice.dimensions.spec import Dimension
-from sluice.engine import validity
-from sluice.engine.operator import names
+from sluice.engine.query import validity
+from sluice.engine.query.operator import names
 from sluice.files.changes import operations, placed, unknown_word
 from sluice.files.marks import OP, POSITION
 from sluice.files.reading import Reading
-from sluice.gate.row_rules import EVERY_ROW
+from sluice.gate.rules.row_rules import EVERY_ROW
 
 ORIGIN = "_sluice_origin"  # the file that a log's row comes from
 

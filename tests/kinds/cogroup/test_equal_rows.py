@@ -38,7 +38,7 @@ TWO = {"g": "a", "least": -128, "n": 2, **SMALL}
 
 
 def clicks(count: int, of: Row, first: int = 0) -> list[Row]:
-    """So many equal rows, which only their hidden identity tells apart."""
+    """So many equal rows, which only their hidden identity distinguishes."""
     return [
         {**of, "_sluice_interval": NOON, "_sluice_id": f"{i:03}"}
         for i in range(first, first + count)

@@ -103,7 +103,7 @@ def test_changes_that_were_not_yet_read_are_read_by_the_next_batch(lake: Landed)
 
 
 @pytest.mark.parametrize("why", ["the key", "an expression", "a file"])
-def test_everything_is_made_anew_where_the_rest_does_not_stand(lake: Landed, why: str) -> None:
+def test_everything_is_made_again_where_the_rest_does_not_stand(lake: Landed, why: str) -> None:
     if why == "a file":
         (old,) = Path(lake.uri("sales")).glob("*.parquet")
         lake.put("sales", *({**row, "v": 1} for row in SALES))

@@ -61,14 +61,14 @@ def test_a_total_that_overflows_is_never_a_number(tmp_path: Path, spark: "SparkS
         assert "approx_sum" in stopped.value.hint
 
 
-def test_a_rounded_total_that_overflows_is_told(tmp_path: Path, spark: "SparkSession") -> None:
+def test_a_rounded_total_that_overflows_is_reported(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(tmp_path, spark, {"found": "approx_sum(d * 1e8)"})
     with pytest.raises(QualityStop, match="the total is greater than a DOUBLE can be"):
         lake.advance()
 
 
 @pytest.mark.parametrize("window", ["tumbling, size: 1 day", "session, gap: 1 day"])
-def test_a_window_that_ends_too_late_to_be_read_is_told(
+def test_a_window_that_ends_too_late_to_be_read_is_reported(
     tmp_path: Path, spark: "SparkSession", window: str
 ) -> None:
     windowed = VIEW.replace("key: [g]", f"key: [g], window: {{{{time: at, type: {window}}}}}")
@@ -78,7 +78,7 @@ def test_a_window_that_ends_too_late_to_be_read_is_told(
         lake.advance()
 
 
-def test_what_a_users_code_raises_is_told_in_one_line(
+def test_what_a_users_code_raises_is_reported_in_one_line(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
     views = {name: f"{OWN}:{text}" for name, (text, _) in OWN_FAULTS.items()}

@@ -14,7 +14,7 @@ from tests.support.lake import Lake, Row, State, without_files
 from tests.support.oracle import column, ordered, present
 from tests.support.rows import groups, ids, numbers, row, words
 
-from sluice.engine.nodes import nodes_of
+from sluice.engine.planning.nodes import nodes_of
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_lists_and_sets_take_any_change(tmp_path: Path, spark: "SparkSession") -
     assert (a["list"], a["set"], a["kinds"]) == (["q", "x"], ["q", "x"], 2)
 
 
-def test_sketches_of_groups_that_lose_a_value_are_made_anew(
+def test_sketches_of_groups_that_lose_a_value_are_made_again(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
     lake = lake_of(
@@ -179,7 +179,7 @@ def test_streams_of_any_number_are_shuffled_once(tmp_path: Path, spark: "SparkSe
     assert re.findall(r"(?:Exchange|Join)\b.*", plan) == [ANY], plan
 
 
-def test_strategy_and_reason_are_told(tmp_path: Path, spark: "SparkSession") -> None:
+def test_strategy_and_reason_are_reported(tmp_path: Path, spark: "SparkSession") -> None:
     lake = lake_of(tmp_path, spark, "n: sum(v), high: max(v)")
     lake.put("sales", gone=[{"id": 3}])
     reason = "groups are recomputed that lose what is kept for max(v)"

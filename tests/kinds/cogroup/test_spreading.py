@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake
 
-from sluice.delta.filing import is_in_order, slices_of
-from sluice.engine.nodes import nodes_of
-from sluice.engine.operator import union
+from sluice.delta.writing.filing import is_in_order, slices_of
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.query.operator import union
 from sluice.kinds.cogroup.narrow import STREAM, packed
 from sluice.kinds.cogroup.operator import CogroupState
 from sluice.kinds.cogroup.spreading import groups_behind

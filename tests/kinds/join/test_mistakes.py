@@ -10,10 +10,16 @@ from sluice.declare.table import Table
 Mistakes = Callable[..., list[str]]
 OfViews = Callable[[str], Table]
 SHOWN = "select: {id: sales.id}"
+NO_CROSS_JOIN = "v: `on` is missing: every row would match every other; write `on: left.a = right.b`, or `on: [a]` for a column that both sides have"
 
 
 def of(on: str, more: str = SHOWN) -> str:
     return f"v: {{kind: join, left: sales, right: clicks, on: {on}, {more}}}"
+
+
+def timed(left: str, right: str, more: str = ", within: 2 hours") -> str:
+    sides = f"left: {{table: sales, time: {left}}}, right: {{table: clicks, time: {right}}}"
+    return f"v: {{kind: join, {sides}, on: [item]{more}, {SHOWN}}}"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,25 @@ def of(on: str, more: str = SHOWN) -> str:
             of("[price]"),
             "v.on: unknown column 'price' of clicks; columns are: item, at, where_from",
         ),
-        (of("[]"), "v.on: at least one is wanted"),
+        (of("[]"), NO_CROSS_JOIN),
+        (f"v: {{kind: join, left: sales, right: clicks, {SHOWN}}}", NO_CROSS_JOIN),
+        (of("true"), "v.on: True is no equality; write `on: left.a = right.b`"),
+        (
+            of("sales.item = clicks.item or sales.id = 1"),
+            "v.on: 'sales.item = clicks.item OR sales.id = 1' is no equality: every row might match every other; write `on: left.a = right.b`, and further conditions in `where`",
+        ),
+        (
+            of("sales.item = item"),
+            "v.on: column 'item' is in both sales and clicks; write sales.item or clicks.item",
+        ),
+        (
+            of("[item]", f"where: at is null, {SHOWN}"),
+            "v.where: column 'at' is in both sales and clicks; write sales.at or clicks.at",
+        ),
+        (
+            of("[item]", f"where: clicks.at > sales.price, {SHOWN}"),
+            "v.where: 'clicks.at > sales.price': TIMESTAMP can't be compared with DECIMAL(12, 2)",
+        ),
         (
             of("[item]", "type: inner"),
             "v: both sides have at: `select` what is wanted, e.g. {at: sales.at}",
@@ -55,7 +79,7 @@ def of(on: str, more: str = SHOWN) -> str:
         ),
         (
             of("[item]", "type: semi, select: {id: clicks.item}"),
-            "v.select.id: unknown table or struct 'clicks'; known ones are: sales",
+            "v.select.id: 'clicks.item': `type: semi` shows rows of sales alone",
         ),
         (
             of("[item]", "type: outer"),
@@ -67,7 +91,27 @@ def of(on: str, more: str = SHOWN) -> str:
         ),
         (
             of("[item]", f"retention: 7 days, {SHOWN}"),
-            "v: `retention` needs a window; a join keeps its inputs' rows",
+            "v: `retention` needs `within: 2 hours` and the `time` of both sides; without them a join keeps its inputs' rows",
+        ),
+        (
+            of("[item]", f"within: 2 hours, {SHOWN}"),
+            "v: `within` compares the event times of both sides: name them, as in `left: {table: sales, time: at}`",
+        ),
+        (
+            timed("at", "at", ""),
+            "v: `time` is for `within`, the greatest time between two rows of a pair; add it, or drop `time`",
+        ),
+        (
+            timed("att", "at"),
+            "v.left.time: unknown column 'att'; did you mean 'at'? columns are: id, item, price, at, tags",
+        ),
+        (
+            timed("at", "item"),
+            "v.right.time: item is STRING; an event time is a TIMESTAMP or a DATE",
+        ),
+        (
+            timed("at", "at", ", within: 2 horus"),
+            "v.within: '2 horus' is not a duration; did you mean '2 hours'? write e.g. '30 minutes' or '1 month'",
         ),
         (
             "v: {kind: join, left: sales, right: sales, on: [item]}",
@@ -78,6 +122,14 @@ def of(on: str, more: str = SHOWN) -> str:
             "v.right: unknown table 'click'; did you mean 'clicks'? tables are: sales, clicks, items, prices",
         ),
         ("v: {kind: join, left: sales, right: v, on: [item]}", "v: a cycle: v -> v"),
+        (
+            "v: {kind: join, left: {table: sales, as: a}, right: {table: sales, as: b}, on: [id]}",
+            "v: both sides have item, price, at, tags: `select` what is wanted, e.g. {item: a.item}",
+        ),
+        (
+            "v: {kind: join, left: {tabel: sales, table: sales}, right: clicks, on: [item]}",
+            "v.left.tabel: unknown key 'tabel'; did you mean 'table'? keys are: table, as, time",
+        ),
     ],
 )
 def test_a_join(mistakes: Mistakes, view: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Which rows equal which is told here only where Spark would tell the same."""
+"""Rows are matched here only where Spark would match the same ones."""
 
 from decimal import Decimal
 from typing import Any

@@ -9,13 +9,13 @@ from deltalake import DeltaTable
 from tests.support.lake import Lake, away, counted, folded
 
 from sluice.declare.settings import SparkSettings
-from sluice.delta.filing import slices_of
-from sluice.delta.lake import layout
-from sluice.delta.local import handed_over
-from sluice.delta.log import Log
+from sluice.delta.log.actions import Log
+from sluice.delta.places.lake import layout
+from sluice.delta.reading.local import handed_over
+from sluice.delta.writing.filing import slices_of
 from sluice.engine.context import Context
-from sluice.engine.nodes import nodes_of
-from sluice.engine.plan import plan_rebuild
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import plan_rebuild
 from sluice.kinds.lookup import few as lookup_few
 from sluice.kinds.lookup import many as lookup_many
 from sluice.kinds.lookup import operator as lookup
@@ -125,7 +125,7 @@ def test_a_refresh_rewrites_the_files_of_the_facts_concerned_only(
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
-def test_what_a_refresh_may_change_is_not_told_by_what_it_reads(lake: Lake) -> None:
+def test_what_a_refresh_may_change_is_not_known_from_what_it_reads(lake: Lake) -> None:
     """A changed row of a dimension concerns any number of facts: too many to be held here."""
     settings = lake.project.spark.model_copy(update={"small_changelog": 50})
     lake.project = lake.project.model_copy(update={"spark": settings})
@@ -241,7 +241,7 @@ def operation(lake: Lake) -> str:
 
 
 @pytest.mark.parametrize("is_small", [True, False])
-def test_buckets_that_many_batches_came_to_are_filed_anew_each_by_itself(
+def test_buckets_that_many_batches_came_to_are_filed_again_each_by_itself(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, is_small: bool
 ) -> None:
     lake.limit(loose_files=1, unordered_rows=5_000 if is_small else 0)

@@ -83,6 +83,38 @@ def met(rows: list[Row]) -> list[Row]:
     ]
 
 
+def backward(rows: list[Row]) -> list[Row]:
+    by = (column("v"), "desc nulls last")
+    ranked_rows = ranked(ordered(rows, by, (column("id"), "asc")), "rank", by)
+    found = [r for _, r in ranked_rows]
+    return [
+        {
+            "id": r["id"],
+            "place": at + 1,
+            "rank": rank,
+            "before": found[at - 1]["w"] if at else None,
+            "two": found[at - 2]["id"] if at > 1 else -9,
+            "so_far": total(found[: at + 1]),
+            "upto": total([o for place, o in ranked_rows if place <= rank]),
+            "n": sum(o["v"] is not None for o in found[: at + 1]),
+            "least": min(texts(found[: at + 1]), default=None),
+            "most": max(texts([o for p, o in ranked_rows if p <= rank]), default=None),
+            "near": sum(o["id"] for o in found[max(at - 2, 0) : at + 1]),
+            "last": r["w"],
+            "above": some([o["v"] > 0 for o in found[: at + 1] if o["v"] is not None]),
+        }
+        for at, (rank, r) in enumerate(ranked_rows)
+    ]
+
+
+def texts(rows: list[Row]) -> list[str]:
+    return [r["w"] for r in rows if r["w"] is not None]
+
+
+def some(known: list[bool]) -> bool | None:
+    return any(known) if known else None
+
+
 def case(name: str, source: str, by: str, of: ByPartition, *columns: Any, more: str = "") -> Case:
     def query(state: State) -> list[Row]:
         parts = grouped(state[source], *columns).values()
@@ -104,6 +136,15 @@ TIES = (
     "partition_by: ['g', 'v > 0'], order_by: [v desc], select: {v: v, rank: rank() OVER w, "
     "upto: sum(v) OVER w, all: sum(v) OVER p, n: count(*) OVER p}"
 )
+BACKWARD = (
+    "partition_by: [g], order_by: [v desc], select: {id: id, place: row_number() OVER w, "
+    "rank: rank() OVER w, before: lag(w) OVER w, two: 'lag(id, 2, -9) OVER w', "
+    "so_far: sum(v) OVER (w ROWS UNBOUNDED PRECEDING), upto: sum(v) OVER w, "
+    "n: count(v) OVER (w ROWS UNBOUNDED PRECEDING), "
+    "least: min(w) OVER (w ROWS UNBOUNDED PRECEDING), most: max(w) OVER w, "
+    "near: sum(id) OVER (w ROWS 2 PRECEDING), last: last_value(w) OVER w, "
+    "above: bool_or(v > 0) OVER (w ROWS UNBOUNDED PRECEDING)}"
+)
 CASES = [
     case("rows around, in places that the key decides", "sales", STEPS, steps, column("g")),
     case(
@@ -114,6 +155,7 @@ CASES = [
         column("g"),
         lambda r: None if r["v"] is None else r["v"] > 0,
     ),
+    case("rows before, with ties that share places", "sales", BACKWARD, backward, column("g")),
     case(
         "one partition, and a condition",
         "sales",

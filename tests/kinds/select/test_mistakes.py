@@ -39,6 +39,8 @@ def test_a_select(mistakes: Mistakes, settings: str, message: str) -> None:
 
 def test_its_key_is_its_inputs_or_all_columns_if_distinct(table: OfViews) -> None:
     assert table("v: {kind: select, from: sales}").key == ("id",)
-    assert table("v: {kind: select, from: sales, select: {x: id}}").key == ("_sluice_key_id",)
+    assert table("v: {kind: select, from: sales, select: {x: id}}").key == ("x",)
+    assert table("v: {kind: select, from: sales, select: {x: id, id: id}}").key == ("id",)
+    assert table("v: {kind: select, from: sales, select: {x: id + 1}}").key == ("_sluice_key_id",)
     distinct = table("v: {kind: select, from: sales, select: {x: id, i: item}, distinct: true}")
     assert distinct.key == ("x", "i")

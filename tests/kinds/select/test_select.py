@@ -40,6 +40,10 @@ def doubled(state: State) -> list[Row]:
     return [{"name": r["w"], "twice": None if r["v"] is None else r["v"] * 2} for r in found]
 
 
+def renamed(state: State) -> list[Row]:
+    return [{"id": r["v"], "number": r["id"]} for r in state["sales"]]
+
+
 def lines_of_a(state: State) -> list[Row]:
     return [{"v": r["v"]} for r in state["lines"] if r["g"] == "a"]
 
@@ -66,6 +70,7 @@ CASES = [
         doubled,
         ", where: \"g = 'a' or w = 'x'\", select: {name: w, twice: v * 2}",
     ),
+    case("a key under another name", renamed, ", select: {id: v, number: id}"),
     case("rows without a key", lines_of_a, ", where: g = 'a', select: {v: v}", "lines"),
     case(
         "distinct expressions",

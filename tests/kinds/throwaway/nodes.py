@@ -5,9 +5,9 @@ from tests.kinds.throwaway.operator import AboveRows
 from sluice.declare.definition import definition
 from sluice.declare.graph import Graph
 from sluice.declare.table import Table
-from sluice.engine.batch import Batch
-from sluice.engine.node import Node
-from sluice.engine.upkeep import Kept
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
 
 
 def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from tests.kinds.throwaway.spec import Above
 
 from sluice.declare.table import Table
-from sluice.engine.operator import Operator, Rows
+from sluice.engine.query.operator import Operator, Rows
 
 
 class AboveRows(Operator):

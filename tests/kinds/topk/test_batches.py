@@ -8,7 +8,7 @@ from tests.support.lake import Lake, counted
 from tests.support.rows import NOON
 
 from sluice.engine.advance import Run, advance_nodes
-from sluice.engine.nodes import nodes_of
+from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import ConfigError
 from sluice.operate.explain import explain
 from sluice.operate.rebuild import rebuild
@@ -48,7 +48,7 @@ def test_a_plan_says_how_and_why(lakes: Lakes) -> None:
     assert explain(lake.project, lake.table("best"))[0].next == "retract"
 
 
-def test_a_declared_strategy_that_does_not_hold_is_told_and_not_followed(lakes: Lakes) -> None:
+def test_a_declared_strategy_that_does_not_hold_is_reported_and_not_followed(lakes: Lakes) -> None:
     lake = lakes.built("strategy: append")
     lake.put("sales", gone=[sale(9, 9)])
     state, _ = advanced(lake)
@@ -58,7 +58,7 @@ def test_a_declared_strategy_that_does_not_hold_is_told_and_not_followed(lakes: 
 
 
 @pytest.mark.parametrize("declared", ["append", "update", "retract"])
-def test_a_declared_strategy_that_holds_is_told(lakes: Lakes, declared: str) -> None:
+def test_a_declared_strategy_that_holds_is_reported(lakes: Lakes, declared: str) -> None:
     lake = lakes.built(f"strategy: {declared}")
     lake.put("sales", sale(10, 50), *([] if declared == "append" else [sale(9, 60)]))
     (planned, _), (state, _) = explain(lake.project, lake.table("best")), advanced(lake)
@@ -101,7 +101,9 @@ def test_refills_are_counted_by_status_too(lakes: Lakes) -> None:
     assert top(lake) == [3, 2]
 
 
-def test_another_limit_is_built_aside_and_only_the_difference_is_told(lakes: Lakes) -> None:
+def test_another_limit_is_built_elsewhere_and_only_the_difference_is_committed(
+    lakes: Lakes,
+) -> None:
     lake = lakes.built()
     wider = lake.declared.replace("limit: 2", "limit: 3")
     other = Lake(lake.folder, wider, lakes.spark)
@@ -136,7 +138,7 @@ def test_full_updates_are_whole_maps_of_the_touched_groups(lakes: Lakes) -> None
         ("unsaid", "annotate what the function returns, one of bool, int, float, str"),
     ],
 )
-def test_a_function_that_cannot_be_sorted_by_is_told(
+def test_a_function_that_cannot_be_sorted_by_is_reported(
     lakes: Lakes, function: str, told: str
 ) -> None:
     declared = SALES.replace("v desc", f"'tests.support.scores:{function}(v)'")

@@ -9,7 +9,7 @@ from tests.kinds.topk.rankings import SALES, Lakes, advanced, sale, top
 from tests.support.lake import Lake
 
 from sluice.changes import net
-from sluice.engine.nodes import nodes_of
+from sluice.engine.planning.nodes import nodes_of
 from sluice.kinds.topk.operator import TopKState
 
 if TYPE_CHECKING:
@@ -83,13 +83,17 @@ def test_a_group_that_runs_short_is_filled_from_its_files_alone(lakes: Lakes) ->
     assert top(lake, "c") == [9, 8]
 
 
-def test_a_small_batch_takes_one_spark_job(lakes: Lakes) -> None:
+@pytest.mark.parametrize(("computed_here", "taken"), [(2_000_000, 0), (-1, 1)])
+def test_a_small_batch_takes_one_spark_job_or_none(
+    lakes: Lakes, computed_here: int, taken: int
+) -> None:
     lake = lakes.built()
+    lake.limit(computed_here_bytes=computed_here)
     lake.put("sales", sale(10, 50), sale(5, 4), gone=[sale(9, 9)])
     before = jobs(lake)
     state, view = advanced(lake)
     assert (state.outcome, view.outcome, state.refills) == ("committed", "committed", 0)
-    assert jobs(lake) - before == 1
+    assert jobs(lake) - before == taken
 
 
 def test_a_small_batch_that_spark_commits_takes_five_more_for_each_merge(lakes: Lakes) -> None:

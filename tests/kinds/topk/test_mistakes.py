@@ -25,6 +25,27 @@ ORDER = "11: views.top.order_by: "
         ("limit: 10", "limit: item", LIMIT + "item is STRING; a limit is a whole number"),
         (
             "limit: 10",
+            "limit: 10, having: price",
+            "11: views.top.having: 'price' is DECIMAL(12, 2); a condition is true or false",
+        ),
+        (
+            "limit: 10",
+            "limit: 10, having: rnk = 1",
+            (
+                "11: views.top.having: unknown column 'rnk'; did you mean 'rank'? columns are: "
+                "item, id, price, at, tags, rank"
+            ),
+        ),
+        (
+            "limit: 10",
+            "limit: 10, having: price > 1, rank: false",
+            (
+                "11: views.top: `having` leaves out ranks, and `rank: false` leaves no trace of "
+                "which; drop one of them"
+            ),
+        ),
+        (
+            "limit: 10",
             "limit: 10, offset: -1",
             "11: views.top.offset: -1 is too small: at least 0 is wanted",
         ),
@@ -294,8 +315,8 @@ def test_an_unknown_key_lists_those_that_are_known(mistakes: Mistakes) -> None:
     (message,) = mistakes(TOP.replace("limit: 10", "limit: 10, ofset: 3"))
     assert message == (
         "11: views.top.ofset: unknown key 'ofset'; did you mean 'offset'? keys are: kind, "
-        "description, expect, retention, from, where, partition_by, order_by, limit, offset, select, "
-        "rank, function, window, headroom, strategy, sql"
+        "description, expect, retention, from, where, partition_by, order_by, limit, offset, having, "
+        "select, rank, function, window, headroom, strategy, sql"
     )
 
 

@@ -73,6 +73,11 @@ def global_by_own_limit(state: State) -> list[Row]:
     return [shown(rank, found, "id", "v", "most") for rank, found in best]
 
 
+def of_some_ranks(state: State) -> list[Row]:
+    found = by_number(state)
+    return [r for r in found if r["v"] is not None and (r["v"] > 0 or r["rank"] == 2)]
+
+
 def global_without_rank(state: State) -> list[Row]:
     keys = [(lambda found: None if found["v"] is None else abs(found["v"]), "desc"), V_ASC]
     best = top(state["lines"], [], keys, ID, 3)
@@ -197,6 +202,12 @@ CASES = [
         "select: {v: v}, "
         "window: {type: hopping, time: at, size: 50 minutes, advance: 20 minutes}}",
         "lines",
+    ),
+    case(
+        "of which some are shown",
+        of_some_ranks,
+        "best: {kind: topk, from: sales, partition_by: [g], order_by: [v desc], limit: 2, "
+        "headroom: 1, having: v is not null and (v > 0 or rank = 2)}",
     ),
 ]
 

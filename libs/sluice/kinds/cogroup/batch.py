@@ -13,15 +13,15 @@ from pyspark.sql import Column, DataFrame
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.net import net
-from sluice.delta.feed_size import table_size
-from sluice.delta.lake import LakeLayout
-from sluice.engine.batch import Batch, Extension, count_of
-from sluice.engine.computed import Computed, Whole
-from sluice.engine.held import Held, Here, InSpark, has_elements, is_given
-from sluice.engine.lateness import late_of_change
-from sluice.engine.node import Node
-from sluice.engine.operator import Rows, names, union, within
-from sluice.engine.plan import BatchPlan, Strategy, Way
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.places.lake import LakeLayout
+from sluice.engine.computing.batch import Batch, Extension, count_of
+from sluice.engine.computing.computed import Computed, Whole
+from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.plan import BatchPlan, Strategy, Way
+from sluice.engine.query.lateness import late_of_change
+from sluice.engine.query.operator import Rows, names, union, within
 from sluice.kinds.cogroup.change import BROKEN, contributed, mended, merged, told
 from sluice.kinds.cogroup.extension import extension_of
 from sluice.kinds.cogroup.lateness import late_in_sessions, late_of_all

@@ -4,7 +4,7 @@ Only the new parts are computed, from the input versions that the state reflects
 rest. The next batch continues from there. Dropping a part rewrites the state and reads no inputs.
 Everything is rebuilt if keys, windows or the rest of the definition have changed. It is also
 rebuilt if a new input reflects other states of a shared source, or if the required past can no
-longer be read.
+longer be read or lacks a column.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.delta.feed_size import FeedSize, table_size
-from sluice.delta.lake import LakeLayout
-from sluice.delta.lineage import check_input
-from sluice.delta.position import Head, Pin, Position, head
-from sluice.delta.table import check_feed, is_readable
-from sluice.engine.batch import Batch
-from sluice.engine.frontier import frontier_of, merge
-from sluice.engine.node import Node
-from sluice.engine.operator import names, same
-from sluice.engine.plan import BatchPlan
+from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.lineage import check_input
+from sluice.delta.log.position import Head, Pin, Position, head
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.reading.local import arrow_schema
+from sluice.delta.reading.table import check_feed, is_readable
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.frontier import frontier_of, merge
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.plan import BatchPlan
+from sluice.engine.query.operator import names, same
 from sluice.errors import HistoryLost
 from sluice.kinds.cogroup.operator import CogroupState, rows_column
 from sluice.kinds.cogroup.parts import SHAPE
@@ -51,14 +52,16 @@ class CogroupExtension:
         rows = kept.select(*names(self.state.by), *counts, *values)
         return rows if self.state.spec.keep_empty else rows.where(self.state.has_any_rows())
 
-    def _beside(self, kept: DataFrame, anew: DataFrame) -> DataFrame:
+    def _beside(self, kept: DataFrame, computed: DataFrame) -> DataFrame:
         both = kept.alias("kept").join(
-            anew.alias("anew"), same("kept", "anew", self.state.by), "full"
+            computed.alias("computed"), same("kept", "computed", self.state.by), "full"
         )
-        by = [F.coalesce(f"kept.`{c}`", f"anew.`{c}`").alias(c) for c in self.state.by]
-        new = [c for c in anew.columns if c not in kept.columns]
+        by = [F.coalesce(f"kept.`{c}`", f"computed.`{c}`").alias(c) for c in self.state.by]
+        new = [c for c in computed.columns if c not in kept.columns]
         return both.select(
-            *by, *[F.col(f"kept.`{c}`") for c in self.kept], *[F.col(f"anew.`{c}`") for c in new]
+            *by,
+            *[F.col(f"kept.`{c}`") for c in self.kept],
+            *[F.col(f"computed.`{c}`") for c in new],
         )
 
 
@@ -100,8 +103,9 @@ def _extension(
     frontier = dict(before.position.frontier)
     for input_id in pins.keys() - before.position.inputs.keys():
         merge(frontier, _frontier(lake, input_id))
-    read = {i: pins[i] for i in (state.only(added).inputs if added else ())}
-    if not all(is_readable(lake.uri(i), pin.version) for i, pin in read.items()):
+    part = state.only(added, added) if added else None
+    read = {i: pins[i] for i in (part.inputs if part else ())}
+    if part and not all(_has(lake.uri(i), pin, part.columns(i)) for i, pin in read.items()):
         return None
     plan = BatchPlan(
         node,
@@ -145,6 +149,11 @@ def _goes_on(state: CogroupState, lake: LakeLayout, input_id: str, pin: Pin, now
     except HistoryLost:
         return False
     return True
+
+
+def _has(uri: str, pin: Pin, columns: tuple[str, ...]) -> bool:
+    """True if that version of an input can be read, and had these columns."""
+    return is_readable(uri, pin.version) and {*columns} <= {*arrow_schema(uri, pin.version).names}
 
 
 def _frontier(lake: LakeLayout, input_id: str) -> Mapping[str, int]:

@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.net import WEIGHT
-from sluice.engine import windows
-from sluice.engine.lateness import LATE, late_of_change
-from sluice.engine.operator import names, union
+from sluice.engine.query import windows
+from sluice.engine.query.lateness import LATE, late_of_change
+from sluice.engine.query.operator import names, union
 from sluice.kinds.cogroup.operator import CogroupState
 
 

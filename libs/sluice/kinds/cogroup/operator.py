@@ -16,8 +16,16 @@ from pyspark.sql.types import DataType, StructType
 
 from sluice.changes.net import WEIGHT
 from sluice.declare.graph import Table
-from sluice.engine import windows
-from sluice.engine.operator import Agreement, Operator, Retention, Rows, names, passed_on, union
+from sluice.engine.query import windows
+from sluice.engine.query.operator import (
+    Agreement,
+    Operator,
+    Retention,
+    Rows,
+    names,
+    passed_on,
+    union,
+)
 from sluice.kinds.cogroup.accumulator import Accumulator
 from sluice.kinds.cogroup.aggregates import accumulator_of
 from sluice.kinds.cogroup.narrow import STREAM, packed
@@ -115,18 +123,28 @@ class CogroupState(Operator):
         return union([self._prepare(s, rows, extra) for s, _ in self.streams_of(name)])
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
-        rows = union(list(prepared.values()))
+        rows = self._together(prepared)
         if self.is_session:
             rows = windows.sessions(rows, self.spec.key, self.spec.window)
         return self._settled(rows)
 
     def combine_in_ranges(self, prepared: Rows, ranges: int) -> DataFrame:
         """Combine in ranges of the key, each in its order. One shuffle; not for sessions."""
-        rows, arguments = packed(union(list(prepared.values())), self.accumulators)
+        rows, arguments = packed(self._together(prepared), self.accumulators)
         spread = rows.repartitionByRange(ranges, *names(self.key))
         return self._settled(spread.withColumns(dict(arguments))).sortWithinPartitions(
             *names(self.key)
         )
+
+    def _together(self, prepared: Rows) -> DataFrame:
+        """Return the rows of all streams; where all are one group, with a row of no stream."""
+        rows = union(list(prepared.values()))
+        if not self.spec.is_of_all:
+            return rows
+        stream = next(iter(self.spec.streams.values()))
+        keys = [F.expr(e.sql).alias(k) for k, e in zip(self.spec.key, stream.key, strict=True)]
+        of_none = F.lit(None).cast("string").alias(STREAM)
+        return union([rows, rows.sparkSession.range(1).select(*keys, of_none)])
 
     def _settled(self, rows: DataFrame) -> DataFrame:
         gathered = self.gather(rows, F.lit(1))
@@ -134,9 +152,8 @@ class CogroupState(Operator):
         settled = [
             present(a, a.settle(None, delta(a), types[delta_name(a)])) for a in self.accumulators
         ]
-        return gathered.select(*names((*self.by, *self.row_counts)), *settled).where(
-            self.has_any_rows()
-        )
+        found = gathered.select(*names((*self.by, *self.row_counts)), *settled)
+        return found if self.spec.is_of_all else found.where(self.has_any_rows())
 
     def remembered(self, old: DataFrame, new: DataFrame) -> DataFrame:
         if not self.spec.keep_empty:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType
 
-from sluice.engine.imported import imported
+from sluice.engine.query.imported import imported
 from sluice.errors import ConfigError
 from sluice.kinds.cogroup.accumulator import Accumulator
 from sluice.language.types import canonical

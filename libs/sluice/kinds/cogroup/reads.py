@@ -13,14 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from sluice.delta.feed_size import table_size
-from sluice.delta.local import arrow_schema, handed_over, has_local_feed, read_feed, read_few
-from sluice.delta.matches import is_exact
-from sluice.delta.table import snapshot
-from sluice.engine import windows
-from sluice.engine.batch import Batch
-from sluice.engine.operator import names
-from sluice.engine.retention import Horizon
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.reading.local import (
+    arrow_schema,
+    handed_over,
+    has_local_feed,
+    read_feed,
+    read_few,
+)
+from sluice.delta.reading.matches import is_exact
+from sluice.delta.reading.table import snapshot
+from sluice.engine.computing.batch import Batch
+from sluice.engine.query import windows
+from sluice.engine.query.operator import names
+from sluice.engine.query.retention import Horizon
 from sluice.kinds.cogroup.operator import CogroupState
 
 Wanted = tuple[pc.Expression, pc.Expression | None]  # a condition, its part with statistics

@@ -82,6 +82,12 @@ class Cogroup(View):
     def windows(self) -> Window | None:
         return self.window
 
+    @property
+    def is_of_all(self) -> bool:
+        """True if its one row, kept while empty, is of all rows: no stream's key reads a column."""
+        keys = (expression for stream in self.streams.values() for expression in stream.key)
+        return self.keep_empty and not self.window and not any(key.columns for key in keys)
+
     def references(self) -> Iterator[Reference]:
         for name, stream in self.streams.items():
             yield Reference(("streams", name, "from"), stream.from_)

@@ -8,8 +8,8 @@ shuffle then files the table as well. A sample decides between the two.
 from pyspark.sql import functions as F
 from pyspark.sql.types import AtomicType, DataType, DoubleType, FloatType
 
-from sluice.delta.filing import files_for
-from sluice.engine.operator import Rows, names, union
+from sluice.delta.writing.filing import files_for
+from sluice.engine.query.operator import Rows, names, union
 from sluice.kinds.cogroup.operator import CogroupState
 from sluice.limits import Limits
 

@@ -9,6 +9,7 @@ from sluice.language import syntax
 from sluice.language.expression import Expression
 
 Equality = tuple[Expression, Expression] | str
+WANTED = "`on: left.a = right.b`"
 
 
 def read_equalities(data: Any) -> Any:
@@ -16,10 +17,17 @@ def read_equalities(data: Any) -> Any:
 
     Raises ValueError for a part that is no equality.
     """
-    texts = [data] if isinstance(data, str) else data
-    if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
-        return data
-    return tuple(each for text in texts for each in _equalities(text))
+    texts = data if isinstance(data, list | tuple) else [data]
+    return tuple(each for text in texts for each in _read(text))
+
+
+def _read(data: Any) -> Iterator[Equality]:
+    if isinstance(data, tuple):
+        yield data
+    elif isinstance(data, str):
+        yield from _equalities(data)
+    else:
+        raise ValueError(f"{data!r} is no equality; write {WANTED}")
 
 
 def _equalities(text: str) -> Iterator[Equality]:
@@ -31,7 +39,7 @@ def _equalities(text: str) -> Iterator[Equality]:
         else:
             raise ValueError(
                 f"{syntax.render(part)!r} is no equality: every row might match every other; "
-                "write `on: left.a = right.b`, and further conditions in `where`"
+                f"write {WANTED}, and further conditions in `where`"
             )
 
 

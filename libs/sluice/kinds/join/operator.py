@@ -5,18 +5,22 @@ sides' rows of a touched group are joined again at the batch's versions, and the
 change. There is no algebra of deltas, so both sides may change in one batch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
-from sluice.engine.operator import Operator, Rows, names, passed_on, union
-from sluice.kinds.join.shape import PRESENT, Shape
-from sluice.kinds.join.spec import EquiJoin
+from sluice.engine.computing.pruning import has_bounds
+from sluice.engine.query import windows
+from sluice.engine.query.operator import Operator, Retention, Rows, names, passed_on, union
+from sluice.kinds.join.shape import END, PRESENT, Shape
+from sluice.kinds.join.spec import EquiJoin, Side
 
 SIDE = "_sluice_side"
+FIRST = datetime(1, 1, 1, tzinfo=UTC)
 HOW = {"semi": "left_semi", "anti": "left_anti", "full": "full_outer"}
 
 
@@ -29,32 +33,106 @@ class JoinedRows(Operator):
         self.shape = Shape(view.spec, left, right)
         self.inputs = view.inputs
         self.group, self.key = self.shape.on, view.key
+        if self.spec.retention:
+            times = {t.id: self._times(t.id) for t in (left, right)}
+            self.retention = Retention(self.spec.retention, times, end=END)
 
     def columns(self, name: str) -> tuple[str, ...]:
         sides = [(side, table) for _, side, table in self.shape.both if table.id == name]
         return tuple(sorted(set().union(*(self.shape.reads(*side) for side in sides))))
 
+    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+        of_sides = (nth for nth, (_, _, table) in enumerate(self.shape.both) if table.id == name)
+        found = [dict(self._plain(nth)) for nth in of_sides]
+        return found if all(found) else ()
+
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        """Return rows with the values to share, their side, and a struct of their columns."""
+        """Return rows with the values to share, their side, and a struct of their columns.
+
+        A row without an event time, if times are compared, takes no part.
+        """
         more = names(tuple(passed_on(rows, self.columns(name))))
         found = []
         for nth, (which, side, table) in enumerate(self.shape.both):
             if table.id == name:
                 own = F.struct(*names(tuple(sorted(self.shape.reads(side, table)))))
-                whole = rows.select(own.alias(side.as_), *more)
+                timed = rows.where(F.col(f"`{side.time}`").isNotNull()) if side.time else rows
+                whole = timed.select(own.alias(side.as_), *more)
                 on = [self._shared(i, pair[nth].sql) for i, pair in enumerate(self.shape.pairs)]
-                found.append(whole.select("*", *on, F.lit(which).alias(SIDE)))
+                found.append(whole.select("*", *on, F.lit(which).alias(SIDE), *self._until(side)))
         return union(found)
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         left, right = (self._side(prepared, which) for which in ("left", "right"))
         right = right.withColumnsRenamed({c: f"{c}r" for c in self.group})
         met = [F.col(c) == F.col(f"{c}r") for c in self.group]
-        met += [F.expr(self.spec.where.sql)] if self.spec.where else []
+        met += [*self._near(), *([F.expr(self.spec.where.sql)] if self.spec.where else [])]
         joined = left.join(
             right, reduce(Column.__and__, met), HOW.get(self.spec.type, self.spec.type)
         )
         return joined.select(*[column.alias(name) for name, column in self._outputs().items()])
+
+    def _plain(self, nth: int) -> Iterator[tuple[str, str]]:
+        """Yield (column, column of the group) for a side's plain columns."""
+        for pair, on in zip(self.shape.pairs, self.group, strict=True):
+            if column := pair[nth].plain_column:
+                yield column.rpartition(".")[2], on
+
+    def searched(self, name: str) -> tuple[str, ...]:
+        """Return the columns by whose statistics files of an input are skipped."""
+        found = [
+            column
+            for columns in self.named(name)
+            for column, on in columns.items()
+            if has_bounds(self.view.hidden[on])
+        ]
+        return tuple(dict.fromkeys([*found, *(self._times(name) if self.retention else ())]))
+
+    def living(self, rows: Rows, horizon: datetime | None) -> Rows:
+        """Leave out input rows that no living row comes from, by literals that skip files."""
+        since = self._since(horizon) if horizon else None
+        if since is None:
+            return rows
+        return {name: r.where(self._is_later(name, since)) for name, r in rows.items()}
+
+    def _since(self, horizon: datetime) -> datetime | None:
+        """Return a time by which all rows have expired; None if nothing expires."""
+        keep, within = self.spec.retention, self.spec.within
+        if keep is None or within is None:
+            return None
+        length = keep.longest + within.longest
+        return horizon - length if length < horizon - FIRST else None
+
+    def _is_later(self, name: str, since: datetime) -> Column:
+        times = (F.col(f"`{time}`").cast("timestamp") for time in self._times(name))
+        return reduce(Column.__or__, [time > F.lit(since) for time in times])
+
+    def _times(self, name: str) -> tuple[str, ...]:
+        times = (side.time for _, side, table in self.shape.both if table.id == name)
+        return tuple(dict.fromkeys(time for time in times if time))
+
+    def _until(self, side: Side) -> list[Column]:
+        """Return the last time at which a row of the other side could match."""
+        if self.spec.within is None or self.spec.retention is None:
+            return []
+        return [windows.plus(_time(side), self.spec.within).alias(END)]
+
+    def _near(self) -> list[Column]:
+        """Return the conditions that two event times are close to each other."""
+        if self.spec.within is None:
+            return []
+        left, right = _time(self.spec.left), _time(self.spec.right)
+        return [
+            windows.plus(one, self.spec.within) >= other
+            for one, other in ((left, right), (right, left))
+        ]
+
+    def _end(self) -> dict[str, Column]:
+        """Return the later of a row's event times, if rows expire by it."""
+        if self.spec.retention is None:
+            return {}
+        times = [_time(side) for _, side, _ in self.shape.sides]
+        return {END: F.greatest(*times) if len(times) > 1 else times[0]}
 
     def _side(self, prepared: Rows, which: str) -> DataFrame:
         ((_, side, table),) = (s for s in self.shape.both if s[0] == which)
@@ -79,10 +157,15 @@ class JoinedRows(Operator):
         on = {
             c: F.coalesce(F.col(c), F.col(f"{c}r")) if has_right else F.col(c) for c in self.group
         }
-        return {**shown, **keys, **on, **self._present(aliases)}
+        return {**shown, **keys, **on, **self._present(aliases), **self._end()}
 
     def _present(self, aliases: Mapping[str, str]) -> dict[str, Column]:
         if self.spec.type != "full":
             return {}
         left, right = (F.col(aliases[which]).isNotNull() for which in ("left", "right"))
         return {PRESENT: left.cast("int") + right.cast("int") * 2}
+
+
+def _time(side: Side) -> Column:
+    """Return the event time of a row of that side, from the struct of its columns."""
+    return F.col(f"`{side.as_}`").getField(str(side.time)).cast("timestamp")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table
-from sluice.kinds.join.shape import PRESENT, Shape
+from sluice.kinds.join.shape import END, PRESENT, Shape
 from sluice.kinds.join.spec import EquiJoin
 from sluice.language.coercion import common
 from sluice.language.expression import Expression
@@ -16,14 +16,15 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Ta
     """Return the table: the selected columns, or all of both sides.
 
     A row's key are the keys of the two rows it comes from; parts that are not shown are hidden.
-    PRESENT tells a full join's unmatched rows apart if their keys are null.
+    PRESENT distinguishes a full join's unmatched rows if their keys are null.
     """
     shape = Shape(spec, inputs["left",], inputs["right",])
+    _check_times(shape, report)
     scope = Scope({}, {spec.left.as_: shape.left.columns, spec.right.as_: shape.right.columns})
     _check_on(shape, scope, report)
     scope.check_condition(spec.where, report, "where")
     shown = Scope({}, {side.as_: table.columns for _, side, table in shape.sides})
-    shown.check_select(spec.select, report)
+    shown.check_select(_showable(shape, report), report)
     _check_names(shape, report)
     columns = shown.types_of(shape.shown)
     tables = {which: table for which, _, table in shape.sides}
@@ -31,20 +32,42 @@ def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Ta
     keys |= {PRESENT: "INT"} if spec.type == "full" else {}
     types = (common(map(scope.type_of, pair)) for pair in shape.pairs)
     values = dict(zip(shape.on, types, strict=True))
-    hidden = {name: type_ for name, type_ in {**values, **keys}.items() if name not in columns}
+    end = {END: "TIMESTAMP"} if spec.retention else {}
+    every = {**values, **keys, **end}
+    hidden = {name: type_ for name, type_ in every.items() if name not in columns}
     ids = tuple(dict.fromkeys((shape.left.id, shape.right.id)))
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
+
+
+def _showable(shape: Shape, report: Report) -> dict[str, Expression]:
+    """Return the selected columns; note those of a side that only filters."""
+    spec, select = shape.spec, dict(shape.spec.select or {})
+    for name, expression in () if spec.shows_right else list(select.items()):
+        if any(c.split(".")[0] == spec.right.as_ for c in expression.columns):
+            what = f"`type: {spec.type}` shows rows of {spec.left.as_} alone"
+            report.add(("select", name), f"{expression.text!r}: {what}")
+            del select[name]
+    return select
+
+
+def _check_times(shape: Shape, report: Report) -> None:
+    for which, side, table in shape.both:
+        if side.time:
+            Scope(table.columns).check_time(side.time, report, which, "time")
 
 
 def _check_on(shape: Shape, scope: Scope, report: Report) -> None:
     sides = shape.spec.left, shape.spec.right
     for pair in shape.pairs:
+        if not pair[0].columns and not pair[1].columns:
+            continue  # of every row with every other
         for side, expression in zip(sides, pair, strict=True):
             scope.check(expression, report, "on")
-            others = {c for c in expression.columns if c.split(".")[0] != side.as_}
-            if others or not expression.columns:
-                known = f"{sides[0].as_} or {sides[1].as_}"
-                what = f"{expression.text!r}: each side of = reads one of the tables, {known}"
+            known = [c for c in expression.columns if not scope.problem(c)]
+            is_of_another = any(c.split(".")[0] != side.as_ for c in known)
+            if is_of_another or not expression.columns:
+                tables = f"{sides[0].as_} or {sides[1].as_}"
+                what = f"{expression.text!r}: each side of = reads one of the tables, {tables}"
                 report.add(("on",), what)
         _check_types(pair, scope, report)
 

@@ -7,6 +7,7 @@ from sluice.kinds.join.spec import EquiJoin, Side
 from sluice.language.expression import Expression
 
 PRESENT = "_sluice_present"  # of a full join: which sides a row has, 1 left, 2 right, 3 both
+END = "_sluice_end"  # the later of a pair's event times; of one side's row, until it may match
 ON = "_sluice_on_"  # and a number: a value that both rows of a pair have
 
 
@@ -36,6 +37,14 @@ class Shape:
             if isinstance(one, str)
             else self._in_order(*one)
             for one in self.spec.on
+        )
+
+    @property
+    def on_as_written(self) -> tuple[str, ...]:
+        """Return the left side of each equality, for messages."""
+        return tuple(
+            one if isinstance(one, str) else pair[0].text
+            for one, pair in zip(self.spec.on, self.pairs, strict=True)
         )
 
     @property
@@ -75,7 +84,7 @@ class Shape:
         expressions += [self.spec.where] if self.spec.where else []
         qualified = (c.split(".") for e in expressions for c in e.columns)
         named = {parts[1] for parts in qualified if parts[0] == side.as_ and len(parts) > 1}
-        return {*table.key, *named}
+        return {*table.key, *named, *([side.time] if side.time else [])}
 
     def _in_order(self, one: Expression, other: Expression) -> tuple[Expression, Expression]:
         is_turned = any(c.split(".")[0] == self.spec.right.as_ for c in one.columns)

@@ -7,7 +7,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
-from sluice.kinds.join.equalities import Equality, read_equalities
+from sluice.kinds.join.equalities import WANTED, Equality, read_equalities
+from sluice.language.duration import Duration
 from sluice.language.expression import Expression
 from sluice.language.model import Model
 from sluice.language.named import Select
@@ -22,10 +23,14 @@ On = Annotated[
 
 
 class Side(Model):
-    """One of the two tables, and the name by which expressions know it."""
+    """One of the two tables, and the name by which expressions know it.
+
+    `time`: the event time of its rows, which `within` compares.
+    """
 
     table: str
-    as_: Name = Field(alias="as")
+    as_: Name = Field(default="", alias="as")
+    time: str | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -37,7 +42,10 @@ class Side(Model):
 
 
 class EquiJoin(View):
-    """One row for each pair of rows that belong together, or as `type` says."""
+    """One row for each pair of rows that belong together, or as `type` says.
+
+    `within`: the greatest time between the two rows of a pair.
+    """
 
     KIND: ClassVar[str] = "join"
 
@@ -46,8 +54,19 @@ class EquiJoin(View):
     right: Side
     type: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner"
     on: On
+    within: Duration | None = None
     where: Expression | None = None
     select: Select | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_no_cross_join(cls, data: Any) -> Any:
+        if isinstance(data, dict) and not data.get("on"):
+            raise ValueError(
+                f"`on` is missing: every row would match every other; write {WANTED}, or "
+                "`on: [a]` for a column that both sides have"
+            )
+        return data
 
     @model_validator(mode="after")
     def _sides_have_names(self) -> Self:
@@ -56,8 +75,26 @@ class EquiJoin(View):
                 f"both sides are called {self.left.as_!r}: give one another name, "
                 f"as in `right: {{table: {self.right.table}, as: other}}`"
             )
-        if self.retention:
-            raise ValueError("`retention` needs a window; a join keeps its inputs' rows")
+        return self
+
+    @model_validator(mode="after")
+    def _times_belong_to_within(self) -> Self:
+        timed = [side.time for side in (self.left, self.right) if side.time]
+        if self.retention and not self.within:
+            raise ValueError(
+                "`retention` needs `within: 2 hours` and the `time` of both sides; without them a "
+                "join keeps its inputs' rows"
+            )
+        if self.within and len(timed) < 2:
+            raise ValueError(
+                "`within` compares the event times of both sides: name them, as in "
+                f"`left: {{table: {self.left.table}, time: at}}`"
+            )
+        if timed and not self.within:
+            raise ValueError(
+                "`time` is for `within`, the greatest time between two rows of a pair; add it, or "
+                "drop `time`"
+            )
         return self
 
     @property

@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff
-from sluice.delta.feed_size import table_size
-from sluice.delta.matches import Place
-from sluice.engine.batch import Batch
-from sluice.engine.computed import Changelog, Computed
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.reading.matches import Place
+from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.computed import Changelog, Computed
 from sluice.engine.context import Context
-from sluice.engine.operator import Rows
-from sluice.engine.plan import BatchPlan
+from sluice.engine.planning.plan import BatchPlan
+from sluice.engine.query.operator import Rows
 from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
 from sluice.kinds.lookup.facts import ConcernedFacts
 from sluice.kinds.lookup.few import Facts, FewFacts, FewJoined

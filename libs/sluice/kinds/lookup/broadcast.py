@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice.declare.settings import SparkSettings
-from sluice.delta.feed_size import table_size
-from sluice.delta.position import Pin
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.position import Pin
 from sluice.engine.context import Context
-from sluice.engine.plan import stored_references
+from sluice.engine.planning.plan import stored_references
 from sluice.spark.session import STATIC_CONF
 
 IN_MEMORY = 8 * 2  # bytes of memory per byte of files

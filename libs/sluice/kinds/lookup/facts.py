@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 
 from sluice.changes.arrow import arrow_net
 from sluice.changes.net import WEIGHT, arrivals, between, net, weighted
-from sluice.delta.feed_size import feed_size, table_size
-from sluice.delta.local import has_local_feed, plain, read_feed, to_arrow
-from sluice.delta.matches import Place
-from sluice.delta.table import feed
-from sluice.engine.batch import Batch
-from sluice.engine.plan import stored_references
-from sluice.engine.pruning import few_of
+from sluice.delta.log.feed_size import feed_size, table_size
+from sluice.delta.reading.local import has_local_feed, plain, read_feed, to_arrow
+from sluice.delta.reading.matches import Place
+from sluice.delta.reading.table import feed
+from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.pruning import few_of
+from sluice.engine.planning.plan import stored_references
 from sluice.kinds.lookup.few import Facts, FewFacts
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.references import dimension_at

@@ -19,10 +19,10 @@ from pyspark.sql.types import BooleanType, StructType
 from sluice.changes.arrow import arrow_diff, has_plain_keys
 from sluice.changes.diff import inserted
 from sluice.changes.net import WEIGHT
-from sluice.delta.local import handed_over, plain, to_arrow
-from sluice.delta.matches import Place
-from sluice.engine.computed import Changelog
-from sluice.engine.validity import CURRENT
+from sluice.delta.reading.local import handed_over, plain, to_arrow
+from sluice.delta.reading.matches import Place
+from sluice.engine.computing.computed import Changelog
+from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.matching import matching
 from sluice.kinds.lookup.operator import LookupJoin
 from sluice.kinds.lookup.spec import Join

@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
-from sluice.delta.local import handed_over, plain, to_arrow
-from sluice.delta.matches import Place, Values
-from sluice.engine.batch import Batch
-from sluice.engine.operator import names, union, within
-from sluice.engine.pruning import bounds_of, few_of
+from sluice.delta.reading.local import handed_over, plain, to_arrow
+from sluice.delta.reading.matches import Place, Values
+from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.pruning import bounds_of, few_of
+from sluice.engine.query.operator import names, union, within
 from sluice.kinds.lookup.few import Facts
 from sluice.kinds.lookup.operator import BUCKET, LookupJoin
 from sluice.kinds.lookup.references import references_at

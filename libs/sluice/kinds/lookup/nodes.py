@@ -3,8 +3,8 @@
 from sluice.declare.definition import definition
 from sluice.declare.graph import Graph
 from sluice.declare.table import Table
-from sluice.engine.node import Node
-from sluice.engine.upkeep import Kept
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.planning.node import Node
 from sluice.kinds.lookup.batch import LookupBatch
 from sluice.kinds.lookup.operator import BATCH, BUCKET, LookupJoin
 from sluice.kinds.lookup.spec import Lookup

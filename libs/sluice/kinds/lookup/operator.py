@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.graph import Table
-from sluice.engine.identity import carried
-from sluice.engine.operator import Operator, Rows, names, union, within
-from sluice.engine.validity import COLUMNS, CURRENT
+from sluice.engine.query.identity import carried
+from sluice.engine.query.operator import Operator, Rows, names, union, within
+from sluice.engine.query.validity import COLUMNS, CURRENT
 from sluice.kinds.lookup.spec import Join, Lookup
 from sluice.language.expression import Expression
 

@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 from dataclasses import replace
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.delta.position import REBUILD, Pin, Position, positions
-from sluice.engine.batch import Batch
-from sluice.engine.operator import names, same, within
+from sluice.changes.trees import balanced
+from sluice.delta.log.position import REBUILD, Pin, Position, positions
+from sluice.engine.computing.batch import Batch
+from sluice.engine.query.operator import names, same, within
 from sluice.kinds.lookup.operator import BATCH, LookupJoin
 from sluice.kinds.lookup.references import references_at
 
@@ -30,18 +30,18 @@ def batch_by_batch(batch: Batch, operator: LookupJoin, rows: DataFrame) -> DataF
     for references, batches in _batches_by_references(batch.plan.uri).items():
         at = replace(batch.plan, references=dict(references)).looked_up
         dimensions = references_at(batch.session, batch.context, operator, at)
-        mine = rows.where(reduce(Column.__or__, map(_of_batch, batches))).select(*joined)
+        mine = rows.where(balanced(Column.__or__, [*map(_of_batch, batches)])).select(*joined)
         found = within(prepared, mine, operator.key)
         present.append(operator.combine({operator.facts.id: found}, dimensions))
         missing.append(operator.combine({operator.facts.id: absent}, dimensions))
     always = _in_each(missing, operator.key)
-    expected = reduce(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
+    expected = balanced(DataFrame.unionByName, [*present, within(missing[0], always, operator.key)])
     return expected.withColumn(BATCH, F.lit(None).cast("bigint"))
 
 
 def _in_each(parts: list[DataFrame], key: tuple[str, ...]) -> DataFrame:
     """Return the keys that all of the parts have."""
-    every = reduce(DataFrame.unionByName, (part.select(*names(key)) for part in parts))
+    every = balanced(DataFrame.unionByName, [part.select(*names(key)) for part in parts])
     counted = every.groupBy(*names(key)).agg(F.count(F.lit(1)).alias("_n"))
     return counted.where(F.col("_n") == len(parts))
 

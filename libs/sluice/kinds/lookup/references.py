@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.position import Pin
-from sluice.delta.table import snapshot
+from sluice.delta.log.position import Pin
+from sluice.delta.reading.table import snapshot
 from sluice.engine.context import Context
-from sluice.engine.operator import Operator, names
-from sluice.engine.validity import CURRENT
+from sluice.engine.query.operator import Operator, names
+from sluice.engine.query.validity import CURRENT
 from sluice.kinds.lookup.broadcast import broadcast_of
 
 Pins = Mapping[str, Pin]

@@ -5,12 +5,14 @@ compared; rows that stay equal are not written. The input's key ends the order w
 tie must have places, so that two runs agree.
 """
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
-from sluice.engine.identity import carried
-from sluice.engine.operator import Operator, Rows, names, passed_on
+from sluice.engine.query.identity import carried
+from sluice.engine.query.operator import Operator, Rows, names, passed_on
 from sluice.kinds.over.resolve import BY
 from sluice.kinds.over.spec import Over
 from sluice.kinds.over.windowed import ROWS_OF_FRAME, SO_FAR, WHOLE, Call
@@ -44,6 +46,11 @@ class OverRows(Operator):
         for expression in expressions:
             used |= expression.reads(self.source.columns)
         return tuple(sorted(used - calls))
+
+    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+        pairs = zip(self.group, self.spec.partition_by, strict=True)
+        known = {e.plain_column: c for c, e in pairs if e.plain_column}
+        return [known] if known else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         met = rows.where(self.spec.where.sql) if self.spec.where else rows

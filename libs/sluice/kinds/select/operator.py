@@ -4,12 +4,14 @@ Without `distinct` each output row comes from one input row and has its identity
 there while any input row gives it, so the group of a row are all of its columns.
 """
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
-from sluice.engine.identity import carried
-from sluice.engine.operator import Operator, Rows, names, passed_on
+from sluice.engine.query.operator import Operator, Rows, names, passed_on
+from sluice.kinds.select.resolve import keys_of
 from sluice.kinds.select.spec import Selection
 
 
@@ -31,6 +33,12 @@ class SelectedRows(Operator):
         read = used.union(*(e.reads(visible) for e in expressions))
         return tuple(sorted(read or self.source.key))
 
+    def named(self, name: str) -> Sequence[Mapping[str, str]]:
+        shown = self.spec.select or {}
+        known = {shown[c].plain_column if c in shown else c: c for c in self.group}
+        found = {column: c for column, c in known.items() if column}
+        return [found] if found else ()
+
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         met = rows.where(self.spec.where.sql) if self.spec.where else rows
         return met.select(*self._outputs(), *names(tuple(passed_on(rows, self.columns(name)))))
@@ -48,6 +56,6 @@ class SelectedRows(Operator):
         shown = {
             c: F.expr(select[c].sql) if c in select else F.col(f"`{c}`") for c in self.view.columns
         }
-        pairs = {} if self.spec.distinct else carried(self.view, self.source)
+        pairs = {} if self.spec.distinct else keys_of(self.spec, self.source)
         hidden = {out: F.col(f"`{name}`") for out, name in pairs.items() if out not in shown}
         return [column.alias(name) for name, column in {**shown, **hidden}.items()]

@@ -13,15 +13,15 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.net import WEIGHT, summed, weighted
-from sluice.delta import table as delta
-from sluice.delta.feed_size import FeedSize, table_size
-from sluice.delta.lake import LakeLayout
-from sluice.engine.batch import Batch, count_of
-from sluice.engine.computed import Computed
-from sluice.engine.held import Held, Here, InSpark, is_given, is_true
-from sluice.engine.lateness import late_of_change
-from sluice.engine.operator import names, union, within
-from sluice.engine.plan import BatchPlan, Strategy, Way
+from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.reading import table as delta
+from sluice.engine.computing.batch import Batch, count_of
+from sluice.engine.computing.computed import Changelog, Computed
+from sluice.engine.computing.held import Held, Here, InSpark, is_given, is_true
+from sluice.engine.planning.plan import BatchPlan, Strategy, Way
+from sluice.engine.query.lateness import late_of_change
+from sluice.engine.query.operator import names, union, within
 from sluice.kinds.topk.change import FELL, SHORT, SHOWN_CHANGE, competing, foremost, moved, refilled
 from sluice.kinds.topk.operator import TopKState, TopKView
 from sluice.kinds.topk.ranks import LIMIT
@@ -84,16 +84,22 @@ class TopKBatch(Batch):
     def _computed(
         self, moves: Held, strategy: str, warnings: tuple[str, ...], late: int, refills: int = 0
     ) -> Computed:
-        view = TopKView(self.state, self.plan.node.id)
-        kept, seen = moves.where(is_given(CHANGE)), moves.where(is_given(SHOWN_CHANGE))
+        kept = moves.where(is_given(CHANGE))
         return Computed(
             kept.changelog({name: name for name in (*self.state.stored, CHANGE)}),
             strategy,
             refills=refills,
             expired=late,
             warnings=warnings,
-            shown=seen.changelog({**view.places, CHANGE: SHOWN_CHANGE}),
+            shown=self._shown(moves),
         )
+
+    def _shown(self, moves: Held) -> Changelog | None:
+        """Return the view's changelog, if its rows show whenever their rank does."""
+        if self.state.ranking.spec.having:
+            return None
+        view, seen = TopKView(self.state, self.plan.node.id), moves.where(is_given(SHOWN_CHANGE))
+        return seen.changelog({**view.places, CHANGE: SHOWN_CHANGE})
 
     @property
     def state(self) -> TopKState:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from sluice.changes.diff import CHANGE, unchanged
 from sluice.changes.net import WEIGHT
 from sluice.changes.order import at_or_before
-from sluice.engine.operator import names, same
+from sluice.engine.query.operator import names, same
 from sluice.kinds.topk.operator import COMPLETE, LAST, NEEDED, RANK, TopKState
 from sluice.kinds.topk.ranks import LIMIT, listed
 

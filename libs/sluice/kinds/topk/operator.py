@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes.order import at_or_before
 from sluice.declare.graph import Table
-from sluice.engine.operator import Operator, Retention, Rows, names, same
+from sluice.engine.query.operator import Operator, Retention, Rows, names, same
 from sluice.kinds.topk.ranks import LIMIT, Ranking, listed
 
 RANK = "_rank"
@@ -152,8 +152,9 @@ class TopKView(Operator):
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         ranked = prepared[self.inputs[0]].selectExpr("*", f"{self.ranking.rank()} AS {RANK}")
         shown = ranked.where(self.ranking.is_shown(RANK))
-        places = self.places.items()
-        return shown.selectExpr(*[f"`{place}` AS `{name}`" for name, place in places])
+        places, having = self.places.items(), self.ranking.spec.having
+        rows = shown.selectExpr(*[f"`{place}` AS `{name}`" for name, place in places])
+        return rows.where(having.sql) if having else rows
 
     @property
     def places(self) -> dict[str, str]:

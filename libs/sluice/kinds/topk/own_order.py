@@ -12,7 +12,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from sluice.engine.imported import imported
+from sluice.engine.query.imported import imported
 from sluice.errors import ConfigError
 from sluice.kinds.topk.rank_key import RankKey
 from sluice.language.names import listing
@@ -32,16 +32,16 @@ def sort_value(key: RankKey, where: str) -> Column:
 
     Raises ConfigError, beginning with `where`, if the function can't be used.
     """
-    told = f"{where}: {key.expression.text}"
-    function = imported(key.function, told)
+    place = f"{where}: {key.expression.text}"
+    function = imported(key.function, place)
     module = key.function.partition(":")[0]
     if not isinstance(function, FunctionType) or function.__module__ != module:
-        raise ConfigError([f"{told}: that is no function which {module} defines"])
+        raise ConfigError([f"{place}: that is no function which {module} defines"])
     arguments = [F.expr(argument.sql) for argument in key.arguments]
-    return F.udf(function, _type(function, told), useArrow=True)(*arguments)
+    return F.udf(function, _type(function, place), useArrow=True)(*arguments)
 
 
-def _type(function: FunctionType, told: str) -> str:
+def _type(function: FunctionType, place: str) -> str:
     """Return the Spark SQL type of the function's annotated result."""
     said = get_type_hints(function).get("return")
     options = get_args(said) if get_origin(said) in (Union, UnionType) else (said,)
@@ -49,6 +49,6 @@ def _type(function: FunctionType, told: str) -> str:
     if len(found) != 1 or not found[0]:
         known = listing([known.__name__ for known in TYPES])
         raise ConfigError(
-            [f"{told}: annotate what the function returns, one of {known}, or that or None"]
+            [f"{place}: annotate what the function returns, one of {known}, or that or None"]
         )
     return found[0]

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 
 from sluice.changes.order import Direction, field
 from sluice.declare.graph import Table
-from sluice.engine import windows
-from sluice.engine.identity import carried
-from sluice.engine.operator import passed_on
+from sluice.engine.query import windows
+from sluice.engine.query.identity import carried
+from sluice.engine.query.operator import passed_on
 from sluice.kinds.topk.own_order import sort_value
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import Expression

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from sluice.delta.feed_size import table_size
-from sluice.delta.local import handed_over, has_local_feed, read_feed, read_rows
-from sluice.engine.batch import Batch
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.reading.local import handed_over, has_local_feed, read_feed, read_rows
+from sluice.engine.computing.batch import Batch
 from sluice.kinds.topk.operator import TopKState
 from sluice.kinds.topk.shortlist import Shortlist
 

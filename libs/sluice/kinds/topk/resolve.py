@@ -25,6 +25,7 @@ def resolve(spec: TopK, inputs: Mapping[Where, Table], report: Report) -> Table:
     keys = carried(source, _unchanged(spec, columns))
     key = tuple(dict.fromkeys((*list(window)[:1], *partition, *keys)))
     visible = {**columns, spec.rank: "INT"} if spec.rank else columns
+    Scope(visible).check_condition(spec.having, report, "having")
     hidden = hidden_of(keys)
     return Table(spec.name, spec.pipeline, spec.KIND, visible, key, spec, (source.id,), hidden)
 

@@ -1,7 +1,7 @@
 """Declaration of `kind: topk`: the first k rows of each group, by an order."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     ConfigDict,
@@ -62,6 +62,7 @@ class TopK(View):
     order_by: tuple[RankKey, ...] = Field(min_length=1)
     limit: Limit
     offset: int = Field(default=0, ge=0)
+    having: Expression | None = None
     select: Select | None = None
     rank: Annotated[Name | None, WithJsonSchema({"type": ["string", "boolean"]})] = "rank"
     function: RankFunction = "row_number"
@@ -84,6 +85,15 @@ class TopK(View):
     @classmethod
     def _rank_or_none(cls, data: Any) -> Any:
         return {False: None, True: "rank"}[data] if isinstance(data, bool) else data
+
+    @model_validator(mode="after")
+    def _gaps_have_numbers(self) -> Self:
+        if self.having and self.rank is None:
+            raise ValueError(
+                "`having` leaves out ranks, and `rank: false` leaves no trace of which; drop "
+                "one of them"
+            )
+        return self
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

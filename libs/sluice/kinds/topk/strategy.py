@@ -6,7 +6,7 @@ up to there.
 
 from enum import StrEnum
 
-from sluice.delta.feed_size import FeedSize
+from sluice.delta.log.feed_size import FeedSize
 from sluice.kinds.topk.operator import TopKState
 from sluice.limits import Limits
 

@@ -3,9 +3,9 @@
 from sluice.declare.definition import definition
 from sluice.declare.graph import Graph
 from sluice.declare.table import Table
-from sluice.engine.batch import Batch
-from sluice.engine.node import Node
-from sluice.engine.upkeep import Kept
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.computing.batch import Batch
+from sluice.engine.planning.node import Node
 from sluice.kinds.union.operator import UnionRows
 
 

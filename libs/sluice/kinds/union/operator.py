@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
-from sluice.engine.operator import Operator, Rows, names, passed_on, union
+from sluice.engine.query.operator import Operator, Rows, names, passed_on, union
 from sluice.kinds.union.resolve import NUMBER, keys_of
 from sluice.kinds.union.spec import Part, Union
 

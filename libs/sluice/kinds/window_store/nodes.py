@@ -3,8 +3,8 @@
 from sluice.declare.definition import definition
 from sluice.declare.graph import Graph
 from sluice.declare.table import Table
-from sluice.engine.batch import Batch
-from sluice.engine.node import Node
+from sluice.engine.planning.node import Node
+from sluice.kinds.window_store.batch import StoreBatch
 from sluice.kinds.window_store.operator import PART, WindowStoreRows
 from sluice.kinds.window_store.upkeep import StoreKept
 
@@ -13,4 +13,5 @@ def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
     """Return the view itself."""
     (source,) = graph.inputs(table.id)
     rows = WindowStoreRows(table, source)
-    return (Node(table.id, table, rows, definition(table), Batch, StoreKept, (PART,)),)
+    made, filed = definition(table), (PART,)
+    return (Node(table.id, table, rows, made, StoreBatch, StoreKept, filed, ignored=filed),)

@@ -4,9 +4,11 @@ After KIP-617 (Kafka Streams' backward iteration). The event time is the window 
 truncated. Without `duplicates`, each (key, window start) has one row: the last by `sequence`, else
 by the input's key. Rows without an event time are in no window.
 
-Rows are filed in time slices, and within a slice by key, the newest of a key first.
+Rows are filed in time slices, and within a slice by key, the newest of a key first. The slice of a
+row is no part of what the row says.
 """
 
+from copy import copy
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,9 +16,10 @@ from pyspark.sql import functions as F
 
 from sluice.changes.order import Direction, by, last_first
 from sluice.declare.graph import Table
-from sluice.engine import windows
-from sluice.engine.identity import hidden_columns
-from sluice.engine.operator import Operator, Retention, Rows, names
+from sluice.engine.query import windows
+from sluice.engine.query.identity import hidden_columns
+from sluice.engine.query.operator import Operator, Retention, Rows, names
+from sluice.kinds.window_store.cuts import Cuts
 from sluice.kinds.window_store.grain import Grain
 from sluice.kinds.window_store.spec import WindowStore
 
@@ -33,6 +36,7 @@ class WindowStoreRows(Operator):
         self.key = view.key
         self.group = self.key if self.spec.duplicates else (*self.spec.key, windows.START)
         self.grain = Grain.of(self.spec.window, self.spec.retention)
+        self.cuts: Cuts | None = None
         self.row_wise = self.mirror = self.spec.duplicates or self._is_one_row_each()
         if self.spec.retention:
             times = {source.id: (self.spec.time,)}
@@ -78,11 +82,25 @@ class WindowStoreRows(Operator):
         """True if no two rows of the input have the same key and time."""
         return bool(self.source.key) and {*self.source.key} <= {*self.spec.key, self.spec.time}
 
-    def _slice(self) -> Column:
-        """Return the number of the row's slice, as `Grain.number` defines it."""
+    def cut(self, cuts: Cuts) -> "WindowStoreRows":
+        """Return the same operator, which files rows by these cuts."""
+        other = copy(self)
+        other.cuts = cuts
+        return other
+
+    def number(self, grain: Grain) -> Column:
+        """Return the number of the row's slice of that length, as `Grain.number` defines it."""
         parts = [part(windows.START) for part in (F.year, F.month, F.day, F.hour)]
-        number = reduce(lambda a, b: a * 100 + b, parts[: self.grain])
-        return number.cast("bigint")
+        return reduce(lambda a, b: a * 100 + b, parts[:grain]).cast("bigint")
+
+    def _slice(self) -> Column:
+        """Return the number of the row's slice: the longest that is not cut."""
+        slice_ = self.number(self.grain)
+        for grain in reversed(Grain):
+            if self.cuts and grain < self.grain:
+                whole, cut = self.number(grain), sorted(self.cuts.at(grain))
+                slice_ = F.when(whole.isin(cut), slice_).otherwise(whole) if cut else whole
+        return slice_
 
     def _last_of_each(self, rows: DataFrame) -> DataFrame:
         sequence = [

@@ -1,9 +1,10 @@
 """Upkeep of a window store: dropping expired slices, sealing closed ones, keeping open ones few."""
 
-from sluice.delta.filing import Slice, is_in_order
-from sluice.delta.maintenance import Filing
-from sluice.engine.retention import first_visible
-from sluice.engine.upkeep import Kept
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.writing.filing import Slice, is_in_order
+from sluice.engine.committing.upkeep import Kept
+from sluice.engine.query.retention import first_visible
+from sluice.kinds.window_store.cuts import in_time
 from sluice.kinds.window_store.operator import WindowStoreRows
 
 
@@ -17,7 +18,8 @@ class StoreKept(Kept):
 
     def unsealed(self, filing: Filing) -> list[Slice]:
         """Return older slices that are not one or a few sorted files, because rows came late."""
-        return [s for s in filing.slices[:-1] if self._is_unsealed(s)]
+        by_time = sorted(filing.slices, key=lambda s: in_time(s.number or 0))
+        return [s for s in by_time[:-1] if self._is_unsealed(s)]
 
     def expire(self, filing: Filing) -> int:
         position, store = filing.before.position, self._store

@@ -1,0 +1,192 @@
+"""Joins of tables step by step, as Kafka Streams and Flink SQL document them.
+
+Kafka's pages on joining tables go through both sides' inserts, updates and deletes one record at a
+time; Flink's describe regular and interval joins of changelogs. A record without a value deletes
+its key.
+
+A history is played by many copies of its tables at once: the nth copy has seen all records before
+the nth when the first batch comes, and gets the nth before the second.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.lake import Lake, Row, counted, repeated
+from tests.support.rows import HOUR, NOON
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = """
+sources:
+  this:
+    path: "this/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id STRING, fk INT, v STRING, at TIMESTAMP"
+  other:
+    path: "other/{interval_start:%Y-%m-%d}/"
+    key: [no]
+    schema: "no INT, v STRING, at TIMESTAMP"
+views:
+"""
+SHOWN = "select: {id: this.id, left: this.v, no: other.no, right: other.v}"
+
+
+Step = tuple[str, str, Row | None, *tuple[list[str], ...]]  # side, key, value; rows by type
+
+
+def lake_of(folder: Path, spark: "SparkSession", *types: str) -> Lake:
+    join = "kind: join, left: this, right: other, on: this.fk = other.no"
+    views = "".join(f"  {t}_: {{{join}, type: {t}, {SHOWN}}}\n" for t in types)
+    lake = Lake(folder, TABLES + views, spark)
+    lake.put("this")
+    lake.put("other")
+    return lake
+
+
+def this(fk: int | None, v: str) -> Row:
+    return {"fk": fk, "v": v}
+
+
+def deliver(lake: Lake, records: Iterable[tuple[int, Step]]) -> None:
+    """Put records of several copies; the last one of a key counts, and none deletes the key."""
+    last: dict[str, dict[str, tuple[Row, Row | None]]] = {"this": {}, "other": {}}
+    for copy, (side, key, value, *_) in records:
+        own = {"id": f"{copy}.{key}"} if side == "this" else {"no": copy * 100 + int(key)}
+        moved = {"fk": copy * 100 + value["fk"]} if value and value.get("fk") else {}
+        last[side][f"{copy}.{key}"] = own, value and {**value, **moved}
+    for side, known in last.items():
+        come = [{**value, **own} for own, value in known.values() if value]
+        lake.put(side, *come, gone=[own for own, value in known.values() if not value])
+
+
+def play(lake: Lake, history: list[Step], types: Sequence[str]) -> None:
+    """Play each step of a history in a copy of its own, and compare the rows around it."""
+    copies = range(1, len(history) + 1)
+    deliver(lake, ((copy, step) for copy in copies for step in history[: copy - 1]))
+    lake.advance()
+    before = {how: shown(lake, how) for how in types}
+    deliver(lake, enumerate(history, 1))
+    lake.advance()
+    after = {how: shown(lake, how) for how in types}
+    nothing: list[list[str]] = [[] for _ in types]
+    for copy, (_, _, _, *expected) in enumerate(history, 1):
+        earlier = history[copy - 2][3:] if copy > 1 else nothing
+        for nth, how in enumerate(types):
+            assert before[how].get(copy, []) == earlier[nth], f"before step {copy}, {how}"
+            assert after[how].get(copy, []) == expected[nth], f"step {copy}, {how}"
+
+
+def shown(lake: Lake, how: str) -> dict[int, list[str]]:
+    """Each copy's rows: key, left value, right value."""
+    assert not repeated(lake.feed(f"{how}_")), "a row that stayed the same was written"
+    found: dict[int, list[str]] = defaultdict(list)
+    for row in lake.rows(f"{how}_"):
+        copy, _, key = (row["id"] or "").partition(".")
+        number = int(copy) if copy else row["no"] // 100
+        found[number].append(f"{key}{row['left'] or '-'}{row['right'] or '-'}")
+    return {copy: sorted(rows) for copy, rows in found.items()}
+
+
+A, B, C, D = (this(1, v) for v in "ABCD")
+X, Y, Z, W = ({"v": v} for v in "xyzw")
+ONE_KEY: list[Step] = [
+    ("this", "", None, [], [], []),
+    ("other", "1", None, [], [], []),
+    ("this", "", A, [], ["A-"], ["A-"]),
+    ("other", "1", X, ["Ax"], ["Ax"], ["Ax"]),
+    ("this", "", B, ["Bx"], ["Bx"], ["Bx"]),
+    ("other", "1", Y, ["By"], ["By"], ["By"]),
+    ("this", "", None, [], [], ["-y"]),
+    ("other", "1", None, [], [], []),
+    ("this", "", C, [], ["C-"], ["C-"]),
+    ("other", "1", Z, ["Cz"], ["Cz"], ["Cz"]),
+    ("other", "1", None, [], ["C-"], ["C-"]),
+    ("this", "", None, [], [], []),
+    ("other", "1", None, [], [], []),
+    ("other", "1", W, [], [], ["-w"]),
+    ("this", "", D, ["Dw"], ["Dw"], ["Dw"]),
+]
+
+
+def test_kafkas_tables_of_one_key_are_joined_record_by_record(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    types = ("inner", "left", "full")
+    play(lake_of(tmp_path, spark, *types), ONE_KEY, types)
+
+
+FOREIGN: list[Step] = [
+    ("this", "k", this(1, "A"), [], ["kA-"]),
+    ("other", "1", X, ["kAx"], ["kAx"]),
+    ("this", "k", this(2, "A"), [], ["kA-"]),
+    ("this", "k", this(3, "A"), [], ["kA-"]),
+    ("other", "3", Y, ["kAy"], ["kAy"]),
+    ("this", "k", None, [], []),
+    ("this", "k", this(1, "B"), ["kBx"], ["kBx"]),
+    ("this", "q", this(10, "Q"), ["kBx"], ["kBx", "qQ-"]),
+    ("this", "r", this(10, "R"), ["kBx"], ["kBx", "qQ-", "rR-"]),
+    ("other", "10", Z, ["kBx", "qQz", "rRz"], ["kBx", "qQz", "rRz"]),
+    ("other", "10", W, ["kBx", "qQw", "rRw"], ["kBx", "qQw", "rRw"]),
+    ("this", "q", this(None, "Q"), ["kBx", "rRw"], ["kBx", "qQ-", "rRw"]),
+    ("other", "10", None, ["kBx"], ["kBx", "qQ-", "rR-"]),
+    ("other", "1", None, [], ["kB-", "qQ-", "rR-"]),
+]
+
+
+def test_kafkas_foreign_keys_move_from_row_to_row(tmp_path: Path, spark: "SparkSession") -> None:
+    """The key of a table joined to another's column: many rows follow one."""
+    types = ("inner", "left")
+    play(lake_of(tmp_path, spark, *types), FOREIGN, types)
+
+
+def test_flinks_outer_join_takes_back_the_row_without_a_match(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """A row padded with nulls leaves with the first match, and returns when the last one leaves."""
+    lake = Lake(tmp_path, TWO_MATCHES, spark)
+    lake.put("this", {"id": "k", "v": "A"})
+    lake.put("other")
+    states = [
+        ([{"no": 1, "v": "k"}], [], ["k1"]),
+        ([{"no": 2, "v": "k"}], [], ["k1", "k2"]),
+        ([], [{"no": 1}], ["k2"]),
+        ([], [{"no": 2}], ["k-"]),
+        ([{"no": 3, "v": "k"}, {"no": 4, "v": "k"}], [], ["k3", "k4"]),
+        ([{"no": 3, "v": "j"}, {"no": 4, "v": None}], [], ["k-"]),
+    ]
+    lake.advance()
+    assert lake.rows("padded") == [{"id": "k", "no": None}]
+    for come, gone, expected in states:
+        lake.put("other", *come, gone=gone)
+        lake.advance()
+        assert sorted(f"{r['id']}{r['no'] or '-'}" for r in lake.rows("padded")) == expected
+    assert not repeated(lake.feed("padded"))
+
+
+TWO_MATCHES = TABLES + (
+    "  padded: {kind: join, left: this, right: other, type: left, on: this.id = other.v, "
+    "select: {id: this.id, no: other.no}}\n"
+)
+INTERVAL = TABLES + (
+    "  near: {kind: join, left: {table: this, time: at}, right: {table: other, time: at}, "
+    "on: this.fk = other.no, within: 4 hours, select: {id: this.id, no: other.no}}\n"
+)
+INSTANT = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(("apart", "meet"), [(4 * HOUR, True), (4 * HOUR + INSTANT, False)])
+def test_flinks_interval_join_has_bounds_that_belong_to_it(
+    tmp_path: Path, spark: "SparkSession", apart: timedelta, *, meet: bool
+) -> None:
+    lake = Lake(tmp_path, INTERVAL, spark)
+    times = {"a": NOON + apart, "b": NOON - apart}
+    lake.put("this", *({"id": id_, "fk": 1, "at": at} for id_, at in times.items()))
+    lake.put("other", {"no": 1, "at": NOON})
+    lake.advance()
+    expected = [{"id": id_, "no": 1} for id_ in ("a", "b")] if meet else []
+    assert counted(lake.rows("near")) == counted(expected)

@@ -1,0 +1,70 @@
+"""The plan of a join says what it reads, and the batch reads no more."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.kinds.join.test_join import DECLARED
+from tests.support.lake import Lake, away
+
+from sluice.operate.explain import explain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHOWN = "select: {id: orders.id, pid: people.pid}"
+
+
+def built(folder: Path, spark: "SparkSession", on: str) -> Lake:
+    view = f"  both: {{kind: join, left: orders, right: people, on: {on}, {SHOWN}}}\n"
+    lake = Lake(folder, DECLARED + view, spark)
+    for k in (1, 2):
+        lake.put("orders", {"id": k, "k": k, "g": str(k)})
+        lake.put("people", {"pid": k, "k": k, "w": str(k)})
+    assert planned(lake) == "the whole query: there are no earlier versions"
+    lake.advance()
+    return lake
+
+
+def planned(lake: Lake) -> str:
+    (step,) = explain(lake.project, lake.table("both"))
+    return step.reason
+
+
+def test_of_large_inputs_only_files_that_may_match_are_opened(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = built(tmp_path, spark, "[k]").limit(read_here_bytes=-1)
+    others = [file for n in ("orders", "people") for file in files_of(lake, n, k=1)]
+    lake.put("people", {"pid": 3, "k": 2})
+    assert planned(lake).endswith(
+        "; of shop.orders (0.0 MB in 2 file(s)) the files are read whose statistics admit touched k"
+        "; of shop.people (0.0 MB in 3 file(s)) the files are read whose statistics admit touched k"
+    )
+    with away(others):
+        (batch,) = lake.advance()
+    assert batch.inserted == 1
+
+
+@pytest.mark.parametrize(
+    ("on", "why"),
+    [
+        ("upper(orders.g) = people.w", "no statistics of what `on` compares"),
+        ("double(orders.k) = double(people.n)", "no statistics of what `on` compares"),
+    ],
+)
+def test_an_expression_is_no_column_of_which_files_have_statistics(
+    tmp_path: Path, spark: "SparkSession", on: str, why: str
+) -> None:
+    lake = built(tmp_path, spark, on)
+    lake.put("people", {"pid": 3, "k": 2, "w": "2"})
+    small = "shop.orders is read whole (0.0 MB in 2 file(s)); shop.people is read whole"
+    assert small in planned(lake)
+    lake.limit(read_here_bytes=-1)
+    assert f"shop.orders is read whole (0.0 MB in 2 file(s)): its files have {why}" in planned(lake)
+
+
+def files_of(lake: Lake, name: str, k: int) -> list[Path]:
+    """The files whose only row has this `k`: each was a commit of its own."""
+    found = sorted(Path(lake.uri(name)).glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    return [found[k - 1]]

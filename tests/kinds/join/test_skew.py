@@ -1,0 +1,47 @@
+"""A value with very many matches is right, and named where it multiplies rows."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.kinds.join.test_join import DECLARED
+from tests.support.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHOWN = "{id: orders.id, pid: people.pid}"
+VIEW = (
+    f"  both: {{kind: join, left: orders, right: people, type: left, on: [k], select: {SHOWN}}}\n"
+)
+
+
+def test_a_value_that_multiplies_rows_beyond_the_bound_is_named(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = Lake(tmp_path, DECLARED + VIEW, spark).limit(multiplied_rows=3)
+    lake.put("orders", *({"id": i, "k": 7} for i in (1, 2)), *({"id": i} for i in range(3, 9)))
+    lake.put("people", {"pid": 1, "k": 7})
+    (built,) = lake.advance()
+    assert built.warnings == (), "two rows of one value; rows without a value multiply nothing"
+    lake.put("people", {"pid": 2, "k": 7}, {"pid": 3, "k": 7})
+    (batch,) = lake.advance()
+    assert batch.inserted == 4
+    (warning,) = batch.warnings
+    assert warning == (
+        "shop.both: 4 of the rows that this batch wrote are of one value, k = 7; "
+        "each change to it joins all of its rows again"
+    )
+    lake.put("people", {"pid": 1, "k": 7, "n": 3})
+    assert [report.warnings for report in lake.advance()] == [()]
+
+
+def test_a_value_with_thousands_of_matches_is_joined_whole(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = Lake(tmp_path, DECLARED + VIEW, spark)
+    lake.put("orders", *({"id": i, "k": 7} for i in range(3_000)))
+    lake.put("people", {"pid": 1, "k": 7})
+    assert [report.inserted for report in lake.advance()] == [3_000]
+    lake.put("people", {"pid": 2, "k": 7}, gone=[{"pid": 1}])
+    assert [(r.inserted, r.deleted) for r in lake.advance()] == [(3_000, 3_000)]
+    assert [verdict.is_equal for verdict in lake.verdicts()] == [True]
