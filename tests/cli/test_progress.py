@@ -1,8 +1,10 @@
-"""Where no terminal watches, a long run tells of its tenths."""
+"""Where no terminal watches, a long run reports its tenths."""
+
+from dataclasses import replace
 
 import pytest
 
-from sluice.cli.progress import LONG, Steps, summary
+from sluice.cli.progress import LONG, Steps, not_done, summary
 from sluice.engine.report import BatchReport
 from sluice.terminal.output import Format
 
@@ -14,7 +16,7 @@ def told(count: int, capsys: pytest.CaptureFixture[str], *, visible: bool = True
     return capsys.readouterr().err.splitlines()
 
 
-def test_a_long_run_without_a_terminal_tells_of_each_tenth(
+def test_a_long_run_without_a_terminal_reports_each_tenth(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lines = told(LONG, capsys)
@@ -25,7 +27,9 @@ def test_a_long_run_without_a_terminal_tells_of_each_tenth(
     )
 
 
-def test_a_short_run_and_one_for_programs_tell_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_run_and_one_for_programs_report_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert told(LONG - 1, capsys) == []
     assert told(LONG, capsys, visible=False) == []
 
@@ -36,3 +40,13 @@ def test_rows_that_came_too_late_are_shown(capsys: pytest.CaptureFixture[str]) -
     told = capsys.readouterr().out
     assert "expired" in told
     assert "37" in told
+
+
+def test_what_was_not_delivered_is_named_in_the_pipelines_own_time() -> None:
+    bounds = (("2024-01-01T23:00:00+00:00", "2024-01-02T23:00:00+00:00"),)
+    report = BatchReport("shop.sales", "source", "failed", undelivered=bounds)
+    assert not_done(report).endswith(
+        "[2024-01-01T23:00:00+00:00, 2024-01-02T23:00:00+00:00) (1 interval)"
+    )
+    local = not_done(replace(report, timezone="Europe/Berlin"))
+    assert local.endswith("[2024-01-02T00:00:00+01:00, 2024-01-03T00:00:00+01:00) (1 interval)")

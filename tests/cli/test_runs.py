@@ -74,7 +74,7 @@ def test_a_job_over_pipelines_of_several_zones_takes_each_ones_own_days(config):
     }
 
 
-def test_a_table_that_no_report_can_tell_of_does_not_hide_why_a_run_failed(config):
+def test_a_table_that_no_report_can_show_does_not_hide_why_a_run_failed(config):
     pipeline = Path(config) / "pipelines" / "shop.yaml"
     pipeline.write_text(pipeline.read_text().replace("format: json", "format: json, missing: fail"))
     log = Path(config).parent / "lake" / "shop" / "total" / "_delta_log"

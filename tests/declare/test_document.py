@@ -100,7 +100,7 @@ def test_an_undefined_variable_is_a_mistake_at_its_place(tmp_path: Path) -> None
         ("a: *nowhere\n", 1, "can't read this as YAML: found undefined alias 'nowhere'"),
     ],
 )
-def test_what_is_broken_is_told_with_its_line(
+def test_what_is_broken_is_reported_with_its_line(
     tmp_path: Path, text: str, line: int, problem: str
 ) -> None:
     with pytest.raises(BrokenDocument) as broken:

@@ -52,7 +52,7 @@ def test_a_view_over_itself_is_a_cycle(mistakes: Mistakes) -> None:
     assert mistakes(view) == ["11: views.a: a cycle: a -> a"]
 
 
-def test_two_cycles_are_both_told(mistakes: Mistakes) -> None:
+def test_two_cycles_are_both_reported(mistakes: Mistakes) -> None:
     views = "\n".join(
         f"{name}: {{kind: topk, from: {of}, order_by: [x], limit: 1}}"
         for name, of in ("ab", "ba", "cd", "dc")

@@ -17,7 +17,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
         (
             '{path: x/, schema: "id INT"}',
             (
-                "5: sources.x: an interval's rows can't be told: put "
+                "5: sources.x: an interval's rows can't be distinguished: put "
                 "{interval_start:%Y-%m-%d} into `path`, or name the event `time` column that selects "
                 "them"
             ),
@@ -81,8 +81,15 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
             (
                 "5: sources.x.schema: unknown type "
                 "'INTT'; did you mean 'INT'? types are: TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, "
-                "DECIMAL, STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY, MAP, STRUCT, "
-                "VARIANT"
+                "DECIMAL, STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY, MAP, STRUCT"
+            ),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT, v ARRAY<VARIANT>", key: [id]}',
+            (
+                "5: sources.x.schema: column v is ARRAY<VARIANT>, which can be neither compared nor "
+                "read without Spark; declare STRING, which keeps JSON as it was written, and read a "
+                "part in a view: get_json_object(v, '$.part')"
             ),
         ),
         (
@@ -168,7 +175,7 @@ def test_a_source(wrong: Mistakes, source: str, message: str) -> None:
         ),
         (
             "{join: [{dimension: a}, {dimension: b, on: id = b.id}], select: {id: a.id}}",
-            "x.join[1].on: column 'id' belongs to a; write a.id",
+            "x.join[1].on: column 'id' is in both a and b; write a.id or b.id",
         ),
     ],
 )
@@ -313,7 +320,7 @@ def test_the_project(wrong: Mistakes, text: str, message: str) -> None:
     assert wrong(files) == [f"sluice.yaml:{message}"]
 
 
-def test_all_mistakes_of_all_files_are_told_at_once_in_their_order(wrong: Mistakes) -> None:
+def test_all_mistakes_of_all_files_are_reported_at_once_in_their_order(wrong: Mistakes) -> None:
     files = {
         "sluice.yaml": "lak: x\n",
         "pipelines/a.yaml": "pipeline: a\nschedule: never\nviews:\n  x: {kind: nothing}\n",

@@ -41,6 +41,21 @@ def test_every_tables_identity(retail: Project) -> None:
         "households": ("household_id",),
         "basket_totals": ("household_id", "basket_id"),
         "baskets": ("household_id", "window_start", "basket_id"),
+        "redeemed_baskets": (
+            "_sluice_left_key__sluice_interval",
+            "_sluice_left_key__sluice_id",
+            "_sluice_right_key_household_id",
+            "basket_id",
+        ),
+        "campaign_events": (
+            "_sluice_from",
+            "_sluice_from_0__sluice_interval",
+            "_sluice_from_0__sluice_id",
+            "_sluice_from_1_campaign_id",
+            "_sluice_from_1_household_id",
+        ),
+        "basket_steps": ("household_id", "basket_id"),
+        "busy_departments": ("department",),
     }
 
 

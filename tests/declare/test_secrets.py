@@ -1,4 +1,4 @@
-"""Secrets are told by the environment, not written down."""
+"""Secrets come from the environment and are not written down."""
 
 from pathlib import Path
 

@@ -35,7 +35,7 @@ def test_a_configuration_without_mistakes_is_whole(tmp_path: Path) -> None:
     assert error is None
 
 
-def test_a_pipeline_with_mistakes_is_left_out_and_they_are_told(tmp_path: Path) -> None:
+def test_a_pipeline_with_mistakes_is_left_out_and_they_are_reported(tmp_path: Path) -> None:
     project, error = load_sound(write(tmp_path, a=GOOD.format("a"), bad=BROKEN))
     assert set(project.pipelines) == {"a"}
     assert error is not None

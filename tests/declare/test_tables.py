@@ -74,7 +74,7 @@ def test_a_topk_without_rank_has_no_rank_column(table: OfViews) -> None:
     assert "rank" not in top.columns
 
 
-def test_a_topk_over_a_topk_ranks_anew(table: OfViews) -> None:
+def test_a_topk_over_a_topk_ranks_again(table: OfViews) -> None:
     top = table(
         "t: {kind: topk, from: sales, partition_by: [item], order_by: [price], limit: 9}\n"
         "u: {kind: topk, from: t, order_by: [price], limit: 1}"

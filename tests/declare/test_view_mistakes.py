@@ -198,6 +198,21 @@ def test_a_window_stores_key_is_not_nested(mistakes: Mistakes) -> None:
             ),
         ),
         (
+            "v: {kind: select, from: sales, select: {v: parse_json(item)}}",
+            (
+                "11: views.v.select.v: 'parse_json(item)' is VARIANT, which can be neither compared nor "
+                "read without Spark; write it by to_json(…), or a part of it by variant_get(…, '$.a', 'int')"
+            ),
+        ),
+        (
+            "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: first(cast(id as variant) order by at)}}}}",
+            (
+                "11: views.v.streams.s.aggregates.n: 'CAST(id AS VARIANT)' is VARIANT, which can be "
+                "neither compared nor read without Spark; write it by to_json(…), or a part of it by "
+                "variant_get(…, '$.a', 'int')"
+            ),
+        ),
+        (
             "v: {kind: cogroup, key: [item], streams: {s: {from: sales, aggregates: {n: sum(item)}}}}",
             "11: views.v.streams.s.aggregates.n: 'sum(item)': sum takes a number, not STRING",
         ),

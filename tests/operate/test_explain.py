@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from tests.read.tables import position, project_at, write_table
 
-from sluice.declare.project import Project
-from sluice.delta.intervals import Delivery, record
-from sluice.delta.lake import layout
+from sluice.declare.project import Project, load
+from sluice.delta.notes.intervals import Delivery, record
+from sluice.delta.places.lake import layout
 from sluice.language.interval import Interval
 from sluice.operate.explain import explain
 
@@ -38,12 +38,27 @@ def test_a_source_that_was_never_delivered_is_one_step(project: Project) -> None
     ]
 
 
-def test_a_source_with_a_key_tells_its_deliveries_from_the_latest_of_each(project: Project) -> None:
+def test_intervals_are_shown_in_the_pipelines_own_time(tmp_path: Path) -> None:
+    pipeline = tmp_path / "config" / "pipelines" / "p.yaml"
+    pipeline.parent.mkdir(parents=True)
+    (tmp_path / "config" / "sluice.yaml").write_text("lake: lake\n")
+    pipeline.write_text(
+        "pipeline: p\nschedule: '@daily'\ntimezone: Europe/Berlin\nstart_date: 2024-01-01\n"
+        "end_date: 2024-01-04\nsources: {s: {path: 'l/{interval_start:%Y-%m-%d}/', format: json, "
+        "schema: id INT}}\n"
+    )
+    project = load(tmp_path / "config")
+    (step,) = explain(project, project.graph.table("s"))
+    bounds = "[2024-01-01T00:00:00+01:00, 2024-01-04T00:00:00+01:00)"
+    assert step.reason == f"0 delivered; due: {bounds} (3 intervals)"
+
+
+def test_a_source_with_a_key_keeps_its_deliveries_and_the_latest_of_each(project: Project) -> None:
     write_table(project, "sales", SALES, position(1))
     deliver(project, "sales")
     deliver(project, "events")
     gone = "without files now: [2017-01-01, 2017-01-02) (1 interval)"  # there never were any
-    delivered = f"1 delivered, the last one 2017-01-01 00:00; {gone}"
+    delivered = f"1 delivered, the last one of 2017-01-01; {gone}"
     assert [step[:2] for step in steps(project, "sales")] == [
         ("shop.sales__deliveries", "ingest"),
         ("shop.sales", "wait"),

@@ -1,4 +1,4 @@
-"""Whatever happens to a table's past: told by name beforehand, refused, mended by a command.
+"""Whatever happens to a table's past is named beforehand, refused, and mended by a command.
 
 Nothing here ever ends in a table that is wrong and silent.
 """
@@ -77,7 +77,7 @@ def lake(built: Path, spark: "SparkSession") -> Landed:
 
 
 def forget_tables(spark: "SparkSession") -> None:
-    """As a process that is started anew."""
+    """As in a new process."""
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
@@ -182,7 +182,7 @@ class Case:
 
 CASES = [
     Case(vacuumed_feed, FeedVacuumed, "of its files were deleted", "totals"),
-    Case(cleaned_log, LogCleaned, "does not tell any more", "totals"),
+    Case(cleaned_log, LogCleaned, "no longer shows", "totals"),
     Case(foreign_rows, ForeignCommit, "was not written by Sluice", "totals"),
     Case(copied_row, ForeignCommit, "was not written by Sluice", "totals"),
     Case(foreign_update, ForeignCommit, r"\(UPDATE\) was not written by Sluice", "totals"),
@@ -235,7 +235,7 @@ def test_a_setting_that_stops_consumers_is_refused_before_anything_is_written(
     mended(lake)
 
 
-def test_a_renamed_column_is_told_and_so_is_what_delta_does_not_take_back(lake: Landed) -> None:
+def test_a_renamed_column_is_reported_and_so_is_what_delta_does_not_take_back(lake: Landed) -> None:
     at = f"ALTER TABLE delta.`{lake.uri('events')}`"
     mapped = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2'"
     lake.session.sql(f"{at} SET TBLPROPERTIES ({mapped}, 'delta.minWriterVersion' = '5')")

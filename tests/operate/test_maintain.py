@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row, counted, folded, repeated
 
-from sluice.delta import filing
-from sluice.delta.filing import slices_of
+from sluice.delta.writing import filing
+from sluice.delta.writing.filing import slices_of
 from sluice.limits import Limits
 from sluice.operate.guard import oldest_named
 from sluice.operate.invariants import digests

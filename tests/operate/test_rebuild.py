@@ -1,4 +1,4 @@
-"""A changed definition: the table is made anew from its past, aside, and swapped in one commit."""
+"""A changed definition: the table is computed from its past in another place, then swapped."""
 
 from collections import Counter
 from decimal import Decimal
@@ -114,6 +114,14 @@ def test_a_new_column_is_read_from_the_files_that_were_delivered(lake: Landed) -
     assert lake.rows("best")[0]["total"] == 9
 
 
+def test_an_aggregate_of_a_column_that_the_source_gets_with_it_is_computed(lake: Landed) -> None:
+    weighed = TOTALS.replace("total: sum(v)", "total: sum(v), weight: sum(w)")
+    lake.declare(HEAD + events("id INT, v INT, s INT, w INT") + weighed)
+    lake.rebuild()
+    follow(lake)
+    assert {row["id"]: row["weight"] for row in lake.rows("totals")} == {1: 8, 2: None}
+
+
 def test_a_column_of_another_type_replaces_the_table_and_the_views_over_it(lake: Landed) -> None:
     lake.declare(HEAD + events("id INT, v DECIMAL(9,2), s INT") + TOTALS)
     reports = lake.rebuild()
@@ -188,7 +196,7 @@ def test_an_expectation_that_stops_the_rereading_leaves_everything(lake: Landed)
 STOP = "expect: [{type: expect_column_values_to_not_be_null, column: w, on_failure: stop}]"
 
 
-def test_what_the_new_definition_sets_aside_is_in_quarantine(lake: Landed) -> None:
+def test_what_the_new_definition_rejects_is_in_quarantine(lake: Landed) -> None:
     lake.land(folder_of(0), a_json=FIRST, b_json=[{"id": 3, "v": 1, "s": 1, "w": "x"}])
     lake.deliver(0)
     lake.declare(HEAD + events("id INT, v INT, s INT, w INT") + TOTALS)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.landed import RUN, Landed, day, folder_of
 
-from sluice.delta.failures import kept
-from sluice.delta.lake import layout
-from sluice.delta.landing import LandedFile, list_files
+from sluice.delta.notes.failures import kept
+from sluice.delta.places.lake import layout
+from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading.landing import list_files
 from sluice.dimensions.load import load
 from sluice.engine.report import BatchReport
 from sluice.errors import QualityStop, UsageError
@@ -111,7 +112,7 @@ def test_a_store_that_is_away_for_a_moment_is_waited_for(
     assert [w for w in warnings if w.startswith("tried again after 0 s: shop.items")]
 
 
-def test_a_missing_folder_is_told_by_the_plan_and_before_spark_starts(lake: Landed) -> None:
+def test_a_missing_folder_is_reported_by_the_plan_and_before_spark_starts(lake: Landed) -> None:
     shutil.rmtree(lake.landing / "items")
     (step,) = explain(lake.project, lake.table("items"))
     assert "there are no files at" in step.reason

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.landed import Landed, day, folder_of
 
-from sluice.delta.failures import kept
-from sluice.delta.lake import layout
+from sluice.delta.notes.failures import kept
+from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport
 from sluice.errors import Retryable, SeveralFailed, Unforeseen
 from sluice.operate import run as running

@@ -9,8 +9,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 
 from sluice.declare.project import Project, load
-from sluice.delta.lake import layout
-from sluice.delta.position import Pin, Position
+from sluice.delta.log.position import Pin, Position
+from sluice.delta.places.lake import layout
 from sluice.read.keyed import KeyedTable
 from sluice.read.snapshot import Snapshot
 

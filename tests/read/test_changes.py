@@ -78,7 +78,7 @@ def test_both_bounds_are_included(project):
     assert changes_of(project, from_version=3) == []
 
 
-def test_bounds_that_can_not_be_are_told_with_the_newest_version(project):
+def test_bounds_that_can_not_be_are_reported_with_the_newest_version(project):
     for bounds, told in (
         ({"from_version": 9}, "'leaders' has no version 9 yet"),
         ({"from_version": 2, "to_version": 0}, "the first version, 2, is after the last, 0"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.read.tables import keyed, placed, write
 
 from sluice.errors import UsageError
+from sluice.read.keys import KeyColumns
 from sluice.read.snapshot import NotBuilt, Snapshot, SnapshotExpired
 
 KEY = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.int64())])
@@ -302,3 +303,11 @@ def test_column_mapping_by_the_old_protocol_is_refused(tmp_path):
     )
     with pytest.raises(UsageError, match="columnMapping"):
         keyed(tmp_path / "t", "k")
+
+
+def test_a_time_of_a_key_that_is_none_is_refused_with_its_column() -> None:
+    moment = pa.timestamp("us", tz="UTC")
+    key = KeyColumns("days", ("window_start", "city"), (moment, pa.string()))
+    with pytest.raises(UsageError, match=r"'bern' is no value of column 'window_start'") as raised:
+        key.parse(["bern", "2024-01-01"])
+    assert "write 2017-01-31" in raised.value.hint

@@ -59,7 +59,7 @@ def test_a_page_goes_on_where_the_last_ended_though_rows_came_and_went(tmp_path)
     assert [row["what"] for row in second] == ["behind", "usual"]
 
 
-def test_of_rows_with_one_key_and_time_none_is_skipped_or_told_twice(tmp_path):
+def test_of_rows_with_one_key_and_time_none_is_skipped_or_shown_twice(tmp_path):
     write(tmp_path / "t", table_of([(1, day(1), str(n)) for n in range(7)]))
     store = store_at(tmp_path / "t")
     assert [r["what"] for r in pages(store.all, 2)] == list("0123456")

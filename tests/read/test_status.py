@@ -1,4 +1,4 @@
-"""How far behind its inputs a table is, told from the logs."""
+"""How far behind its inputs a table is, by the logs."""
 
 from dataclasses import replace
 from shutil import copytree, rmtree
@@ -11,10 +11,10 @@ from tests.kinds.topk.test_reader import ranked
 from tests.read.tables import day, pin, position, project_at, write_table
 
 from sluice.declare.definition import definition
-from sluice.delta.failures import Failure, clear, keep
-from sluice.delta.intervals import Delivery, record
-from sluice.delta.lake import layout
-from sluice.delta.position import Pin
+from sluice.delta.log.position import Pin
+from sluice.delta.notes.failures import Failure, clear, keep
+from sluice.delta.notes.intervals import Delivery, record
+from sluice.delta.places.lake import layout
 from sluice.language.interval import Interval
 from sluice.read.pending import pending
 from sluice.read.status import status
@@ -73,7 +73,7 @@ def test_what_an_internal_table_has_not_read_is_pending_too(project):
     assert pending(project, totals) == {"shop.totals__state": (0, 1)}
 
 
-def test_an_input_that_was_made_anew_is_pending(project, tmp_path):
+def test_an_input_that_was_made_again_is_pending(project, tmp_path):
     totals = write_table(project, "totals", TOTALS, position(1))
     leaders_over(project, totals)
     (tmp_path / "lake" / "shop" / "totals").rename(tmp_path / "old")
@@ -96,7 +96,7 @@ def test_an_input_that_was_put_back_and_written_again_is_pending(project, tmp_pa
     assert pending(project, leaders) == {"shop.totals": (None, 1)}
 
 
-def test_status_tells_version_rows_lag_and_last_batch(project):
+def test_status_shows_version_rows_lag_and_last_batch(project):
     totals = write_table(project, "totals", TOTALS, position(1))
     leaders = leaders_over(project, totals)
     for batch in (2, 3):
@@ -138,7 +138,7 @@ def test_quarantined_rows_are_counted_over_all_deliveries(project):
 
 
 def deliver(project, quarantined):
-    """Note deliveries of sales: a day of January, and how many rows of it were set aside."""
+    """Note deliveries of sales: a day of January, and how many rows of it were quarantined."""
     for first, aside in quarantined.items():
         interval = Interval(day(first), day(first + 1))
         record(layout(project).uri("shop.sales", "intervals"), Delivery(interval, "", 9, 9, aside))

@@ -7,7 +7,7 @@ import click
 
 from sluice.declare.project import load as load_project
 from sluice.errors import ExitCode
-from sluice.operate.doctor import Finding, examine
+from sluice.operate.doctor import Finding, examine, strangers
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, write_rows
 
@@ -19,12 +19,13 @@ from sluice.terminal.output import Format, counted, write_rows
 def doctor(table: str | None, format_: Format, config: str) -> None:
     """Look TABLE (or every table) over: logs, checkpoints, files, positions, retention.
 
-    Tells what is wrong or will be, and how to mend it. Changes nothing, starts no Spark. Exit 5 if
-    something stands in the way of a batch or of a reader.
+    Reports what is wrong or will be, and how to mend it. Changes nothing, starts no Spark.
+    Exit 5 if something stands in the way of a batch or of a reader.
     """
     project = load_project(config)
     chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
     findings = examine(project, chosen, datetime.now(UTC))
+    findings += [] if table else strangers(project)
     if findings or format_ is not Format.TABLE:
         write_rows([asdict(one) for one in findings], [f.name for f in fields(Finding)], format_)
     else:

@@ -1,28 +1,30 @@
-"""A job: one step of a run as a separate process, for spark-submit and schedulers.
+"""A job: one step of a run as a separate process, for schedulers.
 
 The last line of output is its report as JSON, which is also written to the file named by
 `--report`. It contains the batches' reports, one for each table that failed or was skipped, and, on
 failure, the reason with a hint. The exit code shows whether a retry can help.
 """
 
-import argparse
 import json
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import click
+
+from sluice.cli.options import empty_option, end_option, pin_option, read_pins, start_option
 from sluice.declare.project import Project
 from sluice.declare.sound import load_sound
 from sluice.declare.table import Table
-from sluice.delta.failpoint import passing
+from sluice.delta.places.failpoint import passing
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
-from sluice.errors import ExitCode, SluiceError, UsageError
+from sluice.errors import ExitCode, SluiceError
 from sluice.language.interval import Interval, parse_time
 from sluice.operate.failures import Failures
 from sluice.operate.maintain import Upkeep
@@ -31,6 +33,7 @@ from sluice.operate.verify import Verdict
 from sluice.operate.workers import Workers
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
+from sluice.terminal.options import config_option
 
 Report = BatchReport | Upkeep | Swept | Verdict
 
@@ -78,7 +81,7 @@ class Job:
         """
         graph = self.project.graph
         tables = [graph.table(name) for name in self.names]
-        asked = {t.id: self.intervals(t.pipeline) for t in tables if _is_by_interval(t)}
+        asked = {t.id: self.intervals(t.pipeline) for t in tables if t.spec.is_by_interval}
 
         def take(spark: Spark, table: Table) -> Sequence[Report]:
             intervals = asked.get(table.id, ())
@@ -90,28 +93,37 @@ class Job:
         self.failures.raise_all()
 
 
-def _is_by_interval(table: Table) -> bool:
-    return table.spec.is_by_interval
-
-
 Step = Callable[[Job, Spark, Table], Iterable[Report]]
 
 
-def run_job(step: Step, argv: Sequence[str] | None = None, *, keeps_failures: bool = True) -> int:
-    """Run the step of each requested table, report, and return the exit code.
+def command(step: Step, *, keeps_failures: bool = True) -> click.Command:
+    """Return the command that runs the step of each requested table and reports what it did.
 
     `keeps_failures`: the step is a batch, whose failure stands until a batch of the table succeeds.
     """
-    arguments = _parser().parse_args(argv)
-    _hear()
-    told = _done(step, arguments, keeps_failures=keeps_failures)
-    for name in arguments.names:
-        passing("reporting", name)
-    line = json.dumps(told, default=str)
-    if arguments.report:
-        Path(arguments.report).write_text(line, "utf-8")
-    print(line, flush=True)
-    return int(told["exit_code"])
+
+    @click.command(help=step.__doc__)
+    @click.argument("names", nargs=-1, required=True, metavar="TABLE...")
+    @config_option
+    @click.option("--run-id", default="", help="The run that this step belongs to.")
+    @start_option
+    @end_option
+    @pin_option
+    @click.option("--full-refresh", is_flag=True, help="Do what is done already, too.")
+    @empty_option
+    @click.option("--report", type=Path, metavar="FILE", help="Where to write the report, too.")
+    def main(names: Sequence[str], report: Path | None, **asked: Any) -> None:
+        _hear()
+        done = _done(step, partial(_job, names, keeps_failures=keeps_failures, **asked))
+        for name in names:
+            passing("reporting", name)
+        line = json.dumps(done, default=str)
+        if report:
+            report.write_text(line, "utf-8")
+        print(line, flush=True)
+        sys.exit(int(done["exit_code"]))
+
+    return main
 
 
 def _hear() -> None:
@@ -122,18 +134,18 @@ def _hear() -> None:
         log.setLevel(logging.INFO)
 
 
-def _done(step: Step, arguments: argparse.Namespace, *, keeps_failures: bool) -> dict[str, Any]:
+def _done(step: Step, begin: Callable[[], Job]) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
     # A stopped Spark Connect client complains of handles that the server closed with it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
-        job = _job(arguments, keeps_failures=keeps_failures)
+        job = begin()
         with lasting():
             reports.extend(asdict(report) for report in job.reports(step))
             job.spark.stop()
     except SluiceError as error:
-        told = _failure(reports, error.message, error.hint, error.exit_code)
-        return told | {"failed": [r["table"] for r in reports if r.get("outcome") == "failed"]}
+        failure = _failure(reports, error.message, error.hint, error.exit_code)
+        return failure | {"failed": [r["table"] for r in reports if r.get("outcome") == "failed"]}
     except Exception as error:  # noqa: BLE001 a job's last word: whatever it was, it is reported
         traceback.print_exc()
         first = str(error).strip().partition("\n")[0]
@@ -149,32 +161,17 @@ def _failure(
     return {"reports": reports, "error": error, "hint": hint, "exit_code": int(exit_code)}
 
 
-def _job(arguments: argparse.Namespace, *, keeps_failures: bool) -> Job:
-    run = Run(arguments.run_id, _pins(arguments.pin), arguments.full_refresh, arguments.allow_empty)
-    asked = arguments.start, arguments.end
-    return Job(arguments.names, arguments.config, run, *asked, keeps_failures)
-
-
-def _pins(pins: Iterable[str]) -> Mapping[str, int]:
-    try:
-        return {name: int(version) for name, version in (pin.rsplit("=", 1) for pin in pins)}
-    except ValueError:
-        raise UsageError(f"--pin takes dimension=version, not {' '.join(pins)}") from None
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("names", nargs="+", help="tables")
-    parser.add_argument("--config", type=Path, default=Path("config"), help="its folder")
-    parser.add_argument("--run-id", default="", help="the run that this step belongs to")
-    parser.add_argument(
-        "--start", help="the first instant of the data interval, local without a zone"
-    )
-    parser.add_argument("--end", help="the instant after its last")
-    parser.add_argument("--pin", action="append", default=[], metavar="DIMENSION=VERSION")
-    parser.add_argument("--full-refresh", action="store_true", help="do what is done already, too")
-    parser.add_argument(
-        "--allow-empty", action="store_true", help="let a delivery empty its interval"
-    )
-    parser.add_argument("--report", metavar="FILE", help="where to write the report, too")
-    return parser
+def _job(  # noqa: PLR0913 - the job's options
+    names: Sequence[str],
+    config: str,
+    run_id: str,
+    start: str | None,
+    end: str | None,
+    pin: Sequence[str],
+    *,
+    full_refresh: bool,
+    allow_empty: bool,
+    keeps_failures: bool,
+) -> Job:
+    run = Run(run_id, read_pins(pin), full_refresh, allow_empty)
+    return Job(names, Path(config), run, start, end, keeps_failures)

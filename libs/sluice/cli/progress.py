@@ -20,7 +20,7 @@ COLUMNS = (
 )
 LONG = 200  # steps from which a run without a terminal reports each tenth of its way
 CSV_COLUMNS = (
-    *("table", "outcome", "batch", "version", "strategy", "rows_in"),
+    *("table", "outcome", "batch", "version", "strategy", "engine", "rows_in"),
     *("inserted", "updated", "deleted", "quarantined", "expired"),
     *("exit_code", "error"),
 )
@@ -35,7 +35,7 @@ class Steps:
     def __init__(self, total: int, visible: bool):
         console = Console(stderr=True)
         self.reports: list[BatchReport] = []
-        self._tells = visible and not console.is_terminal and total >= LONG
+        self._prints_tenths = visible and not console.is_terminal and total >= LONG
         self._count, self._total = 0, total
         self._progress = Progress(
             TextColumn("{task.description:<42}"),
@@ -59,7 +59,7 @@ class Steps:
         if report.interval or not (report.kind == "source" or is_internal):
             self._progress.advance(self._task)
             self._count += 1
-            if self._tells and self._tenths(self._count) > self._tenths(self._count - 1):
+            if self._prints_tenths and self._tenths(self._count) > self._tenths(self._count - 1):
                 print(f"{self._count} of {self._total} steps: {report.table}{day}", file=sys.stderr)
 
     def _tenths(self, count: int) -> int:
@@ -86,10 +86,10 @@ def summary(reports: Iterable[BatchReport], format_: Format) -> None:
     elif format_ is Format.CSV:
         write_rows([report.to_dict() for report in done], CSV_COLUMNS, format_)
     else:
-        _tell(done)
+        _print(done)
 
 
-def _tell(done: Sequence[BatchReport]) -> None:
+def _print(done: Sequence[BatchReport]) -> None:
     """Print one row per table with its internal tables, none for a table without a new batch."""
     by_table: dict[str, list[BatchReport]] = defaultdict(list)
     for report in done:
@@ -99,6 +99,8 @@ def _tell(done: Sequence[BatchReport]) -> None:
         print_table(COLUMNS, [_row(table, batches) for table, batches in by_table.items()])
     elif done and not any(report.outcome == "failed" for report in done):
         print("nothing was new")
+    if left := _left_to_spark(done):
+        print(f"left to Spark, though small: {left}")
     warnings = (f"warning: {w}" for report in done for w in report.warnings)
     for line in dict.fromkeys((*warnings, *map(not_done, done))):
         if line:
@@ -107,12 +109,22 @@ def _tell(done: Sequence[BatchReport]) -> None:
             )
 
 
+def _left_to_spark(done: Sequence[BatchReport]) -> str:
+    """Return the tables of which small batches were left to Spark, each with the first reason."""
+    reasons: dict[str, str] = {}
+    for report in done:
+        if reason := report.engine.partition(": ")[2]:
+            reasons.setdefault(declared(report.table), reason)
+    return "; ".join(f"{table} ({reason})" for table, reason in reasons.items())
+
+
 def not_done(report: BatchReport) -> str:
     """Return a line on what a run left undone of a table; empty if nothing."""
     if report.outcome == "skipped":
         return f"skipped: {report.table}, because {', '.join(report.because)} failed"
     if report.undelivered:
-        left = spans(Interval.parse(*bounds) for bounds in report.undelivered)
+        intervals = (Interval.parse(*bounds) for bounds in report.undelivered)
+        left = spans(intervals, report.timezone)
         return f"not delivered: {report.table} {', '.join(map(str, left))}"
     return ""
 

@@ -7,7 +7,9 @@ import click
 
 from sluice.declare.project import load
 from sluice.declare.schema import json_schema
-from sluice.engine.nodes import nodes_of
+from sluice.engine.planning.nodes import nodes_of
+from sluice.errors import UsageError
+from sluice.starter.example import EXAMPLES, NEXT
 from sluice.terminal.options import config_option
 from sluice.terminal.output import counted
 
@@ -35,8 +37,13 @@ def validate(config: str) -> None:
     metavar="FILES",
     help="Data files, folders or patterns, e.g. --from 'data/*.csv'; may be given again.",
 )
+@click.option(
+    "--example",
+    type=click.Choice(tuple(EXAMPLES)),
+    help="Write this project, which has data of its own, instead.",
+)
 @click.argument("more", nargs=-1, metavar="[FILES]...")
-def init(patterns: tuple[str, ...], more: tuple[str, ...]) -> None:
+def init(patterns: tuple[str, ...], example: str | None, more: tuple[str, ...]) -> None:
     """Begin a project in this folder, with a table for each group of data files.
 
     Names, types, times and keys are taken from the data; look them over before the first run. Files
@@ -44,14 +51,18 @@ def init(patterns: tuple[str, ...], more: tuple[str, ...]) -> None:
     delivered by it.
     """
     from sluice.gate.review import mistakes
-    from sluice.starter.project import start
+    from sluice.starter.project import start, start_example
 
-    folder = Path.cwd()
+    folder, wanted = Path.cwd(), (*patterns, *more)
+    if example and wanted:
+        raise UsageError("--example brings its own data: leave out the files")
     editors = json.dumps(json_schema("pipeline"), indent=2) + "\n"
-    for file in start(folder, (*patterns, *more), editors):
+    written = start_example(folder, example, editors) if example else start(folder, wanted, editors)
+    for file in written:
         click.echo(f"wrote {file.relative_to(folder)}")
     (pipeline,) = load(folder / "config", review=mistakes).pipelines
-    click.echo(f"next: `sluice plan`, then `sluice run {pipeline}`")
+    steps = NEXT[example] if example else ("sluice plan", f"sluice run {pipeline}")
+    click.echo(f"next: {', then '.join(f'`{step}`' for step in steps)}")
 
 
 @click.command()

@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.runs import do, empty_option
+from sluice.cli.options import empty_option
+from sluice.cli.runs import do
 from sluice.declare.project import load
 from sluice.declare.table import Table
 from sluice.engine.advance import Run
@@ -66,7 +67,7 @@ def replay(
 def sweep(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """Look at what is expected of TABLES as a whole, or of all (`over: table`).
 
-    Results are kept for the report; what is not met is told, and changes nothing.
+    Results are kept for the report. Unmet expectations are shown, and change nothing.
     """
     project = load(config)
     chosen = [project.graph.table(t) for t in tables] or project.graph.tables.values()

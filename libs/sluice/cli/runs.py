@@ -10,12 +10,12 @@ from uuid import uuid4
 
 import click
 
-from sluice.cli.pins import read_pins
+from sluice.cli.jobs.ingest import deliver
+from sluice.cli.options import empty_option, end_option, pin_option, read_pins, start_option
 from sluice.cli.progress import Steps, summary
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
-from sluice.dimensions.load import load as load_dimension
 from sluice.engine.advance import Run
 from sluice.engine.advance import advance as advance_view
 from sluice.engine.report import BatchReport
@@ -28,29 +28,10 @@ from sluice.operate.outside import pending_intervals
 from sluice.operate.run import intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
-from sluice.sources.ingest import ingest as ingest_interval
-from sluice.sources.stream import ingest_stream, is_stream
+from sluice.sources.stream import is_stream
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted
-
-start_option = click.option(
-    "--start",
-    metavar="T",
-    help="The first instant, e.g. 2017-05-08; without an offset, in the pipeline's timezone.",
-)
-end_option = click.option("--end", metavar="T", help="The instant after the last.")
-empty_option = click.option(
-    "--allow-empty",
-    is_flag=True,
-    help="Let an interval that had rows become empty: no files, or no row of use.",
-)
-pin_option = click.option(
-    "--pin",
-    multiple=True,
-    metavar="DIMENSION=VERSION",
-    help="Look up this version, or a newer one that was used before.",
-)
 
 
 @click.command()
@@ -131,16 +112,15 @@ def ingest(
     project = load_project(config)
     table = _table(project, source, "source")
     intervals = _intervals(project, table, start, end)
-
     this = replace(_run("ingest"), allow_empty=allow_empty)
-
-    def step(spark: Spark, _: Table) -> Iterable[BatchReport]:
-        if is_stream(table):
-            yield from ingest_stream(spark, project, table, this)
-        for interval in intervals:
-            yield from ingest_interval(spark, project, table, interval, this)
-
-    do(project, [table], this, step, format_, intervals)
+    do(
+        project,
+        [table],
+        this,
+        lambda s, t: deliver(s, project, t, this, intervals),
+        format_,
+        intervals,
+    )
 
 
 @click.command()
@@ -151,7 +131,7 @@ def load(dimension: str, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
     tables, this = [_table(project, dimension, "dimension")], _run("load")
-    do(project, tables, this, lambda s, t: load_dimension(s, project, t, this), format_)
+    do(project, tables, this, lambda s, t: deliver(s, project, t, this, ()), format_)
 
 
 @click.command()
@@ -165,7 +145,8 @@ def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, confi
     One that fails stops only those that are made from it.
     """
     project = load_project(config)
-    this = Run(_run("advance").id, read_pins(pin, project.graph))
+    pins = {project.graph.table(name).id: version for name, version in read_pins(pin).items()}
+    this = replace(_run("advance"), pins=pins)
     tables = [_view(project, name) for name in views]
     do(project, tables, this, lambda s, t: advance_view(s, project, t, this), format_)
 
@@ -202,8 +183,8 @@ def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limit
 
 def _pipeline(project: Project, name: str) -> Pipeline:
     if name not in project.pipelines:
-        told, _, hint = unknown("pipeline", name, project.pipelines).partition("; ")
-        raise UsageError(told, hint=hint)
+        message, _, hint = unknown("pipeline", name, project.pipelines).partition("; ")
+        raise UsageError(message, hint=hint)
     return project.pipelines[name]
 
 

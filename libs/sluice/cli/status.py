@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sluice.declare.project import load
+from sluice.delta.places.inventory import undeclared
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
@@ -27,14 +28,17 @@ COLUMNS = (
 def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """Show where every table stands, and how far behind its inputs it is.
 
-    Below: what failed and no batch has mended since, what that blocks, intervals that are missing.
+    Below: what failed and no batch has mended since, what that blocks, intervals that are missing,
+    and tables of the lake that no declaration names.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
     found = statuses(project, chosen)
+    others = [] if tables else undeclared(project)
     quality = health(project, (project.graph.tables[one.table] for one in found))
     if format_ is not Format.TABLE:
         rows = [asdict(one) | {"quality": asdict(quality[one.table])} for one in found]
+        rows += [asdict(TableStatus(name, "undeclared")) | {"quality": None} for name in others]
         write_rows(rows, [*TableStatus.__dataclass_fields__, "quality"], format_)
         return
     lines = [_status_row(one, quality[one.table]) for one in found]
@@ -42,6 +46,8 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     print_table([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])
     for line in (line for one in found for line in troubles(one)):
         click.echo(line)
+    for name in others:
+        click.echo(f"undeclared: {name}, which no declaration names")
 
 
 def troubles(one: TableStatus) -> Iterator[str]:

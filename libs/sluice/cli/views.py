@@ -6,20 +6,24 @@ from datetime import UTC, datetime
 
 import click
 
-from sluice.cli.runs import do, empty_option
+from sluice.cli.options import empty_option
+from sluice.cli.progress import summary
+from sluice.cli.runs import do
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
-from sluice.delta.lake import exists, layout
+from sluice.delta.places.lake import exists, layout
 from sluice.engine.advance import Run
-from sluice.engine.nodes import nodes_of
+from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.explain import Step, explain
+from sluice.operate.explain import Part, Step, explain_all, parts_of_query
+from sluice.operate.failures import raise_all
 from sluice.operate.maintain import Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.rebuild import check_asked
 from sluice.operate.rebuild import rebuild as rebuild_table
+from sluice.operate.redefined import redefined_parts, to_rebuild
 from sluice.operate.verify import Verdict
 from sluice.operate.verify import verify as verify_table
 from sluice.spark.session import Spark, with_spark
@@ -29,17 +33,25 @@ from sluice.terminal.output import Format, print_table, write_rows
 
 @click.command()
 @click.argument("table", required=False)
+@click.option("--sql", metavar="QUERY", help="Show the tables that would keep a query instead.")
+@click.option("--pipeline", help="Pipeline whose tables the query names; the only one by default.")
 @format_option
 @config_option
-def plan(table: str | None, format_: Format, config: str) -> None:
+def plan(
+    table: str | None, sql: str | None, pipeline: str | None, format_: Format, config: str
+) -> None:
     """Show what the next batch of TABLE (or of every table) would read, and how. Runs nothing."""
     project = load_project(config)
+    if sql:
+        _show_parts(parts_of_query(project, sql, pipeline or _only(project)), format_)
+        return
     chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
-    steps = [step for t in chosen for step in explain(project, t)]
+    steps, errors = explain_all(project, chosen)
     if format_ is Format.TABLE:
         print_table(PLAN_COLUMNS, [_row(step) for step in steps])
-        return
-    write_rows([asdict(step) for step in steps], [f.name for f in fields(Step)], format_)
+    else:
+        write_rows([asdict(step) for step in steps], [f.name for f in fields(Step)], format_)
+    raise_all(errors)
 
 
 @click.command()
@@ -50,7 +62,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
     """Recompute VIEWS (or all) at the versions they reflect and compare. Exit 1 if one differs.
 
     Of every table, sources too: its change feed adds up to its rows, the versions that it read
-    never went back, and what was read of each delivery was accepted or set aside.
+    never went back, and what was read of each delivery was accepted or quarantined.
     """
     project = load_project(config)
     tables = [project.graph.table(name) for name in views] or _computed(project)
@@ -65,22 +77,43 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 
 
 @click.command()
-@click.argument("table")
+@click.argument("table", required=False)
+@click.option(
+    "--changed", is_flag=True, help="Rebuild every table whose definition has changed, in order."
+)
 @click.option("--as-landed", is_flag=True, help="Take a source's files that were corrected since.")
 @empty_option
 @format_option
 @config_option
-def rebuild(table: str, as_landed: bool, allow_empty: bool, format_: Format, config: str) -> None:
-    """Make TABLE anew by its definition of today, in one commit of what differs."""
+def rebuild(
+    table: str | None,
+    changed: bool,
+    as_landed: bool,
+    allow_empty: bool,
+    format_: Format,
+    config: str,
+) -> None:
+    """Compute TABLE again by its current definition, in one commit of what differs."""
+    if changed == bool(table):
+        raise UsageError("name one TABLE, or give --changed, which finds the tables itself")
     project = load_project(config)
-    chosen = project.graph.table(table)
-    check_asked(chosen, as_landed=as_landed)
+    chosen = to_rebuild(project) if changed else [project.graph.table(str(table))]
+    if not changed:
+        check_asked(chosen[0], as_landed=as_landed)
     run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}", allow_empty=allow_empty)
 
     def step(spark: Spark, table: Table) -> Iterable[BatchReport]:
-        return rebuild_table(spark, project, table, run, as_landed=as_landed)
+        if changed and not redefined_parts(project, table):
+            return ()  # rebuilt already, with a table that it reads
+        again = as_landed and table.is_source
+        return rebuild_table(spark, project, table, run, as_landed=again)
 
-    do(project, [chosen], run, step, format_)
+    if chosen:
+        do(project, chosen, run, step, format_)
+    elif format_ is Format.TABLE:
+        click.echo("no table was filled by another definition than the configuration has now")
+    else:
+        summary([], format_)
 
 
 @click.command()
@@ -99,13 +132,27 @@ def maintain(tables: tuple[str, ...], format_: Format, config: str) -> None:
         click.echo("nothing is due in any table")
 
 
-PLAN_COLUMNS = ("table", "next", "pending", "rows", "bytes", "because")
+def _only(project: Project) -> str:
+    if len(project.pipelines) > 1:
+        raise UsageError(f"name one of the pipelines by --pipeline: {', '.join(project.pipelines)}")
+    return next(iter(project.pipelines))
+
+
+def _show_parts(parts: list[Part], format_: Format) -> None:
+    if format_ is Format.TABLE:
+        rows = [(p.table, p.kind, ", ".join(p.reads), ", ".join(p.columns)) for p in parts]
+        print_table(("table", "kind", "reads", "columns"), rows)
+    else:
+        write_rows([asdict(part) for part in parts], [f.name for f in fields(Part)], format_)
+
+
+PLAN_COLUMNS = ("table", "next", "pending", "rows", "bytes", "engine", "because")
 VERDICT_COLUMNS = ("table", "version", "rows", "verdict", "missing", "extra", "different")
 
 
 def _row(step: Step) -> tuple[object, ...]:
     pending = ", ".join(f"{i} ({a}, {b}]" for i, (a, b) in step.pending.items())
-    return (step.table, step.next, pending, step.rows, step.bytes or None, step.reason)
+    return (step.table, step.next, pending, step.rows, step.bytes or None, step.engine, step.reason)
 
 
 def _computed(project: Project) -> list[Table]:

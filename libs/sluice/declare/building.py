@@ -56,6 +56,24 @@ def build(
     return Graph(tables)
 
 
+def resolved_alone(graph: Graph, kind_name: str, fields: Mapping[str, Any], table_id: str) -> Table:
+    """Return the table of a view that no file declares. Raises ConfigError if it can't be one."""
+    mistakes, (pipeline, _, name) = Mistakes(), table_id.partition(".")
+    document = Document("--sql", {"views": {name: dict(fields)}})
+    where: Where = ("views", name)
+    data = {"kind": kind_name, **fields, "name": name, "pipeline": pipeline}
+    spec = mistakes.validated(kind(kind_name).model, data, document, where)
+    declared = {
+        i: Declaration(i, t.spec, document, (t.section, t.name)) for i, t in graph.tables.items()
+    }
+    declared[table_id] = Declaration(table_id, spec, document, where)
+    edges = _inputs(declared[table_id], declared, mistakes, is_complete=True)
+    table = _resolve(declared[table_id], edges, graph.tables, mistakes, None)
+    mistakes.raise_any()
+    assert table is not None
+    return table
+
+
 def written_references(declaration: Declaration) -> Iterator[Reference]:
     """Yield the dimensions joined by a declaration that has mistakes, as far as legible."""
     written: Any = declaration.document.at(declaration.where)

@@ -11,9 +11,13 @@ from sluice.declare.table_spec import TableSpec
 from sluice.language.model import Model
 from sluice.language.names import Name
 from sluice.language.path_pattern import check_path
-from sluice.language.types import head, read_columns
+from sluice.language.types import read_columns
 
 FILES = ("csv", "json", "parquet")  # formats that are read from files
+NO_VARIANT = (
+    "column {0} is {1}, which can be neither compared nor read without Spark; declare STRING, "
+    "which keeps JSON as it was written, and read a part in a view: get_json_object({0}, '$.part')"
+)
 
 
 class Column(Model):
@@ -84,7 +88,11 @@ class Declared(TableSpec):
     def _read_ddl(cls, ddl: Any) -> Any:
         if not isinstance(ddl, str):
             return ddl
-        return tuple(Column(name=name, type=type_) for name, type_ in read_columns(ddl))
+        columns = tuple(Column(name=name, type=type_) for name, type_ in read_columns(ddl))
+        for column in columns:
+            if "VARIANT" in column.type:
+                raise ValueError(NO_VARIANT.format(column.name, column.type))
+        return columns
 
     @model_validator(mode="before")
     @classmethod
@@ -105,13 +113,6 @@ class Declared(TableSpec):
     def _files_can_be_read(self) -> Self:
         for problem in problems(self.format, self.options):
             raise ValueError(f"`options`: {problem}")
-        is_text = self.format in ("csv", "json")
-        for column in self.columns if is_text else ():
-            if head(column.type) != "VARIANT" and "VARIANT" in column.type:
-                raise ValueError(
-                    f"column {column.name} is {column.type}: of {self.format}, VARIANT is read as "
-                    "a whole column only"
-                )
         return self
 
     @property

@@ -26,7 +26,12 @@ def definition(table: Table) -> str:
 
 def definition_of_deliveries(table: Table) -> str:
     """Return the fingerprint for rows as delivered; a source chooses the last of a key later."""
-    return fingerprint(meaning(table, table.spec.CHOOSING))
+    return fingerprint(meaning_of_deliveries(table))
+
+
+def meaning_of_deliveries(table: Table) -> dict[str, Any]:
+    """Return the meaning of a table's rows as delivered."""
+    return meaning(table, table.spec.CHOOSING)
 
 
 def meaning(table: Table, silent: frozenset[str] = frozenset()) -> dict[str, Any]:

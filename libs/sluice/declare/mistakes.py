@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -63,7 +64,7 @@ class Mistakes:
     ) -> Validated | None:
         """Return the data as that model; None, with its mistakes noted, if it isn't one."""
         try:
-            return model.model_validate(data)
+            return model.model_validate(data, context={"folder": Path(document.path).parent})
         except ValidationError as error:
             for problem in telling(error.errors(include_url=False)):
                 at, message = explain(problem, model, data)

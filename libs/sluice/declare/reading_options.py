@@ -30,6 +30,8 @@ NAMES = (
     "unescapedQuoteHandling",
     *PASSING_OVER,
     *LOOSE,
+    "allowNonNumericNumbers",
+    "allowUnquotedControlChars",
 )
 ENCODINGS = ("US-ASCII", "ISO-8859-1", "UTF-8", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32")
 ALIASES = {
@@ -96,7 +98,7 @@ def _of_culture(options: Mapping[str, str]) -> Iterator[str]:
 
 
 def _of_csv(options: Mapping[str, str]) -> Iterator[str]:
-    for name in ("quote", "escape"):
+    for name in ("quote", "escape", "comment"):
         if len(options.get(name, "")) > 1:
             yield f"{name} {options[name]!r}: one character is wanted, or none"
     if options.get("header", "true").lower() not in ("true", "false"):

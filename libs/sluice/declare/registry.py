@@ -7,7 +7,7 @@ The modules, called parts, are these:
     resolve   `resolve(spec, inputs, report)`: the table that it declares
     nodes     `nodes(table, graph)`: the stored tables, each with its operator and its batches
     rows      `rows(table, inputs)`: rows of a table that is not stored (kinds.lookup.references)
-    reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.reader)
+    reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (airflow.page)
@@ -38,6 +38,7 @@ BUILT_IN = (
     "sluice.kinds.select",
     "sluice.kinds.union",
     "sluice.kinds.over",
+    "sluice.kinds.sql",
 )
 ROLES = ("spec", "resolve", "nodes", "rows", "reader", "pending", "commands", "page")
 _added: list[str] = []

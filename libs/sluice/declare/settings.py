@@ -17,6 +17,9 @@ Options = Annotated[
 
 
 Driver = Literal["postgresql"]
+# Settings of Spark SQL that concern how it computes, not what.
+_OF_PACE = ("shuffle.", "adaptive.", "codegen.", "files.", "autoBroadcast", "ui.", "warehouse.")
+PACE = tuple(f"spark.sql.{part}" for part in _OF_PACE)
 
 
 class SparkSettings(Model):
@@ -27,8 +30,15 @@ class SparkSettings(Model):
     remote: str = "sc://127.0.0.1:15002"
     conf: Options = Field(default_factory=dict)
     commit: Literal["auto", "spark", "delta-rs"] = "auto"
+    small_batches: Literal["auto", "spark"] = "auto"
     small_changelog: int = Field(default=500_000, ge=0)
     drivers: tuple[Driver, ...] = ()
+
+    @property
+    def computes_here(self) -> bool:
+        """True if small batches are computed in their own process, where that is possible."""
+        semantic = (n for n in self.conf if n.startswith("spark.sql.") and not n.startswith(PACE))
+        return self.small_batches == "auto" and self.commit != "spark" and not any(semantic)
 
     @field_validator("conf", mode="before")
     @classmethod
@@ -64,6 +74,7 @@ class AirflowSettings(Model):
     deadline: Duration | None = None
     webhook: str = ""
     owner: str = "sluice"
+    python: str = ""
     tags: tuple[str, ...] = ()
 
     @field_validator("retry_delay", "deadline")

@@ -31,7 +31,7 @@ def load_sound(
             if not broken or not _is_sound(Path(config_dir), left_out):
                 raise ConfigError(mistakes) from None
         else:
-            return project, _told(mistakes, left_out)
+            return project, _error(mistakes, left_out)
 
 
 def _files(error: ConfigError) -> set[str]:
@@ -45,7 +45,7 @@ def _is_sound(folder: Path, left_out: Collection[str]) -> bool:
     return (folder / "sluice.yaml").as_posix() not in left_out and bool(pipelines - {*left_out})
 
 
-def _told(mistakes: tuple[str, ...], left_out: Collection[str]) -> ConfigError | None:
+def _error(mistakes: tuple[str, ...], left_out: Collection[str]) -> ConfigError | None:
     if not mistakes:
         return None
     files = ", ".join(sorted(Path(file).name for file in left_out))

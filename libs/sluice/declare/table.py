@@ -19,6 +19,7 @@ class Table:
 
     `taken`: columns that its files brought beyond the declared ones. `through`: the dimension views
     among its inputs. They have no state of their own, so their meaning is part of the table's.
+    `parts`: the tables of which it is made, each of a kind of its own, itself the last.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Table:
     hidden: Mapping[str, str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
     through: tuple["Table", ...] = ()
+    parts: tuple["Table", ...] = ()
 
     @property
     def id(self) -> str:

@@ -12,15 +12,16 @@ from itertools import chain
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta import inspection
-from sluice.delta.intervals import check_kept, deliveries
-from sluice.delta.lake import exists, layout
-from sluice.delta.position import head
-from sluice.delta.vacuum import committed_at
-from sluice.engine.nodes import nodes_of
-from sluice.engine.plan import plan_batch
+from sluice.delta.log.position import head
+from sluice.delta.notes.intervals import check_kept, deliveries
+from sluice.delta.places.inventory import undeclared
+from sluice.delta.places.lake import exists, layout
+from sluice.delta.upkeep import inspection
+from sluice.delta.upkeep.vacuum import committed_at
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import plan_batch
 from sluice.errors import SluiceError
-from sluice.language.internal import INTERVALS
+from sluice.language.internal import INTERVALS, MARK
 from sluice.operate.guard import consumers
 from sluice.operate.maintain import kept_in
 from sluice.read.status import missing
@@ -29,9 +30,10 @@ from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import check_source
 from sluice.sources.spec import Source
 
-NOTES = ("quarantine", "intervals", "arrivals", "facts")
+NOTES = ("quarantine", "intervals", "arrivals")
 MISSING = "missing-intervals"
-HARMLESS = ("orphan-files", "short-retention", MISSING)
+UNDECLARED = "undeclared"
+HARMLESS = ("orphan-files", "short-retention", MISSING, UNDECLARED)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,20 @@ def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Fi
             found += _of_files(project, table, now)
             found += _of_batches(project, table)
     return list(dict.fromkeys(found))
+
+
+def strangers(project: Project) -> list[Finding]:
+    """Return the tables of the lake that no declaration names."""
+    what, lake = "no declaration names this table", layout(project)
+    return [
+        Finding(
+            name,
+            UNDECLARED,
+            what,
+            f"declare it again, or remove {lake.uri(name)} and its {MARK}* beside it",
+        )
+        for name in undeclared(project)
+    ]
 
 
 def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding]:
@@ -87,12 +103,12 @@ def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
         try:
             head(lake.uri(table_id))
         except SluiceError as error:
-            yield Finding(table_id, *_told(error))
+            yield Finding(table_id, *_finding(error))
     for node in nodes:
         try:
             plan_batch(node, lake, project.graph, project.limits)
         except SluiceError as error:
-            yield Finding(node.id, *_told(error))
+            yield Finding(node.id, *_finding(error))
 
 
 def _of_deliveries(project: Project, table: Table, spec: Source) -> Iterator[Finding]:
@@ -103,7 +119,7 @@ def _of_deliveries(project: Project, table: Table, spec: Source) -> Iterator[Fin
         check_source(project, table, at)
         check_kept(table.id, noted, at)
     except SluiceError as error:
-        yield Finding(table.id, *_told(error))
+        yield Finding(table.id, *_finding(error))
     for span in missing(project, table):
         bounds = f"--start {span.interval.start.isoformat()} --end {span.interval.end.isoformat()}"
         what = f"{span} was not delivered, but earlier and later ones were"
@@ -114,9 +130,9 @@ def _of_stream(project: Project, table: Table, spec: Source) -> Iterator[Finding
     path = project.resolve(spec.path) if spec.path else ""
     try:
         for what in Stream.of(table, spec, path, layout(project)).check():
-            yield Finding(table.id, "checkpoint-lost", what, "nothing: the key tells rows apart")
+            yield Finding(table.id, "checkpoint-lost", what, "nothing: the key distinguishes rows")
     except SluiceError as error:
-        yield Finding(table.id, *_told(error))
+        yield Finding(table.id, *_finding(error))
 
 
 def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Finding]:
@@ -143,7 +159,7 @@ def _days(length: timedelta) -> str:
     return f"{length / timedelta(days=1):.1f} days"
 
 
-def _told(error: SluiceError) -> inspection.Found:
+def _finding(error: SluiceError) -> inspection.Found:
     """Return an error's name as words: `FeedVacuumed` is `feed-vacuumed`."""
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in type(error).__name__)
     return name.removeprefix("-"), error.message, error.hint

@@ -1,26 +1,33 @@
 """Next batch of a table in words, as `sluice plan` shows it. Runs nothing, starts no Spark."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from sluice.declare.building import resolved_alone
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.intervals import deliveries
-from sluice.delta.lake import exists, layout
-from sluice.delta.position import head
+from sluice.delta.log.position import REBUILD, head
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import exists, layout
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
 from sluice.engine.context import Context
-from sluice.engine.nodes import nodes_of
-from sluice.engine.plan import BatchPlan, plan_batch
-from sluice.errors import UsageError
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import BatchPlan, is_computed_here, plan_batch, plan_rebuild
+from sluice.errors import SluiceError, UsageError
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
+from sluice.language.interval import show
 from sluice.language.spans import Span, spans
 from sluice.operate.outside import outside
+from sluice.operate.redefined import redefined_parts
 from sluice.read.status import missing
+from sluice.sources.delivery import landed
 from sluice.sources.spec import Source
+from sluice.spark.session import PROCESS, SPARK
 
+STOPPED = "stopped"  # what comes next for a table that can't go on
 WORDS = ("missing between them", "due", "with other files now", "without files now")
 
 
@@ -29,13 +36,15 @@ class Step:
     """Next batch of one table.
 
     `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read.
-    `joins`: dimension -> how it is joined to the facts. Of a source's intervals: `missing` between
+    `engine`: where a view's batch is computed; what only Spark knows is left to it then. `joins`:
+    dimension -> how it is joined to the facts. Of a source's intervals: `missing` between
     delivered ones, `due` since they ended, `changed` in their files, `gone` without files now.
     """
 
     table: str
     next: str
     reason: str = ""
+    engine: str = ""
     pending: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     references: Mapping[str, int] = field(default_factory=dict)
     joins: Mapping[str, str] = field(default_factory=dict)
@@ -48,53 +57,126 @@ class Step:
     gone: tuple[Span, ...] = ()
 
 
+@dataclass(frozen=True)
+class Part:
+    """Table that keeps a part of a query, and what it reads."""
+
+    table: str
+    kind: str
+    reads: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
 def explain(project: Project, table: Table, now: datetime | None = None) -> list[Step]:
     """Return the next steps, at that time, of a table and of the internal tables behind it."""
-    steps = list(_delivery(project, table, now or datetime.now(UTC)))
+    others = redefined_parts(project, table)
+    steps = list(_delivery(project, table, now or datetime.now(UTC), others))
     if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
         return steps
     context = Context.of(project)
-    plans = (
-        plan_batch(n, context.lake, context.graph, context.limits)
-        for n in nodes_of(table, context.graph)
-    )
-    return [*steps, *(_step(context, plan) for plan in plans)]
+    engines = SPARK, PROCESS if project.spark.computes_here else SPARK
+    for node in nodes_of(table, context.graph):
+        if what := others.get(node.id):
+            steps.append(_rebuild(context, node, what))
+        else:
+            plan = plan_batch(node, context.lake, context.graph, context.limits)
+            step = _step(context, plan, engines)
+            made = f"{_made(node.table)}: " if table.parts and node.id == node.table.id else ""
+            steps.append(replace(step, reason=f"{made}{step.reason}"))
+    return steps
 
 
-def _delivery(project: Project, table: Table, now: datetime) -> Iterator[Step]:
-    if isinstance(table.spec, Source):
-        known = deliveries(layout(project).uri(table.id, INTERVALS))
-        last = f", the last one {known[-1].interval.start:%Y-%m-%d %H:%M}" if known else ""
-        is_kept = known and nodes_of(table, project.graph)
-        written = internal(table.id, DELIVERIES) if is_kept else table.id
-        news = outside(project, table, now)
-        found = (missing(project, table), *map(spans, (news.due, news.changed, news.gone)))
-        said = (
-            f"; {w}: {', '.join(map(str, some))}"
-            for w, some in zip(WORDS, found, strict=True)
-            if some
+def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:
+    """Return the tables that would keep a query, in order.
+
+    Raises ConfigError if it can't be read or kept, UsageError for an unknown pipeline.
+    """
+    if pipeline not in project.pipelines:
+        raise UsageError(
+            f"unknown pipeline {pipeline!r}", hint=f"pipelines are: {', '.join(project.pipelines)}"
         )
-        gaps, new, changed, gone = map(tuple, found)
-        reason = f"{len(known)} delivered{last}{''.join(said)}"
-        yield Step(written, "ingest", reason, missing=gaps, due=new, changed=changed, gone=gone)
+    table = resolved_alone(project.graph, "sql", {"sql": query}, f"{pipeline}.query")
+    parts = table.parts or (table,)
+    return [Part(part.id, part.kind, part.inputs, tuple(part.columns)) for part in parts]
+
+
+def _made(part: Table) -> str:
+    """Return how a part of a query is made, in words."""
+    return f"{part.kind} of {', '.join(part.inputs)}"
+
+
+def explain_all(
+    project: Project, tables: Iterable[Table]
+) -> tuple[list[Step], dict[str, SluiceError]]:
+    """Return the next steps of tables, and the errors of those that can't go on."""
+    steps, errors = list[Step](), dict[str, SluiceError]()
+    for table in tables:
+        try:
+            steps += explain(project, table)
+        except SluiceError as error:
+            errors[table.id] = error
+            steps.append(Step(table.id, STOPPED, error.message))
+    return steps, errors
+
+
+def _rebuild(context: Context, node: Node, what: str) -> Step:
+    """Return the rebuild of a table that another definition filled."""
+    extension = node.batch.extension(node, context.lake)
+    plan = extension.plan if extension else None
+    plan = plan or plan_rebuild(node, context.lake, context.graph, context.limits)
+    reason = f"{what}; it waits for {plan.waiting_for}" if plan.waiting_for else what
+    size = plan.size
+    return Step(node.id, REBUILD, reason, SPARK, rows=size.rows, bytes=size.bytes, files=size.files)
+
+
+def _delivery(
+    project: Project, table: Table, now: datetime, others: Mapping[str, str]
+) -> Iterator[Step]:
+    if isinstance(table.spec, Source):
+        yield _ingest(project, table, now, others)
     elif isinstance(table.spec, Dimension):
-        yield _load(project, table)
+        yield _load(project, table, others.get(table.id, ""))
 
 
-def _load(project: Project, table: Table) -> Step:
+def _ingest(project: Project, table: Table, now: datetime, others: Mapping[str, str]) -> Step:
+    known = deliveries(layout(project).uri(table.id, INTERVALS))
+    zone = project.pipelines[table.pipeline].timezone
+    last = f", the last one of {show(known[-1].interval.start, zone)}" if known else ""
+    is_kept = known and nodes_of(table, project.graph)
+    written = internal(table.id, DELIVERIES) if is_kept else table.id
+    news = outside(project, table, now)
+    moved = (news.due, news.changed, news.gone)
+    found = (missing(project, table), *(spans(some, zone) for some in moved))
+    said = (
+        f"; {w}: {', '.join(map(str, some))}" for w, some in zip(WORDS, found, strict=True) if some
+    )
+    gaps, new, changed, gone = map(tuple, found)
+    reason = f"{len(known)} delivered{last}{''.join(said)}"
+    step = Step(written, "ingest", reason, missing=gaps, due=new, changed=changed, gone=gone)
+    if what := others.get(written):
+        files = [file for d in known for file in landed(project, table, d.interval)[1]]
+        step = replace(step, next=REBUILD, reason=f"{what}; {reason}", files=len(files))
+        rows, size = sum(d.rows_read for d in known), sum(file.size for file in files)
+        return replace(step, rows=rows, bytes=size)
+    return step
+
+
+def _load(project: Project, table: Table, what: str) -> Step:
     try:
         found = find(project, table)
     except UsageError as error:
         return Step(table.id, "load", f"it would fail: {error.message}")
     before = head(found.uri)
-    if before and found.is_loaded(before):
+    if not what and before and found.is_loaded(before):
         return Step(table.id, "nothing", "the files are those that were loaded")
-    wanted = due(found, before)
-    reason = "; ".join(wanted.warnings) or "files are new or changed"
-    return Step(table.id, "load", reason, bytes=wanted.bytes, files=len(wanted.files))
+    wanted = due(found, before, again=bool(what))
+    reason = what or "; ".join(wanted.warnings) or "files are new or changed"
+    way = REBUILD if what else "load"
+    return Step(table.id, way, reason, bytes=wanted.bytes, files=len(wanted.files))
 
 
-def _step(context: Context, plan: BatchPlan) -> Step:
+def _step(context: Context, plan: BatchPlan, engines: tuple[str, str]) -> Step:
+    """Return the step of a plan. `engines`: those of a large and of a small batch."""
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
     joins = plan.node.batch.joins(context, plan)
@@ -106,6 +188,7 @@ def _step(context: Context, plan: BatchPlan) -> Step:
         plan.node.id,
         plan.strategy,
         "; ".join([plan.reason, *remarks]),
+        engine=engines[is_computed_here(context.limits, plan)],
         joins=joins,
         pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
         references={i: p.version for i, p in plan.references.items()},

@@ -6,7 +6,7 @@ A table that fails has a report like that of a batch, as has a table skipped bec
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.failures import Failure, clear, keep
-from sluice.delta.lake import layout
+from sluice.delta.notes.failures import Failure, clear, keep
+from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport, Bounds
 from sluice.errors import SeveralFailed, SluiceError, Unforeseen
 from sluice.language.internal import declared
@@ -91,6 +91,7 @@ class Failures:
             hint=error.hint,
             exit_code=int(error.exit_code),
             undelivered=self._undelivered(table, intervals),
+            timezone=self.project.pipelines[table.pipeline].timezone,
         )
 
     def skip(self, table: Table, because: Iterable[str]) -> Iterator[BatchReport]:
@@ -102,10 +103,7 @@ class Failures:
 
     def raise_all(self) -> None:
         """Raise the only failure, or all of them together."""
-        if len(self.errors) > 1:
-            raise SeveralFailed(self.errors) from next(iter(self.errors.values()))
-        for error in self.errors.values():
-            raise error
+        raise_all(self.errors)
 
     def _undelivered(self, table: Table, intervals: Sequence[Interval]) -> tuple[Bounds, ...]:
         done = {report.interval for report in self._reports[table.id]}
@@ -131,6 +129,14 @@ class Failures:
         with suppress(OSError):
             for name in new:
                 clear(layout(self.project), name)
+
+
+def raise_all(errors: Mapping[str, SluiceError]) -> None:
+    """Raise the only error, or all of them together; nothing if there is none."""
+    if len(errors) > 1:
+        raise SeveralFailed(errors) from next(iter(errors.values()))
+    for error in errors.values():
+        raise error
 
 
 @contextmanager

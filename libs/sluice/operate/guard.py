@@ -8,10 +8,10 @@ versions of their batches names each of those until it is rebuilt.
 from collections.abc import Iterator
 
 from sluice.declare.project import Project
-from sluice.delta.lake import LakeLayout, layout
-from sluice.delta.position import REBUILD, Head, Position, head_as_found, positions
-from sluice.engine.node import Node
-from sluice.engine.nodes import nodes_of
+from sluice.delta.log.position import REBUILD, Head, Position, head_as_found, positions
+from sluice.delta.places.lake import LakeLayout, layout
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import nodes_of
 
 
 def oldest_named(project: Project, table_id: str, at: Head) -> int:

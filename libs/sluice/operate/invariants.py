@@ -5,7 +5,7 @@
     3  the versions that it records never go back and never skip    `faults`
     4  a rerun of a finished run adds no version                    `versions`
     5  intervals in any order, split or repeated, end in the same   `digests`
-    6  rows read = rows accepted + rows set aside                   `faults`
+    6  rows read = rows accepted + rows quarantined                 `faults`
 
 `sluice verify` reports 1, 2, 3 and 6 of a lake as it is; 4 and 5 compare lakes, or one lake at
 different times.
@@ -15,12 +15,18 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.digest import Digest, digest_of
-from sluice.delta.intervals import deliveries
-from sluice.delta.invariants import count_faults, digest, feed_faults, position_faults, rows_by
-from sluice.delta.lake import exists, layout
-from sluice.delta.position import head
-from sluice.engine.nodes import nodes_of
+from sluice.delta.log.position import head
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import exists, layout
+from sluice.delta.upkeep.digest import Digest, digest_of
+from sluice.delta.upkeep.invariants import (
+    count_faults,
+    digest,
+    feed_faults,
+    position_faults,
+    rows_by,
+)
+from sluice.engine.planning.nodes import nodes_of
 from sluice.files.marks import INTERVAL
 from sluice.language.internal import INTERVALS
 from sluice.operate.maintain import kept_in
@@ -34,8 +40,8 @@ def faults(project: Project, table: Table) -> dict[str, tuple[str, ...]]:
     found = {}
     for table_id in stored_ids(project, [table]):
         uri = layout(project).uri(table_id)
-        told = (*position_faults(uri), *feed_faults(uri), *_counts(project, table, table_id))
-        found[table_id] = told
+        faults_here = (*position_faults(uri), *feed_faults(uri), *_counts(project, table, table_id))
+        found[table_id] = faults_here
     return found
 
 

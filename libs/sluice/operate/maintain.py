@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.arrow import clean_rows
-from sluice.delta.lake import layout
-from sluice.delta.maintenance import Filing
-from sluice.delta.vacuum import vacuum
+from sluice.delta.notes.arrow import clean_rows
+from sluice.delta.places.lake import layout
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.vacuum import vacuum
 from sluice.dimensions.spec import Dimension
+from sluice.engine.committing.upkeep import Kept, keyed, refile
 from sluice.engine.context import Context
-from sluice.engine.nodes import nodes_of
-from sluice.engine.upkeep import Kept, keyed, refile
-from sluice.language.internal import DELIVERIES, FACTS, INTERVALS, QUARANTINE, STATE, internal
+from sluice.engine.planning.nodes import nodes_of
+from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, STATE, internal
 from sluice.operate.guard import oldest_named
 from sluice.spark.session import Spark
 
@@ -61,7 +61,7 @@ def _of_notes(table: Table, project: Project) -> Iterator[Upkeep]:
     """Clean the small tables without a position that note deliveries."""
     if not table.is_delivered:
         return
-    for suffix in (FACTS, INTERVALS, QUARANTINE):
+    for suffix in (INTERVALS, QUARANTINE):
         uri, most = layout(project).uri(table.id, suffix), project.limits.loose_files
         if files := clean_rows(uri, most):
             yield Upkeep(internal(table.id, suffix), "vacuum", files)

@@ -12,10 +12,10 @@ from sluice.declare.declared import FILES
 from sluice.declare.definition import definition_of_deliveries
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
-from sluice.delta import landing
-from sluice.delta.intervals import deliveries
-from sluice.delta.lake import layout
-from sluice.delta.position import head_as_found
+from sluice.delta.log.position import head_as_found
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import layout
+from sluice.delta.reading import landing
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.language.spans import spans

@@ -12,24 +12,25 @@ from pyspark.sql.types import StructType
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.lake import layout
-from sluice.delta.lineage import check_fit
-from sluice.delta.local import nullable
-from sluice.delta.position import REBUILD, head_as_found
-from sluice.delta.table import snapshot
+from sluice.delta.log.lineage import check_fit
+from sluice.delta.log.position import REBUILD, head_as_found
+from sluice.delta.places.lake import layout
+from sluice.delta.reading.local import nullable
+from sluice.delta.reading.table import snapshot
 from sluice.dimensions.reload import reload
-from sluice.engine.advance import Run, next_position
-from sluice.engine.batch import Extension
+from sluice.engine.advance import Run, advance_nodes, next_position
+from sluice.engine.committing.swap import Swapped, swap
+from sluice.engine.committing.writing import Target
+from sluice.engine.computing.batch import Extension
+from sluice.engine.computing.horizon import horizon_of
 from sluice.engine.context import Context
-from sluice.engine.data_faults import naming_data_faults
-from sluice.engine.horizon import horizon_of
-from sluice.engine.node import Node
-from sluice.engine.nodes import nodes_of
-from sluice.engine.plan import BatchPlan, plan_batch, plan_rebuild
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import BatchPlan, plan_batch, plan_rebuild
+from sluice.engine.planning.redefinition import is_of_another
+from sluice.engine.query.data_faults import naming_data_faults
+from sluice.engine.query.retention import Horizon
 from sluice.engine.report import BatchReport, Clock
-from sluice.engine.retention import Horizon
-from sluice.engine.swap import Swapped, swap
-from sluice.engine.writing import Target
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
 from sluice.language.internal import DELIVERIES, internal
 from sluice.sources.evolution import grown
@@ -87,11 +88,23 @@ def _rebuilt(
 
 
 def _nodes(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[Rebuilt]:
-    context = Context.of(project)
-    for node in nodes_of(grown(project, table), context.graph):
+    """Rebuild a table's nodes; of a chain that changed in part, those that can't follow."""
+    context, ended = Context.of(project), set[str]()
+    nodes = nodes_of(grown(project, table), context.graph)
+    is_partly = any(_is_of_another(context, node) for node in nodes) and bool(table.parts)
+    for node in nodes:
+        if is_partly and _node_can_follow(spark, context, node, ended):
+            for report in advance_nodes(spark, project, [node], run):
+                yield report, False
+            continue
         with naming_data_faults(node.id, node.operator.totals):
-            rebuilt = _rebuild(spark, context, node, run)
-        yield rebuilt
+            report, ends_feed = _rebuild(spark, context, node, run)
+        ended |= {node.id} if ends_feed else set()
+        yield report, ends_feed
+
+
+def _is_of_another(context: Context, node: Node) -> bool:
+    return is_of_another(head_as_found(context.lake.uri(node.id)), node.definition)
 
 
 def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
@@ -138,17 +151,26 @@ def _above(project: Project, table: Table) -> list[Table]:
 def _can_follow(spark: Spark, project: Project, view: Table, ended: set[str]) -> bool:
     """True if the next batch of a view can continue from its position."""
     context = Context.of(project)
-    for node in nodes_of(view, context.graph):
-        before = head_as_found(context.lake.uri(node.id))
-        if before is None or before.position is None:
-            continue
-        if before.position.definition != node.definition or ended & before.position.inputs.keys():
-            return False
-        if _has_lost_history(context, node):
-            return False
-        if ended & before.position.references.keys() and not _has_same_types(spark, context, node):
-            return False
-    return True
+    built = (n for n in nodes_of(view, context.graph) if _has_position(context, n))
+    return all(_node_can_follow(spark, context, node, ended) for node in built)
+
+
+def _has_position(context: Context, node: Node) -> bool:
+    before = head_as_found(context.lake.uri(node.id))
+    return before is not None and before.position is not None
+
+
+def _node_can_follow(spark: Spark, context: Context, node: Node, ended: set[str]) -> bool:
+    """True if the next batch of a node can continue from its position."""
+    before = head_as_found(context.lake.uri(node.id))
+    if before is None or before.position is None:
+        return False
+    if before.position.definition != node.definition or ended & before.position.inputs.keys():
+        return False
+    if _has_lost_history(context, node):
+        return False
+    looked_up = ended & before.position.references.keys()
+    return not looked_up or _has_same_types(spark, context, node)
 
 
 def _has_lost_history(context: Context, node: Node) -> bool:

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.intervals import deliveries
-from sluice.delta.lake import layout
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import layout
 from sluice.dimensions.load import load
 from sluice.dimensions.source import WHOLE
 from sluice.engine.advance import Run
@@ -39,7 +39,7 @@ def to_replay(
     """
     if not table.is_delivered:
         raise UsageError(
-            f"{table.id} is a {table.kind}: only sources and dimensions set rows aside"
+            f"{table.id} is a {table.kind}: only sources and dimensions quarantine rows"
         )
     starts = _quarantined(project, table)
     if table.is_dimension:

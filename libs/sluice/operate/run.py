@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
-from sluice.delta.intervals import deliveries
-from sluice.delta.lake import exists, layout
-from sluice.delta.position import head
+from sluice.delta.log.position import head
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import exists, layout
 from sluice.dimensions.load import load
 from sluice.dimensions.source import find
 from sluice.engine.advance import Run, advance

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from sluice.declare.project import Project
 from sluice.declare.quality import Expectation
 from sluice.declare.table import Table
-from sluice.delta.table import snapshot
+from sluice.delta.reading.table import snapshot
 from sluice.gate.gate import Gate
-from sluice.gate.results import Outcome
+from sluice.gate.outcomes.results import Outcome
 from sluice.report.sweep import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark

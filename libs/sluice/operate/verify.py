@@ -13,17 +13,17 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE, diff
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.feed_size import FeedSize, table_size
-from sluice.delta.invariants import row_count
-from sluice.delta.position import Head, head
-from sluice.delta.table import snapshot
+from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.log.position import Head, head
+from sluice.delta.reading.table import snapshot
+from sluice.delta.upkeep.invariants import row_count
+from sluice.engine.computing.horizon import recorded_horizon
 from sluice.engine.context import Context
-from sluice.engine.data_faults import naming_data_faults
-from sluice.engine.horizon import recorded_horizon
-from sluice.engine.node import Node
-from sluice.engine.nodes import nodes_of
-from sluice.engine.operator import Operator, names, same
-from sluice.engine.plan import BatchPlan, Strategy
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import BatchPlan, Strategy
+from sluice.engine.query.data_faults import naming_data_faults
+from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError
 from sluice.operate.invariants import faults
 from sluice.sources.evolution import grown

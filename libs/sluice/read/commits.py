@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sluice.delta.position import Position
+from sluice.delta.log.position import Position
 from sluice.read.parquet import filesystem
 
 

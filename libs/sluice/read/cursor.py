@@ -41,11 +41,11 @@ class Place:
 def behind(cursor: str, order: Order, schema: pa.Schema) -> Span:
     """Return the rows behind a cursor in an order. Raises UsageError for another read's."""
     try:
-        told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        texts = [told[name] for name in order.columns]
+        named = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        texts = [named[name] for name in order.columns]
     except (ValueError, KeyError, TypeError):
         raise _refused(cursor) from None
-    if len(told) != len(texts) or not all(text is None or isinstance(text, str) for text in texts):
+    if len(named) != len(texts) or not all(text is None or isinstance(text, str) for text in texts):
         raise _refused(cursor)
     kinds = [schema.field(name).type for name in order.columns]
     values = (

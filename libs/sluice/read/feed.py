@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from sluice.delta.feed_size import feed_size
+from sluice.delta.log.feed_size import feed_size
 from sluice.limits import Limits
 from sluice.read.snapshot import open_delta
 

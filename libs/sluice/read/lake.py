@@ -3,10 +3,10 @@
 Every handle is pinned to the table version at which it was opened. Open it again for a newer one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from deltalake import DeltaTable
 
@@ -14,17 +14,31 @@ from sluice.declare.project import Project, load
 from sluice.declare.registry import kind, parts
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
-from sluice.delta.lake import layout
-from sluice.delta.position import positions
+from sluice.delta.log.position import positions
+from sluice.delta.places.lake import layout
 from sluice.errors import UsageError
 from sluice.language.internal import MARK
 from sluice.read.key_values import KeyValues
 from sluice.read.keyed import KeyedTable
 from sluice.read.order import Span
-from sluice.read.reader import Reader
 from sluice.read.snapshot import Snapshot
 
 S = TypeVar("S", bound=TableSpec)
+
+
+class Reader(Protocol):
+    """Module `reader` of a kind, which opens its stored tables.
+
+    `VERBS`: further ways to read, by their names. Each takes the lake first, and is a method of it.
+    """
+
+    VERBS: Mapping[str, Callable[..., Any]]
+
+    def opened(
+        self, lake: "Lake", table: Table, version: int | None, *, backward_iteration: bool
+    ) -> KeyValues:
+        """Return the table as a key-value store, at that version or its head."""
+        ...
 
 
 class Lake:

@@ -11,9 +11,9 @@ from sluice.declare.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta.lake import LakeLayout, layout
-from sluice.delta.lineage import is_past
-from sluice.delta.position import Head, head
+from sluice.delta.log.lineage import is_past
+from sluice.delta.log.position import Head, head
+from sluice.delta.places.lake import LakeLayout, layout
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
 
@@ -65,15 +65,18 @@ def pending_by(project: Project, table: Table, heads: Heads) -> dict[str, Range]
     """Return the same as `pending`, by heads that may be known."""
     at = heads.of(table.id)
     is_filled = at is not None and at.position is not None and at.is_filled
-    if at is None or not is_filled or is_redefined(table, at):
+    if at is None or not is_filled or redefined_part(table, heads):
         return _unread(project, table, heads)
     return dict(_behind(table.id, at, heads))
 
 
-def is_redefined(table: Table, at: Head) -> bool:
-    """True if the table was built by another definition than the configuration's present one."""
-    built_by = at.position.definition if at.position else ""
-    return table.is_view and bool(built_by) and built_by != definition(table)
+def redefined_part(table: Table, heads: Heads) -> tuple[Table, Head] | None:
+    """Return the first of a view's parts that another definition than its present one built."""
+    for part in (table.parts or (table,)) if table.is_view else ():
+        at = heads.of(part.id)
+        if at and at.position and at.position.definition not in ("", definition(part)):
+            return part, at
+    return None
 
 
 def _unread(project: Project, table: Table, heads: Heads) -> dict[str, Range]:

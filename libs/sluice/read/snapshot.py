@@ -15,7 +15,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from sluice.delta.active import active_files
+from sluice.delta.log.active import active_files
+from sluice.delta.log.opened import opened
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import QUARANTINE, internal
 from sluice.language.names import RESERVED_PREFIX
@@ -202,10 +203,10 @@ def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
 def open_delta(name: str, uri: str, version: int | None = None, *, build: str = "") -> DeltaTable:
     """Return the Delta table; an error about a missing one names the command that makes it."""
     try:
-        return DeltaTable(uri, version=version)
+        return opened(uri, version)
     except TableNotFoundError:
         if name.endswith(internal("", QUARANTINE)):
-            raise NotBuilt(f"{name} is empty: no row was ever set aside") from None
+            raise NotBuilt(f"{name} is empty: no row was ever quarantined") from None
         hint = f"run `{build}`" if build else ""
         raise NotBuilt(f"table {name!r} has not been built yet", hint=hint) from None
     except DeltaError as error:

@@ -10,21 +10,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+from sluice.declare.definition import meaning
+from sluice.declare.differences import differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.failures import Failure, kept
-from sluice.delta.intervals import deliveries
-from sluice.delta.lake import LakeLayout, layout
-from sluice.delta.position import UPKEEP, Head
+from sluice.delta.log.position import UPKEEP, Head
+from sluice.delta.notes.failures import Failure, kept
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import LakeLayout, layout
 from sluice.errors import HistoryLost
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps
 from sluice.read.commits import Commit, back_from
-from sluice.read.pending import Heads, Range, is_redefined, not_filled, pending_by
-from sluice.read.scan import Scan
-from sluice.read.snapshot import NotBuilt, Snapshot
+from sluice.read.pending import Heads, Range, not_filled, pending_by, redefined_part
+from sluice.read.snapshot import Snapshot
 
-REDEFINED = "built by another definition: run `sluice rebuild {}`, or take the change back"
+REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or take the change back"
 WORKERS = 8
 
 
@@ -123,9 +124,18 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         last=_last_batch(at),
         quarantined=_quarantined(heads.lake, table),
         refills=_refills(heads, table),
-        problem=REDEFINED.format(table.id) if is_redefined(table, at) else "",
+        problem=_redefined(table, heads),
         missing=missing(project, table),
     )
+
+
+def _redefined(table: Table, heads: Heads) -> str:
+    found = redefined_part(table, heads)
+    if found is None:
+        return ""
+    part, at = found
+    before = at.position.meaning if at.position else {}
+    return REDEFINED.format(differences(before, meaning(part)), table.id)
 
 
 def _lag(heads: Heads, input_id: str, range_: Range) -> Lag:
@@ -160,10 +170,4 @@ def _quarantined(lake: LakeLayout, table: Table) -> int:
     """Return the number of a source's or dimension's rows in quarantine, by its deliveries."""
     if not table.is_delivered:
         return 0
-    column = ("rows_quarantined",)
-    try:
-        deliveries = Snapshot.open(table.name, lake.uri(table.id, INTERVALS))
-    except NotBuilt:
-        return 0
-    counts = (t[column[0]].to_pylist() for t in Scan(deliveries).unordered(column))
-    return sum(n or 0 for page in counts for n in page)
+    return sum(d.rows_quarantined for d in deliveries(lake.uri(table.id, INTERVALS)))

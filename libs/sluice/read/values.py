@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.errors import UsageError
-from sluice.language.interval import parse_time
+from sluice.language.interval import IntervalError, parse_time
 from sluice.language.names import unknown
 
 NAMES = {
@@ -68,13 +68,23 @@ def check(value: Any, kind: pa.DataType, column: str) -> Any:
     if value is None:
         return None
     if pa.types.is_timestamp(kind) and isinstance(value, str | date):
-        value = parse_time(value) if kind.tz else parse_time(value).replace(tzinfo=None)
+        value = _time(value, kind, column)
     if not _fits(value, kind):
         raise UsageError(f"{value!r} is no value of column {column!r} ({type_name(kind)})")
     try:
         return pa.scalar(value, kind).as_py()
     except (pa.ArrowException, OverflowError, ValueError):
         raise UsageError(f"{value!r} does not fit column {column!r} ({type_name(kind)})") from None
+
+
+def _time(value: str | date, kind: pa.DataType, column: str) -> datetime:
+    try:
+        found = parse_time(value)
+    except IntervalError as error:
+        raise UsageError(
+            f"{value!r} is no value of column {column!r} ({type_name(kind)})", hint=error.hint
+        ) from None
+    return found if kind.tz else found.replace(tzinfo=None)
 
 
 def _fits(value: Any, kind: pa.DataType) -> bool:

@@ -1,8 +1,6 @@
 """Bring views up to their inputs: `advance.py VIEW...`."""
 
-import sys
-
-from sluice.cli.job import Job, run_job
+from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.engine.advance import advance
 from sluice.engine.report import BatchReport
@@ -16,10 +14,7 @@ def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
     return bring(spark, job.project, table, job.run)
 
 
-def main() -> None:
-    """Run the job by the arguments of this process, and exit with its code."""
-    sys.exit(run_job(step))
-
+main = command(step)
 
 if __name__ == "__main__":
     main()

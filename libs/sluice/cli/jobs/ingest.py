@@ -1,32 +1,38 @@
 """Ingest sources and load dimensions: `ingest.py SOURCE... DIMENSION... --start T --end T`."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sluice.cli.job import Job, run_job
+from sluice.cli.job import Job, command
+from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.dimensions.load import load
+from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
+from sluice.language.interval import Interval
 from sluice.sources.ingest import ingest
 from sluice.sources.stream import ingest_stream, is_stream
 from sluice.spark.session import Spark
 
 
-def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
+def deliver(
+    spark: Spark, project: Project, table: Table, run: Run, intervals: Sequence[Interval]
+) -> Iterator[BatchReport]:
     """Ingest a source interval by interval, or bring in a stream or dimension as it is now."""
     if table.is_dimension:
-        yield from load(spark, job.project, table, job.run)
+        yield from load(spark, project, table, run)
     elif is_stream(table):
-        yield from ingest_stream(spark, job.project, table, job.run)
+        yield from ingest_stream(spark, project, table, run)
     else:
-        for interval in job.intervals(table.pipeline):
-            yield from ingest(spark, job.project, table, interval, job.run)
+        for interval in intervals:
+            yield from ingest(spark, project, table, interval, run)
 
 
-def main() -> None:
-    """Run the job by the arguments of this process, and exit with its code."""
-    sys.exit(run_job(step))
+def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
+    """Deliver to each table: intervals to a source, its present state to a dimension."""
+    return deliver(spark, job.project, table, job.run, job.intervals(table.pipeline))
 
+
+main = command(step)
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,6 @@
 """Bring dimensions to the state of their sources: `load.py DIMENSION...`."""
 
-import sys
-
-from sluice.cli.job import Job, run_job
+from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.dimensions.load import load
 from sluice.engine.report import BatchReport
@@ -14,10 +12,7 @@ def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
     return load(spark, job.project, table, job.run)
 
 
-def main() -> None:
-    """Run the job by the arguments of this process, and exit with its code."""
-    sys.exit(run_job(step))
-
+main = command(step)
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,6 @@
 """Maintain tables without changing a visible row: `maintain.py TABLE...`."""
 
-import sys
-
-from sluice.cli.job import Job, run_job
+from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.operate.maintain import Upkeep, maintain
 from sluice.spark.session import Spark
@@ -13,10 +11,7 @@ def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:
     return maintain(spark, job.project, [table])
 
 
-def main() -> None:
-    """Run the job by the arguments of this process, and exit with its code."""
-    sys.exit(run_job(step, keeps_failures=False))
-
+main = command(step, keeps_failures=False)
 
 if __name__ == "__main__":
     main()

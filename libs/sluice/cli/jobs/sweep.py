@@ -1,8 +1,6 @@
 """Check the expectations of whole tables: `sweep.py TABLE...`."""
 
-import sys
-
-from sluice.cli.job import Job, run_job
+from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.operate.sweep import Swept, sweep
 from sluice.spark.session import Spark
@@ -13,10 +11,7 @@ def step(job: Job, spark: Spark, table: Table) -> list[Swept]:
     return [sweep(spark, job.project, table, job.run.id)]
 
 
-def main() -> None:
-    """Run the job by the arguments of this process, and exit with its code."""
-    sys.exit(run_job(step, keeps_failures=False))
-
+main = command(step, keeps_failures=False)
 
 if __name__ == "__main__":
     main()

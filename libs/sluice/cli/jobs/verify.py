@@ -1,9 +1,8 @@
 """Compare tables with a recompute at the versions that they reflect: `verify.py VIEW...`."""
 
-import sys
 from collections.abc import Iterator
 
-from sluice.cli.job import Job, run_job
+from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.errors import Differs
 from sluice.operate.verify import Verdict, verify
@@ -23,16 +22,13 @@ def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
         if verdict.faults:
             raise Differs(
                 f"{verdict.table} at version {verdict.version}: {verdict.faults[0]}",
-                hint=f"`sluice verify {table.id}` tells all; keep that, then `sluice rebuild "
+                hint=f"`sluice verify {table.id}` shows all; keep that, then `sluice rebuild "
                 f"{table.id}`",
             )
         yield verdict
 
 
-def main() -> None:
-    """Run the job by the arguments of this process, and exit with its code."""
-    sys.exit(run_job(step, keeps_failures=False))
-
+main = command(step, keeps_failures=False)
 
 if __name__ == "__main__":
     main()

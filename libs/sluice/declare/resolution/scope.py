@@ -46,9 +46,11 @@ class Scope:
             return "" if rest[0] in known else unknown_of(first, rest[0], known)
         if first in self.columns:
             return self._field_problem(first, rest)
-        owner = next((name for name, columns in self.joined.items() if first in columns), None)
-        if owner:
-            return f"column {first!r} belongs to {owner}; write {owner}.{first}"
+        owners = [name for name, columns in self.joined.items() if first in columns]
+        if owners:
+            what = "belongs to" if len(owners) == 1 else "is in both"
+            written = " or ".join(f"{owner}.{first}" for owner in owners)
+            return f"column {first!r} {what} {' and '.join(owners)}; write {written}"
         if rest:
             return unknown("table or struct", first, [*self.joined, *self.columns], "known ones")
         return unknown("column", first, self.columns)
@@ -141,6 +143,12 @@ class Scope:
                 f"{expression.text!r} is an interval, which no table can hold; "
                 "write it as a number, e.g. by timestampdiff(second, a, b)",
             )
+        elif "VARIANT" in (type_ := self.type_of(expression)):
+            report.add(
+                where,
+                f"{expression.text!r} is {type_}, which can be neither compared nor read without "
+                "Spark; write it by to_json(…), or a part of it by variant_get(…, '$.a', 'int')",
+            )
 
     def type_of(self, expression: Expression | None) -> str:
         """Return the expression's type; '' if it isn't known."""
@@ -174,6 +182,6 @@ def check_expectations(
         for column in expectation.columns if columns else ():
             if column not in columns:
                 report.add(("expect", i), unknown("column", column, columns))
-        told = list(review(expectation, columns)) if review else []
-        for problem in told or filter(None, [expectation.quarantine_problem]):
+        mistakes = list(review(expectation, columns)) if review else []
+        for problem in mistakes or filter(None, [expectation.quarantine_problem]):
             report.add(("expect", i), problem)

@@ -1,0 +1,36 @@
+"""Options of commands that do work, and of the jobs that do the same for a scheduler."""
+
+from collections.abc import Iterable
+
+import click
+
+from sluice.errors import UsageError
+
+start_option = click.option(
+    "--start",
+    metavar="T",
+    help="The first instant, e.g. 2017-05-08; without an offset, in the pipeline's timezone.",
+)
+end_option = click.option("--end", metavar="T", help="The instant after the last.")
+empty_option = click.option(
+    "--allow-empty",
+    is_flag=True,
+    help="Let an interval that had rows become empty: no files, or no row of use.",
+)
+pin_option = click.option(
+    "--pin",
+    multiple=True,
+    metavar="DIMENSION=VERSION",
+    help="Look up this version, or a newer one that was used before.",
+)
+
+
+def read_pins(texts: Iterable[str]) -> dict[str, int]:
+    """Return the version of each dimension. Raises UsageError for a malformed text."""
+    found = {}
+    for text in texts:
+        name, _, version = text.rpartition("=")
+        if not name or not version.isdigit():
+            raise UsageError(f"--pin takes DIMENSION=VERSION, not {text!r}")
+        found[name] = int(version)
+    return found

@@ -1,0 +1,124 @@
+"""Changed definitions: `plan` names what differs for all tables, `rebuild` takes all of them."""
+
+import pytest
+from tests.cli.trips import Project
+
+PIPELINE = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+end_date: 2024-01-03
+sources:
+  flights:
+    path: "landing/flights/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: carrier STRING, delay INT
+  weather:
+    path: "landing/weather/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: station INT, wind INT
+    key: [station]
+views:
+  delays: {kind: cogroup, key: [carrier], streams: {f: {from: flights, aggregates: {n: count(*)}}}}
+  late: {kind: select, from: flights, where: delay > 3, select: {carrier: carrier, delay: delay}}
+  worst: {kind: topk, from: late, order_by: [delay desc], limit: 1}
+  gusts: {kind: cogroup, key: [station], streams: {w: {from: weather, aggregates: {n: count(*)}}}}
+"""
+CHANGED = (
+    PIPELINE.replace("carrier STRING, delay INT", "carrier STRING, delay INT, air_time INT")
+    .replace("limit: 1", "limit: 2")
+    .replace("{n: count(*)}}}}\n  late", "{n: count(*), sum: sum(air_time)}}}}\n  late")
+)
+FLIGHTS = [
+    {"carrier": "UA", "delay": 2, "air_time": 70},
+    {"carrier": "AA", "delay": 5, "air_time": 80},
+    {"carrier": "AA", "delay": 9},
+]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, remote: str) -> Project:
+    """Two days, run by one definition; three of six tables have another one now."""
+    project = Project(tmp_path_factory.mktemp("trips"), remote)
+    project.declare(PIPELINE)
+    for day in (1, 2):
+        project.land("flights", day, FLIGHTS)
+        project.land("weather", day, [{"station": 1, "wind": day}])
+    assert project.sluice("run", "trips").code == 0
+    project.declare(CHANGED)
+    return project
+
+
+def test_a_plan_goes_on_for_all_tables_and_says_what_differs(project: Project) -> None:
+    planned = project.sluice("plan", "--json")
+    assert planned.code == 0, planned.err
+    steps = {step["table"].removeprefix("trips."): step for step in planned.records}
+    others = {name: step["reason"] for name, step in steps.items() if step["next"] == "rebuild"}
+    assert others.pop("flights").startswith("+ air_time; 2 delivered")
+    assert others == {
+        "delays__state": "+ sum",
+        "delays": "+ sum",
+        "worst__state": "limit 1 -> 2",
+        "worst": "limit 1 -> 2",
+    }
+    assert {name: steps[name]["rows"] for name in ("flights", "delays__state", "worst__state")} == {
+        "flights": 6,
+        "delays__state": 6,
+        "worst__state": 4,
+    }
+    assert all(steps[name]["bytes"] > 0 for name in others)
+    assert {steps[name]["next"] for name in ("weather__deliveries", "late", "gusts")} == {
+        *("ingest", "nothing")
+    }
+
+
+def test_a_run_and_the_status_say_it_too(project: Project) -> None:
+    ran = project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02")
+    assert ran.code == 2
+    assert "than the configuration has now: + air_time\n" in ran.err
+    assert "`sluice rebuild --changed` for every such table" in ran.err
+    assert "built by another definition (limit 1 -> 2)" in project.sluice("status").out
+
+
+def test_a_rebuild_takes_exactly_those_in_order_and_a_second_finds_none(project: Project) -> None:
+    refused = [project.sluice("rebuild"), project.sluice("rebuild", "flights", "--changed")]
+    assert [ended.code for ended in refused] == [2, 2]
+    assert "name one TABLE, or give --changed" in refused[0].err
+    rebuilt = project.sluice("rebuild", "--changed", "--json")
+    assert rebuilt.code == 0, rebuilt.err
+    tables = [record["table"].removeprefix("trips.") for record in rebuilt.records]
+    assert tables == ["flights", "delays__state", "delays", "worst__state", "worst"]
+    assert "no table was filled by another definition" in project.sluice("rebuild", "--changed").out
+    steps = {step["table"]: step["next"] for step in project.sluice("plan", "--json").records}
+    assert "rebuild" not in steps.values()
+    assert project.sluice("run", "trips").code == 0
+    assert project.sluice("verify").code == 0
+    worst = project.sluice("read", "worst", "--json").records
+    assert [row["delay"] for row in worst] == [9, 9]
+    assert {r["sum"] for r in project.sluice("read", "delays", "--json").records} == {140, 160}
+
+
+def test_a_table_that_no_declaration_names_any_more_is_listed(project: Project) -> None:
+    project.declare("".join(line for line in CHANGED.splitlines(True) if "  gusts:" not in line))
+    said, records = project.sluice("status"), project.sluice("status", "--json").records
+    found, one = project.sluice("doctor", "--json"), project.sluice("doctor", "late", "--json")
+    project.declare(CHANGED)
+    assert said.out.splitlines()[-1] == "undeclared: trips.gusts, which no declaration names"
+    assert [r["table"] for r in records if r["kind"] == "undeclared"] == ["trips.gusts"]
+    assert [(r["table"], r["name"]) for r in found.records] == [("trips.gusts", "undeclared")]
+    assert (found.code, one.records) == (0, [])
+
+
+def test_a_table_that_can_not_go_on_hides_no_other(project: Project) -> None:
+    log = project.folder / "lake" / "trips" / "gusts__state" / "_delta_log"
+    kept = {file: file.read_bytes() for file in log.glob("*.json")}
+    for file in kept:
+        file.unlink()
+    planned = project.sluice("plan", "--json")
+    for file, content in kept.items():
+        file.write_bytes(content)
+    steps = {step["table"]: step["next"] for step in planned.records}
+    assert planned.code != 0
+    assert planned.err.count("error: ") == 1
+    assert steps["trips.gusts"] == "stopped"
+    assert steps["trips.late"] not in ("stopped", "rebuild")

@@ -1,0 +1,145 @@
+"""Small deliveries and batches are computed without Spark; what is unknown there is left to it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+from tests.support.lake import Row
+from tests.support.landed import Landed, lines
+
+from sluice.declare.settings import SparkSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DECLARED = """
+sources:
+  events:
+    path: landing/events/{interval_start:%Y-%m-%d}/
+    format: json
+    schema: "id INT, who STRING, price DECIMAL(10, 2), at TIMESTAMP"
+    key: [id]
+    time: at
+    expect: [{type: expect_column_values_to_be_between, column: price, min_value: 0,
+      on_failure: quarantine}]
+dimensions:
+  things:
+    path: landing/things/
+    format: csv
+    schema: "who STRING, town STRING"
+    key: [who]
+views:
+  placed:
+    kind: lookup
+    from: events
+    join: [{dimension: things, on: who = things.who, type: left}]
+    select: {id: id, town: things.town, price: price, at: at}
+  towns:
+    kind: cogroup
+    key: [town]
+    streams: {sales: {from: placed, aggregates: {lines: count(*), spent: "$spent"}}}
+  best: {kind: topk, from: placed, partition_by: [town], order_by: [price desc], limit: 2}
+  latest: {kind: window_store, from: events, key: [who], time: at}
+  steps:
+    kind: over
+    from: placed
+    partition_by: [town]
+    order_by: [at]
+    select: {id: id, was: lag(price) OVER w}
+"""
+GOOD = [
+    {"id": n, "who": who, "price": f"{n}.50", "at": f"2024-01-01T0{n}:00:00+02:00"}
+    for n, who in enumerate(["ann", "bob", "cid", "ann"], 3)
+]
+BAD = {"id": 9, "who": "ann", "price": "-1", "at": "2024-01-01T12:00:00Z"}
+MORE = "at TIMESTAMP, more MAP<INT, INT>"
+ANSI = {"spark.sql.ansi.enabled": "false"}
+VIEWS = ("placed", "towns", "best", "latest", "steps")
+
+
+def declared(spent: str) -> str:
+    return DECLARED.replace("$spent", spent)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: "SparkSession") -> Landed:
+    return Landed(tmp_path, declared("sum(price)"), spark)
+
+
+def deliver(lake: Landed, *rows: Row) -> None:
+    lake.land("events/2024-01-01", a_json=[*rows])
+    lake.land("things", a_csv="who,town\nann,Bern\nbob,Graz\n")
+    lake.load()
+    lake.deliver()
+    lake.advance()
+
+
+def test_a_small_project_needs_no_spark(lake: Landed) -> None:
+    deliver(lake, *GOOD)
+    deliver(lake, *GOOD[1:], {**GOOD[0], "price": "8.25"})
+    assert not lake.spark.is_started
+    assert [r["reason"] for r in lake.quarantine()] == []
+    assert {r["town"]: str(r["spent"]) for r in lake.rows("towns")} == {
+        "Bern": "14.75",
+        "Graz": "4.50",
+        None: "5.50",
+    }
+    assert [v for v in lake.verdicts() if not v.is_equal] == []
+
+
+def test_what_it_keeps_is_what_spark_would_keep(lake: Landed, tmp_path: Path) -> None:
+    other = Landed(tmp_path / "other", declared("sum(price)"), lake.session, small_batches="spark")
+    for each in (lake, other):
+        deliver(each, *GOOD, BAD)
+    assert other.spark.is_started
+    for name in VIEWS:
+        assert lake.rows(name) == other.rows(name)
+    ours, theirs = (
+        [{**r, "quarantined_at": 0, "file": 0} for r in of.quarantine()] for of in (lake, other)
+    )
+    assert ours == theirs
+    assert len(ours) == 1
+
+
+def test_what_is_unknown_here_is_left_to_spark(tmp_path: Path, spark: "SparkSession") -> None:
+    lake = Landed(tmp_path, declared("approx_count_distinct(price)"), spark)
+    deliver(lake, *GOOD)
+    assert lake.spark.is_started
+    assert {r["town"]: r["spent"] for r in lake.rows("towns")} == {"Bern": 2, "Graz": 1, None: 1}
+
+
+def test_a_file_with_a_fault_of_form_is_left_to_spark(lake: Landed) -> None:
+    deliver(lake, *GOOD)
+    faulty = '{"id": 1\n{"id": 2, "id": 3}\n'
+    lake.land("events/2024-01-01", a_json=faulty + lines(GOOD))
+    lake.deliver()
+    assert lake.spark.is_started
+    assert [r["reason"] for r in lake.quarantine()] == [
+        "does not parse as the declared schema",
+        "field id stands twice",
+    ]
+
+
+def test_a_delivery_that_is_left_to_spark_is_judged_once(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """What the interpreter can't do is found before the gate keeps its results."""
+    text = declared("sum(price)").replace(
+        "price DECIMAL(10, 2)", "price DECIMAL(10, 2), more MAP<INT, INT>"
+    )
+    lake = Landed(tmp_path, text, spark)
+    deliver(lake, *({**row, "more": {"7": 1}} for row in GOOD))
+    assert lake.spark.is_started
+    results = DeltaTable(str(lake.folder / "lake" / "__quality" / "results")).to_pyarrow_table()
+    kept = [r for r in results.to_pylist() if r["table"] == "events"]
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize("setting", [{"commit": "spark"}, {"conf": ANSI}], ids=str)
+def test_settings_that_concern_answers_leave_all_to_spark(setting: Row) -> None:
+    assert not SparkSettings(**setting).computes_here
+
+
+def test_settings_that_concern_the_pace_do_not() -> None:
+    assert SparkSettings(conf={"spark.sql.shuffle.partitions": 8}).computes_here
