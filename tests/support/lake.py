@@ -20,12 +20,12 @@ from pyspark.sql.types import StructType
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
-from sluice.delta.commit import commit_arrow
-from sluice.delta.lake import layout
-from sluice.delta.position import Head, Position, head
-from sluice.delta.table import create
+from sluice.delta.log.position import Head, Position, head
+from sluice.delta.places.lake import layout
+from sluice.delta.reading.table import create
+from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
-from sluice.engine.nodes import nodes_of
+from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.files.marks import ID, INTERVAL, OP, POSITION
 from sluice.limits import Limits
@@ -145,6 +145,15 @@ class Lake:
         nodes = [n for t in self._views(views) for n in nodes_of(t, self.project.graph)]
         return [n.id.removeprefix("shop.") for n in nodes if not n.operator.has_slack]
 
+    def filed_by(self, *views: str) -> frozenset[str]:
+        """Columns that say where rows lie, which may depend on the batches they came in."""
+        return frozenset(
+            column
+            for table in self._views(views)
+            for node in nodes_of(table, self.project.graph)
+            for column in node.ignored
+        )
+
     def verdicts(self, *views: str) -> list[Verdict]:
         return [v for t in self._views(views) for v in verify(self.spark, self.project, t)]
 
@@ -188,7 +197,7 @@ class Lake:
 
 @contextmanager
 def without_files(lake: Lake, *names: str) -> Iterator[None]:
-    """While the rows of these tables can't be read; what they are is still told."""
+    """While the rows of these tables can't be read; what they are is still known."""
     with away([f for name in names for f in Path(lake.uri(name)).glob("*.parquet")]):
         yield
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from tests.support.lake import Lake, Row
 
-from sluice.delta.intervals import Delivery, deliveries
-from sluice.delta.lake import layout
+from sluice.delta.notes.intervals import Delivery, deliveries
+from sluice.delta.places.lake import layout
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport

@@ -17,9 +17,9 @@ from unittest.mock import patch
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from sluice.delta.log import Action, Log
-from sluice.delta.position import Head, Position, head, head_of
-from sluice.delta.table import PROPERTIES
+from sluice.delta.log.actions import Action, Log
+from sluice.delta.log.position import Head, Position, head, head_of
+from sluice.delta.reading.table import PROPERTIES
 from sluice.errors import HistoryLost, LostRace
 
 Rows = dict[Any, Any]  # key -> row
@@ -83,10 +83,10 @@ class Tables(dict[str, Stored]):
         with (
             patch.object(Position, "from_json", lru_cache(10_000)(Position.from_json)),
             patch.multiple(Log, __init__=remember, actions=actions, _exists=exists),
-            patch("sluice.delta.position.DeltaTable", self.opened()),
-            patch("sluice.delta.position.head_of", known_head),
-            patch("sluice.delta.feed_size.DeltaTable", self.opened()),
-            patch("sluice.delta.table.DeltaTable", self.opened()),
+            patch("sluice.delta.log.position.DeltaTable", self.opened()),
+            patch("sluice.delta.log.position.head_of", known_head),
+            patch("sluice.delta.log.opened.DeltaTable", self.opened()),
+            patch("sluice.delta.reading.table.DeltaTable", self.opened()),
         ):
             yield
 
@@ -162,7 +162,7 @@ class Tables(dict[str, Stored]):
         self._append(uri, rows, position, changes=True)
 
     def clean(self, uri: str) -> bool:
-        """Forget the log but for its newest commit, if that tells a position that counts."""
+        """Forget the log but for its newest commit, if that has a position that counts."""
         table = self[uri]
         info = table.log[table.version][0]["commitInfo"]
         position = Position.from_json(info.get("userMetadata"))

@@ -57,7 +57,7 @@ class Guess:
 
 
 def guess(found: Found) -> Guess:
-    """Return what the rows of these files suggest; a key is one only if all rows are told apart."""
+    """Return what these files' rows suggest; a key is one only if it distinguishes all rows."""
     named = (field for field in found.rows.schema if NAME.fullmatch(field.name))
     columns = {field.name: _type(field.type) for field in named}
     time = next(_times(found.rows, columns), "")
@@ -109,7 +109,7 @@ def _span(found: Found, time: str) -> tuple[date | None, date | None]:
 
 
 def _key(rows: pa.Table, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the smallest set of columns that tells all rows apart and is never null."""
+    """Return the smallest set of columns that distinguishes all rows and is never null."""
     able = [c for c, t in columns.items() if _can_be_key(t) and _is_whole(rows, c)][:MOST_TRIED]
     able.sort(key=lambda c: not c.endswith("id"))
     for size in range(1, MOST_COLUMNS_OF_A_KEY + 1):

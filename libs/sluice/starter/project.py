@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from sluice.errors import UsageError
+from sluice.starter.example import example_files
 from sluice.starter.files import Found, find
 from sluice.starter.guess import Guess, guess, schedule
 
@@ -48,8 +49,7 @@ def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
     `schema`: the JSON Schema of pipelines, for editors. Raises UsageError, before anything is
     written, if the folder has a configuration, or if data can't be read or suggests no table.
     """
-    if (folder / "config").exists():
-        raise UsageError(f"{folder / 'config'} exists already", hint="begin in another folder")
+    _check_free(folder)
     wanted = list(patterns) or [place for place in PLACES if (folder / place).is_dir()]
     if not wanted:
         raise UsageError(
@@ -57,22 +57,44 @@ def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
         )
     name = _pipeline_name(folder)
     guesses, today = [guess(found) for found in find(wanted, folder)], datetime.now(UTC).date()
-    texts = {
+    own = {f"config/pipelines/{name}.yaml": pipeline(name, guesses, today)}
+    return _written(folder, _around(own, schema))
+
+
+def start_example(folder: Path, name: str, schema: str) -> list[Path]:
+    """Write an example's project into the folder; return its files.
+
+    Raises UsageError, before anything is written, if the folder has a configuration.
+    """
+    _check_free(folder)
+    return _written(folder, _around(example_files(name), schema))
+
+
+def _check_free(folder: Path) -> None:
+    if (folder / "config").exists():
+        raise UsageError(f"{folder / 'config'} exists already", hint="begin in another folder")
+
+
+def _around(own: Mapping[str, str], schema: str) -> dict[str, str]:
+    """Return a project's files: its own, and those that are the same in every project."""
+    return {
         "config/sluice.yaml": SETTINGS,
-        f"config/pipelines/{name}.yaml": pipeline(name, guesses, today),
+        **own,
         f"config/{SCHEMA}": schema,
         "dags/pipelines.py": DAGS,
         "dags/config_check.py": CHECK,
         ".gitignore": IGNORED,
     }
-    written = []
-    for path, text in texts.items():
-        file = folder / path
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, "utf-8")
-            written.append(file)
-    return written
+
+
+def _written(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write the files that are not there, and return them."""
+    files = {folder / path: text for path, text in texts.items()}
+    missing = {file: text for file, text in files.items() if not file.exists()}
+    for file, text in missing.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return list(missing)
 
 
 def pipeline(name: str, guesses: list[Guess], today: date) -> str:
@@ -83,7 +105,7 @@ def pipeline(name: str, guesses: list[Guess], today: date) -> str:
         if not table.key:
             raise UsageError(
                 f"{table.found.path} has neither a time nor a key: no column is a time in every "
-                "row, and no three columns tell all rows apart",
+                "row, and no three columns distinguish all rows",
                 hint="leave it out, or declare it by hand: see docs/sources.md",
             )
     head = [
