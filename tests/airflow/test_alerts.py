@@ -1,4 +1,4 @@
-"""What the person on call is told."""
+"""Messages to the person on call."""
 
 import shlex
 from dataclasses import replace
@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException
 from sluice.airflow.alerts import of_delay, of_failure
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.outcome import JobFailed, JobRefused, Outcome
-from sluice.airflow.tasks import SubmittedJob
+from sluice.airflow.tasks import SeparateJob
 from sluice.cli.main import main
 from sluice.language.interval import parse_time
 
@@ -73,10 +73,10 @@ def test_bounds_that_were_refused_are_not_advised_again() -> None:
     assert "sluice run" not in alert.next
 
 
-def test_half_a_time_span_is_told_with_what_mends_it() -> None:
+def test_half_a_time_span_is_reported_with_what_mends_it() -> None:
     given = {**context(SALES, None), "params": {"start": "2024-03-05"}}
     with pytest.raises(JobRefused) as refused:
-        SubmittedJob(task_id="ingest", work=SALES, config=Path(), master="local").execute(given)
+        SeparateJob(task_id="ingest", work=SALES, config=Path()).execute(given)
     alert = of_failure({**given, "exception": refused.value})
     assert alert.why == "a run takes both start and end, or neither"
     assert alert.next == (
@@ -96,7 +96,7 @@ def test_the_command_of_an_alert_is_one_that_there_is(kind: TaskKind) -> None:
 
 
 @pytest.mark.parametrize("error", [AirflowException("exited with -9"), None])
-def test_a_job_that_left_no_word_is_told_of_with_all_its_tables(error: Any) -> None:
+def test_a_job_that_left_no_word_is_reported_with_all_its_tables(error: Any) -> None:
     alert = of_failure(context(HALF, error))
     assert alert.tables == ("shop.sums", "shop.best")
     assert alert.why in ("exited with -9", "it was killed")

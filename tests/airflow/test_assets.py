@@ -1,4 +1,4 @@
-"""What Airflow is told of a table that changed."""
+"""Reports to Airflow about a table that changed."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ def report(table: str, **counts: int) -> dict[str, Any]:
     return {"table": table, "version": 3, "inserted": 0, "updated": 0, "deleted": 0, **counts}
 
 
-def test_rows_set_aside_are_told_of_the_table_that_they_were_meant_for() -> None:
+def test_quarantined_rows_are_reported_for_the_table_that_they_were_meant_for() -> None:
     delivered = report("shop.sales__deliveries", quarantined=2, inserted=9)
     latest, other = report("shop.sales", inserted=8), report("shop.visits", quarantined=5)
     told = facts(latest, [delivered, latest, other])

@@ -14,7 +14,7 @@ def command(kind: TaskKind, *tables: str, run: Run) -> Command:
     return job(Task(kind.value, kind, "shop", tables), tables, run, CONFIG, REPORT)
 
 
-def test_an_ingest_is_told_its_interval() -> None:
+def test_an_ingest_gets_its_interval() -> None:
     made = command(TaskKind.INGEST, "shop.sales", run=Run("r1", DAY))
     assert made.arguments == (
         *("shop.sales", "--config", "/project/config", "--run-id", "r1"),
@@ -23,7 +23,7 @@ def test_an_ingest_is_told_its_interval() -> None:
     )
 
 
-def test_an_advance_is_told_the_dimensions_that_its_run_loaded_and_no_interval() -> None:
+def test_an_advance_gets_the_dimensions_that_its_run_loaded_and_no_interval() -> None:
     made = command(TaskKind.ADVANCE, "shop.lines", run=Run("r1", DAY, {"shop.items": 4}))
     assert "--start" not in made.arguments
     assert made.arguments[5:7] == ("--pin", "shop.items=4")

@@ -86,7 +86,16 @@ def test_one_setting_chooses_the_engine(configured: Configured) -> None:
     assert (type(connect).__name__, connect.remote) == ("ConnectedJob", "sc://spark:15002")
     submit = "{spark: {engine: submit, master: yarn}, airflow: {tasks: table}}"
     task = dags_of(configured(submit))["shop"].get_task("advance.sums")
-    assert (type(task).__name__, task.master) == ("SubmittedJob", "yarn")
+    assert (type(task).__name__, task.remote, task.python) == ("SeparateJob", "", "")
+
+
+def test_one_setting_chooses_the_environment_of_the_jobs(configured: Configured) -> None:
+    python = "/venvs/sluice/bin/python"
+    given = configured(f"{CONNECT}\nairflow: {{python: {python}}}")
+    task = dags_of(given)["shop"].get_task("advance.sums")
+    assert (task.python, task.remote) == (python, "sc://spark:15002")
+    upkeep = maintenance(given).get_task("maintain.shop")
+    assert upkeep.python == python
 
 
 def test_every_view_is_compared_with_a_recompute_each_week(configured: Configured) -> None:

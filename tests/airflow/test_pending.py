@@ -1,4 +1,4 @@
-"""Whether there is anything to do, told from files and logs."""
+"""Pending work, found from files and logs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,9 +14,10 @@ from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.pending import Pending, pending_of
 from sluice.declare.definition import definition
 from sluice.declare.project import Project, load
-from sluice.delta import intervals, landing
-from sluice.delta.lake import layout
-from sluice.delta.position import Position
+from sluice.delta.log.position import Position
+from sluice.delta.notes import intervals
+from sluice.delta.places.lake import layout
+from sluice.delta.reading import landing
 from sluice.language.interval import Interval
 
 from .conftest import Configured
@@ -136,7 +137,7 @@ def test_views_that_follow_one_with_something_new_are_pending_with_it(
     assert ask(TaskKind.ADVANCE, "shop.sums", "shop.best").tables == ("shop.sums", "shop.best")
 
 
-def test_what_can_not_be_told_is_left_to_the_job(ask: Ask, project: Project) -> None:
+def test_what_can_not_be_known_is_left_to_the_job(ask: Ask, project: Project) -> None:
     rows = pa.table({"id": [1]})
     write_deltalake(layout(project).uri("shop.sales"), rows)  # a commit that nobody knows
     assert ask(TaskKind.ADVANCE, "shop.sums").tables == ("shop.sums",)

@@ -1,4 +1,4 @@
-"""How the page tells people what it shows."""
+"""Numbers and times as the page writes them."""
 
 import datetime as dt
 import re
@@ -8,8 +8,8 @@ import pytest
 from sluice.airflow.page.facts import pipeline, table
 from sluice.airflow.page.rendering import ago, render
 from sluice.declare.project import load
-from sluice.delta.failures import Failure, keep
-from sluice.delta.lake import layout
+from sluice.delta.notes.failures import Failure, keep
+from sluice.delta.places.lake import layout
 
 from .conftest import Configured
 
@@ -21,7 +21,7 @@ AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": True}
     ("seconds", "told"),
     [(5, "just now"), (60, "1 minute ago"), (7_300, "2 hours ago"), (90_000, "1 day ago")],
 )
-def test_freshness_is_told_in_the_largest_unit(seconds: int, told: str) -> None:
+def test_freshness_is_written_in_the_largest_unit(seconds: int, told: str) -> None:
     assert ago(NOW - dt.timedelta(seconds=seconds), NOW) == told
 
 

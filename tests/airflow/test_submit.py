@@ -1,4 +1,4 @@
-"""A job as an application of its own, by a real spark-submit."""
+"""A job in a process of its own, which starts Spark only if it needs it."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.tasks import context
 
 from sluice.airflow.assets import asset
 from sluice.airflow.graph import Task, TaskKind
-from sluice.airflow.tasks import SubmittedJob
+from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval, parse_time
 from sluice.read.lake import open_lake
 from sluice.read.snapshot import NotBuilt
@@ -26,20 +26,28 @@ FROM_OUTSIDE = ("shop.sales", "shop.items", "shop.makers")
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def config(configured: Configured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(params=["auto", "spark"])
+def config(
+    request: pytest.FixtureRequest,
+    configured: Configured,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
     for name, value in LEAN.items():
         monkeypatch.setenv(name, value)
     for name, rows in LANDED.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    master = "{spark: {engine: submit, master: 'local[2]', conf: {spark.driver.memory: 1g}}}"
+    settings = f"small_batches: {request.param}, conf: {{spark.driver.memory: 1g}}"
+    master = f"{{spark: {{engine: submit, master: 'local[2]', {settings}}}}}"
+    if request.param == "auto":
+        monkeypatch.setenv("JAVA_HOME", "/nowhere")  # nothing here needs it
     return configured(master, shop=SHOP)
 
 
-def task_of(config: Path) -> SubmittedJob:
+def task_of(config: Path) -> SeparateJob:
     work = Task("ingest", TaskKind.INGEST, "shop", FROM_OUTSIDE)
-    return SubmittedJob(task_id="ingest", work=work, config=config, master="local[2]")
+    return SeparateJob(task_id="ingest", work=work, config=config)
 
 
 def test_an_application_does_the_work_and_hands_back_what_it_did(config: Path) -> None:
@@ -58,3 +66,10 @@ def test_an_applications_failure_comes_back_with_its_reason(config: Path) -> Non
         task_of(config).execute(context(off_the_grid))
     with pytest.raises(NotBuilt):
         open_lake(config).table("items")
+
+
+def test_a_python_that_is_not_there_is_named(config: Path) -> None:
+    task = task_of(config)
+    task.python = "/venvs/none/bin/python"
+    with pytest.raises(AirflowFailException, match=r"/venvs/none.*can't be started.*\nhint: `air"):
+        task.execute(context(Interval.parse("2024-01-01", "2024-01-02")))

@@ -48,7 +48,7 @@ class Alert:
             body = json.dumps({"text": self.text, **asdict(self)}).encode()
             request = Request(webhook, body, {"Content-Type": "application/json"})
             with urlopen(request, timeout=PATIENCE):
-                log.info("the webhook was told")
+                log.info("sent to the webhook")
 
 
 def failed(context: Context) -> None:

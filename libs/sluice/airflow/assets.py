@@ -38,6 +38,6 @@ def facts(report: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dic
     """
     changed = sum(int(report.get(count) or 0) for count in ("inserted", "updated", "deleted"))
     behind = (r for r in others if declared(r["table"]) == report["table"])
-    aside = sum(int(r.get("quarantined") or 0) for r in behind)
+    quarantined = sum(int(r.get("quarantined") or 0) for r in behind)
     known = {name: report[name] for name in FACTS if name in report}
-    return known | {"quarantined": aside, "rows_out": changed}
+    return known | {"quarantined": quarantined, "rows_out": changed}

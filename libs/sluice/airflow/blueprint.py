@@ -31,9 +31,10 @@ PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Policy:
-    """Settings for running tasks, and for when a run is late."""
+    """Settings for running tasks, and for when a run is late. `python`: of jobs, if any other."""
 
     owner: str
+    python: str
     tags: tuple[str, ...]
     retries: int
     retry_delay: timedelta
@@ -61,10 +62,9 @@ class Blueprint:
 
 @dataclass(frozen=True)
 class Site:
-    """All sound pipelines, the engine of their jobs with its address, and the others' mistakes."""
+    """All sound pipelines and the others' mistakes. `remote`: a Spark Connect server, if any."""
 
-    engine: str
-    address: str
+    remote: str
     policy: Policy
     pipelines: tuple[Blueprint, ...]
     mistakes: tuple[str, ...] = ()
@@ -149,8 +149,7 @@ def _made(config: Path, file: Path, state: str) -> Site:
 def _site(project: "Project", error: ConfigError | None) -> Site:
     spark = project.spark
     return Site(
-        spark.engine,
-        spark.remote if spark.engine == "connect" else spark.master,
+        spark.remote if spark.engine == "connect" else "",
         _policy(project.airflow),
         tuple(_blueprint(project, pipeline) for pipeline in project.pipelines.values()),
         error.mistakes if error else (),
@@ -180,6 +179,7 @@ def _policy(settings: "AirflowSettings") -> Policy:
     limit = settings.deadline
     return Policy(
         settings.owner,
+        settings.python,
         settings.tags,
         settings.retries,
         settings.retry_delay.timedelta,

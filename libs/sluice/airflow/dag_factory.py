@@ -22,7 +22,7 @@ from sluice.airflow.deadlines import deadline
 from sluice.airflow.graph import Task, TaskGraph, TaskKind
 from sluice.airflow.quality_task import QualityTask
 from sluice.airflow.request import form
-from sluice.airflow.tasks import ConnectedJob, ScriptJob, SubmittedJob
+from sluice.airflow.tasks import ConnectedJob, ScriptJob, SeparateJob
 from sluice.airflow.timetable import Grid
 
 LONGEST_DELAY = timedelta(hours=1)
@@ -39,31 +39,25 @@ def dags(config: Path) -> Iterator[DAG]:
 def maintenance(config: Path) -> DAG:
     """Return one daily DAG for the upkeep of all tables; it meets batches only at the fence."""
     whole = site(config)
-    told = "Puts many small files together, looks at whole tables. Changes no row."
-    made = _of_all(whole, "sluice_maintenance", "30 3 * * *", told)
+    about = "Puts many small files together, looks at whole tables. Changes no row."
+    made = _of_all(whole, "sluice_maintenance", "30 3 * * *", about)
     with made:
         for pipeline in whole.pipelines:
-            ScriptJob(
-                task_id=pipeline.upkeep.id,
-                work=pipeline.upkeep,
-                config=config,
-                max_active_tis_per_dag=1,
-                on_failure_callback=failed,
-            )
+            _upkeep(pipeline, config)
             if pipeline.sweep:
-                _operator(pipeline.sweep, whole, config)
+                _operator(pipeline.sweep, whole, pipeline, config)
     return made
 
 
 def verification(config: Path) -> DAG:
     """Return one weekly DAG that compares every view with a recompute."""
     whole = site(config)
-    told = "Compares every view with a recompute. Changes nothing."
-    made = _of_all(whole, "sluice_verify", "30 4 * * 0", told)
+    about = "Compares every view with a recompute. Changes nothing."
+    made = _of_all(whole, "sluice_verify", "30 4 * * 0", about)
     with made:
         for pipeline in whole.pipelines:
             if pipeline.proof.tables:
-                _operator(pipeline.proof, whole, config)
+                _operator(pipeline.proof, whole, pipeline, config)
     return made
 
 
@@ -96,7 +90,7 @@ def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
     )
     with made:  # an operator takes the DAG's default arguments only if made inside it
         for task in graph.tasks:
-            operator = _operator(task, whole, config)
+            operator = _operator(task, whole, pipeline, config)
             operator.set_upstream([made.get_task(above) for above in task.upstream])
     # Parameters set before the operators would be copied into every task. Set as an attribute, they
     # would be checked against JSON Schema's own schema each time, half of the cost of parsing.
@@ -105,7 +99,20 @@ def dag(whole: Site, pipeline: Blueprint, config: Path) -> DAG:
     return made
 
 
-def _operator(task: Task, whole: Site, config: Path) -> Any:
+def _upkeep(pipeline: Blueprint, config: Path) -> Any:
+    settings: dict[str, Any] = {
+        "task_id": pipeline.upkeep.id,
+        "work": pipeline.upkeep,
+        "config": config,
+        "max_active_tis_per_dag": 1,
+        "on_failure_callback": failed,
+    }
+    if python := pipeline.policy.python:
+        return SeparateJob(python=python, **settings)
+    return ScriptJob(**settings)
+
+
+def _operator(task: Task, whole: Site, pipeline: Blueprint, config: Path) -> Any:
     common: dict[str, Any] = {"task_id": task.id, "work": task, "config": config}
     if task.kind is TaskKind.QUALITY:
         return QualityTask(trigger_rule=TriggerRule.ALL_DONE, **common)
@@ -118,9 +125,10 @@ def _operator(task: Task, whole: Site, config: Path) -> Any:
         "max_active_tis_per_dag": 1,
         "on_failure_callback": failed,
     }
-    if whole.engine == "connect":
-        return ConnectedJob(remote=whole.address, **settings)
-    return SubmittedJob(master=whole.address, **settings)
+    python = pipeline.policy.python
+    if whole.remote and not python:
+        return ConnectedJob(remote=whole.remote, **settings)
+    return SeparateJob(python=python, remote=whole.remote, **settings)
 
 
 def _schedule(pipeline: Blueprint) -> Any:

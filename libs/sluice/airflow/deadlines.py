@@ -33,5 +33,5 @@ def deadline(policy: Policy) -> DeadlineAlert | None:
     """Return the deadline of a pipeline with that policy, as an alert."""
     if policy.deadline is None:
         return None
-    told = SyncCallback(late, {"limit": policy.deadline_text})
-    return DeadlineAlert(Due(), policy.deadline, told, name="late")
+    alert = SyncCallback(late, {"limit": policy.deadline_text})
+    return DeadlineAlert(Due(), policy.deadline, alert, name="late")

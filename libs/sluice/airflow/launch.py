@@ -1,30 +1,66 @@
-"""Settings for starting Spark: those of `spark-submit`, and Java's place.
+"""Jobs in processes of their own, by a Python that need not be Airflow's.
 
-`sluice.spark` knows them. A command in a process of its own asks it, because nothing here may
-import Spark. The command takes a tenth of the time that the JVM needs to start.
+A job computes small batches without Spark, and starts a Spark driver by itself for larger ones, at
+the master of the settings. So a run of a few rows starts no JVM.
 """
 
-import json
+import os
+import shlex
+import signal
 import subprocess
-import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from logging import Logger
 from pathlib import Path
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from sluice.airflow.commands import PACKAGED, Command
 
 
-@dataclass(frozen=True)
+@dataclass
 class Launch:
-    """Spark settings, and the environment of the process that starts it."""
+    """One job's process. `environ` is added to this process's environment."""
 
-    conf: dict[str, str]
-    environ: dict[str, str]
+    python: str
+    environ: Mapping[str, str] = field(default_factory=dict)
+    _process: "subprocess.Popen[str] | None" = None
+
+    def run(self, command: Command, log: Logger) -> None:
+        """Run the job to its end, and log its lines. Raises AirflowException if it failed."""
+        words = [self.python, *_program(command.script), *command.arguments]
+        log.info(shlex.join(words))
+        try:
+            self._process = subprocess.Popen(
+                words,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env={**os.environ, **self.environ},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise AirflowFailException(
+                f"{self.python} can't be started: {error.strerror}\nhint: `airflow.python` names "
+                "the Python of an environment that Sluice is installed in"
+            ) from None
+        with self._process as process:
+            for line in process.stdout or ():
+                log.info(line.rstrip())
+        if process.returncode:
+            raise AirflowException(f"{command.script.name} exited with {process.returncode}")
+
+    def stop(self) -> None:
+        """End the job, and the driver that it may have started."""
+        if self._process:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
 
 
-def launch_settings(config: Path) -> Launch:
-    """Return the settings of the project in that folder."""
-    command = [sys.executable, "-m", "sluice.spark.launch", "--config", str(config)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    if told.returncode != 0:
-        raise AirflowFailException(told.stderr.strip())
-    return Launch(**json.loads(told.stdout))
+def _program(script: Path) -> list[str]:
+    """Return what to run: a job of the package is that of the other Python's own package."""
+    if script.parent == PACKAGED:
+        return ["-m", f"sluice.cli.jobs.{script.stem}"]
+    return [str(script)]

@@ -32,11 +32,11 @@ class Outcome:
     def read(cls, file: Path) -> "Outcome | None":
         """Return the outcome that a file holds; None if it is missing or unreadable."""
         try:
-            told = json.loads(file.read_text("utf-8"))
+            content = json.loads(file.read_text("utf-8"))
         except (OSError, ValueError):
             return None
-        lists = {name: tuple(told.get(name, ())) for name in ("reports", "failed")}
-        return cls(**{**told, **lists})
+        lists = {name: tuple(content.get(name, ())) for name in ("reports", "failed")}
+        return cls(**{**content, **lists})
 
     def __str__(self) -> str:
         return f"{self.error}\nhint: {self.hint}" if self.hint else self.error
@@ -60,6 +60,8 @@ class JobRefused(AirflowFailException):  # type: ignore[misc]
 
 def check(outcome: Outcome | None, cause: BaseException | None) -> Outcome:
     """Return the outcome of a job that did its work; raise an Airflow exception for any other."""
+    if outcome is None and isinstance(cause, AirflowFailException):
+        raise cause  # it was never started
     if outcome is None:
         raise AirflowException(f"the job ended without a word: {cause}") from cause
     if outcome.error:
@@ -95,7 +97,8 @@ def _left(report: Mapping[str, Any]) -> str:
     from sluice.language.interval import Interval  # DAG files do without it
     from sluice.language.spans import spans
 
-    left = spans(Interval.parse(*bounds) for bounds in report["undelivered"])
+    intervals = (Interval.parse(*bounds) for bounds in report["undelivered"])
+    left = spans(intervals, report.get("timezone", "UTC"))
     return f"; not delivered: {', '.join(map(str, left))}" if left else ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sluice.airflow.commands import Run
 from sluice.airflow.graph import Task, TaskKind
 from sluice.declare.project import Project
-from sluice.delta.lake import exists, layout
+from sluice.delta.places.lake import exists, layout
 from sluice.errors import SluiceError
 from sluice.read.pending import nothing_new
 
@@ -39,8 +39,8 @@ def pending_of(project: Project, task: Task, run: Run) -> Pending:
     tables = tuple(name for name, reason in reasons.items() if reason is None)
     if tables and task.kind is TaskKind.ADVANCE:
         tables = chosen
-    told = [reason for reason in reasons.values() if reason]
-    return Pending(tables, told[0] if len(told) == 1 else "nothing is new in any of its tables")
+    known = [reason for reason in reasons.values() if reason]
+    return Pending(tables, known[0] if len(known) == 1 else "nothing is new in any of its tables")
 
 
 def _reason(project: Project, name: str, run: Run) -> str | None:

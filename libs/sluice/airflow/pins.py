@@ -10,8 +10,8 @@ from typing import Any
 
 from sluice.airflow.graph import Task, TaskKind
 from sluice.declare.project import Project
-from sluice.delta.lake import layout
-from sluice.delta.position import head
+from sluice.delta.log.position import head
+from sluice.delta.places.lake import layout
 from sluice.read.commits import back_from
 
 VERSIONS = "versions"  # the XCom that passes them on

@@ -1,11 +1,10 @@
 """Tasks: each checks for work, launches a job, and reports what changed.
 
-Two engines run the same jobs. `submit` runs a separate application by spark-submit, on YARN,
-Kubernetes or a standalone cluster. `connect` runs in the task's own plain process, which talks to a
-warm Spark Connect server.
+Two engines run the same jobs. With `submit` a job is a process of its own, which starts a driver
+for YARN, Kubernetes or a standalone cluster if it needs one. With `connect` it runs in the task's
+own process, as a client of a warm Spark Connect server.
 """
 
-import json
 import logging
 import os
 import runpy
@@ -25,15 +24,15 @@ from sluice.airflow.assets import asset, facts, has_changed
 from sluice.airflow.commands import Command, Run, job
 from sluice.airflow.connections import export
 from sluice.airflow.graph import Task, TaskKind
-from sluice.airflow.launch import launch_settings
+from sluice.airflow.launch import Launch
 from sluice.airflow.outcome import JobRefused, Outcome, Report, check, sentence
 from sluice.airflow.projects import project
 from sluice.airflow.request import asked
-from sluice.delta.failpoint import passing
+from sluice.delta.places.failpoint import passing
 from sluice.errors import SluiceError
 
 Context = Mapping[str, Any]
-CONNECTION = "sluice_spark"
+APP_NAME = "SLUICE_APP_NAME"  # a job's name in Spark's own pages
 LOADING = (f"{TaskKind.LOAD}.", f"{TaskKind.INGEST}")
 
 
@@ -78,10 +77,10 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             except AirflowException as error:
                 failure = error
             outcome = Outcome.read(file)
-        self._tell(outcome.reports if outcome else ())
+        self._publish(outcome.reports if outcome else ())
         return check(outcome, failure)
 
-    def _tell(self, reports: Iterable[Report]) -> None:
+    def _publish(self, reports: Iterable[Report]) -> None:
         """Log a line for each table, including those that failed or were skipped."""
         for report in reports:
             is_undone = report.get("outcome") in ("failed", "skipped")
@@ -144,39 +143,28 @@ class ConnectedJob(ScriptJob):
         super().launch(command, context)
 
 
-class SubmittedJob(JobTask):
-    """A job as a separate application, by spark-submit to `master`."""
+class SeparateJob(JobTask):
+    """A job in a process of its own, which starts a Spark driver if it needs one.
 
-    def __init__(self, *, master: str, **settings: Any) -> None:
+    `python` runs it, by default Airflow's own. With `remote`, it is a client of that server.
+    """
+
+    def __init__(self, *, python: str = "", remote: str = "", **settings: Any) -> None:
         super().__init__(**settings)
-        self.master = master
-        self.binary = str(Path(sys.executable).with_name("spark-submit"))
-        self._submitted: Any = None
+        self.python, self.remote = python, remote
+        self._launched: Launch | None = None
 
     def launch(self, command: Command, context: Context) -> None:  # noqa: ARG002
-        """Submit it under the task's name, and wait."""
-        # It imports a Kubernetes client if there is one; DAG files do without it.
-        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-
-        start = launch_settings(self.config)
-        # The hook takes a master only from a connection.
-        os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(
-            {"conn_type": "spark", "host": self.master}
-        )
-        self._submitted = SparkSubmitHook(
-            conf=start.conf,
-            conn_id=CONNECTION,
-            name=f"{self.work.pipeline}.{self.work.id}",
-            application_args=list(command.arguments),
-            env_vars=start.environ,
-            spark_binary=self.binary,
-        )
-        self._submitted.submit(str(command.script))
+        """Run it under the task's name, and log what it prints."""
+        environ = {APP_NAME: f"{self.work.pipeline}.{self.work.id}"}
+        environ |= {"SPARK_REMOTE": self.remote} if self.remote else {}
+        self._launched = Launch(self.python or sys.executable, environ)
+        self._launched.run(command, self.log)
 
     def on_kill(self) -> None:
-        """End the application with the task."""
-        if self._submitted:
-            self._submitted.on_kill()
+        """End the job with the task."""
+        if self._launched:
+            self._launched.stop()
 
 
 def _asked(context: Context, timezone: str) -> Run:

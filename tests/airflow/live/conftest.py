@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def alerts() -> Iterator[list[dict[str, Any]]]:
-    """What a chat service was told; its address is in the environment of the stack."""
+    """What a chat service received; its address is in the environment of the stack."""
     heard: list[dict[str, Any]] = []
     with webhook(heard) as address:
         os.environ["SLUICE_WEBHOOK"] = address

@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Any
 
 from airflow_client import DONE, AirflowClient, Reprocess, RunOfTask
-from sluice.delta.failpoint import VARIABLE
+from sluice.delta.places.failpoint import VARIABLE
 from sluice.language.interval import parse_time
 from sluice.read.lake import Lake
 from stack import Stack
@@ -55,7 +55,7 @@ views:
   worst: {kind: topk, from: corner.items, order_by: [paid], limit: 1}
 """
 DAYS = ("2024-03-01", "2024-03-02", "2024-03-03", "2024-03-04")
-# (id, item, paid, said): sale 2 is told anew on the third day, sale 1 on the last, but out of date.
+# (id, item, paid, said): sale 2 comes again on the third day, sale 1 on the last, but out of date.
 SALES: Mapping[str, list[tuple[int, str, int, int]]] = {
     DAYS[0]: [(1, "tea", 3, 5), (2, "ham", 9, 1)],
     DAYS[1]: [(3, "tea", 4, 1), (4, "jam", 2, 1)],
@@ -159,7 +159,7 @@ def sluice(stack: Stack, *arguments: str, **variables: str) -> str:
 
 @contextmanager
 def webhook(heard: list[dict[str, Any]]) -> Iterator[str]:
-    """The address of a chat service that notes what it is told."""
+    """The address of a chat service that notes what it receives."""
 
     class Chat(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

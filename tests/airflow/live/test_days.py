@@ -99,7 +99,7 @@ def test_a_cleared_task_finds_nothing_to_do_and_lets_the_rest_go_on(
     assert contents(lake) == before
 
 
-def test_a_failure_tells_what_why_and_what_next_and_is_resumed_when_it_was_mended(
+def test_a_failure_reports_what_why_and_what_next_and_is_resumed_when_it_was_mended(
     client: AirflowClient, folder: Path, stack: Stack, lake: Lake, alerts: Alerts
 ) -> None:
     before = contents(lake)
@@ -118,7 +118,7 @@ def test_a_failure_tells_what_why_and_what_next_and_is_resumed_when_it_was_mende
     assert lake.table("corner.sales").get(9)
 
 
-def test_a_run_that_has_not_ended_by_its_deadline_is_told_of(alerts: Alerts) -> None:
+def test_a_run_that_has_not_ended_by_its_deadline_is_reported(alerts: Alerts) -> None:
     assert eventually(lambda: any("corner is late" in alert["what"] for alert in alerts))
     late = next(alert for alert in alerts if "corner is late" in alert["what"])
     assert "scheduled__" in late["run"]

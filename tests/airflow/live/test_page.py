@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from airflow_client import AirflowClient
-from sluice.delta.lake import exists, layout
+from sluice.delta.places.lake import exists, layout
 from stack import Stack
 
 from .corner import sluice

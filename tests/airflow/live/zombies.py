@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from sluice.delta.failpoint import VARIABLE
+from sluice.delta.places.failpoint import VARIABLE
 from stack import Stack
 
 DUEL = """

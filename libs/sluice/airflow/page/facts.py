@@ -11,8 +11,8 @@ from sluice.declare.project import Pipeline as Declared
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
-from sluice.delta import intervals
-from sluice.delta.lake import layout
+from sluice.delta.notes import intervals
+from sluice.delta.places.lake import layout
 from sluice.errors import SluiceError
 from sluice.language.internal import INTERVALS
 from sluice.read.commits import Commit, back_from
