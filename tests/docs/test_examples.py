@@ -88,10 +88,12 @@ def test_a_make_target_exists(place: str, words: list[str]) -> None:
 def test_a_script_exists(place: str, words: list[str]) -> None:
     script = Path(*words[1].split(".")).with_suffix(".py") if words[0] == "-m" else words[0]
     homes = (ROOT, ROOT / "libs")
-    assert words[0].startswith("-X") or any((home / script).is_file() for home in homes), place
+    assert words[0].startswith(("-X", "-c")) or any((home / script).is_file() for home in homes), (
+        place
+    )
 
 
-def test_the_corrected_day_is_the_one_that_the_readme_tells_of() -> None:
+def test_the_corrected_day_is_the_one_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     shown = (landing.CORRECTED_DAY, landing.DEMO_HOUSEHOLD, landing.CORRECTED_DEPARTMENT)
     assert all(str(word) in readme for word in shown)
