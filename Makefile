@@ -6,7 +6,7 @@ SETUP := .venv/.ready
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test soak check lint types contracts format up down lock clean
+.PHONY: help setup demo demo-year test soak matrix check lint types contracts format docs up down lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test: $(SETUP) ## run the tests, in two processes
 soak: $(SETUP) ## kill 200 runs of random histories, an hour at least (make soak ARGS="--minutes 10 --kills 20")
 	@$(PY) -m tests.crash.soak $(ARGS)
 
+matrix: $(SETUP) ## prove the wheel's ranges with the lowest and the newest versions (half an hour)
+	@$(PY) tools/matrix.py $(ARGS)
+
 check: lint types contracts test ## format, lint, types, import contracts, tests
 
 lint: $(SETUP)
@@ -49,13 +52,17 @@ format: $(SETUP) ## format and mend what ruff can
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
+docs: $(SETUP) ## build the documentation's site into .cache/site; it loads nothing from elsewhere
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict $(ARGS)
+	@echo "==> .cache/site/index.html"
+
 up: $(SETUP) ## start Airflow with its UI and leave it running
 	@$(PY) tools/up.py $(ARGS)
 
 down: $(SETUP) ## stop what `make up` started
 	@$(PY) tools/down.py $(ARGS)
 
-lock: $(SETUP) ## resolve requirements.lock anew (make lock ARGS=--upgrade takes the newest)
+lock: $(SETUP) ## resolve requirements.lock again (make lock ARGS=--upgrade takes the newest)
 	@UV_SYSTEM_CERTS=1 .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	  --all-extras --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  $(ARGS) --output-file requirements.lock pyproject.toml

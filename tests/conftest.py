@@ -1,7 +1,7 @@
 """What tests of several packages start: one small Spark for the whole run, a browser for a file.
 
 Spark has two cores, the two jars, and nothing that tests don't need. Tests that share an Airflow
-go to one process. With `--engine sail` a session of Sail takes Spark's place.
+go to one process. With `--engine here` operators are computed by the interpreter.
 """
 
 import os
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
-from tests.support import sail
 from xdist.scheduler import LoadFileScheduling
 
 from sluice.declare.settings import Driver
@@ -60,7 +59,7 @@ DRIVERS: tuple[Driver, ...] = ("postgresql",)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--engine`: what computes."""
-    parser.addoption("--engine", choices=["spark", "sail"], default="spark")
+    parser.addoption("--engine", choices=["spark", "here"], default="spark")
 
 
 @pytest.fixture(scope="session")
@@ -68,8 +67,8 @@ def spark(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["SparkSession"]:
     """The session of the whole run, on the engine that was asked for."""
-    is_sail = request.config.getoption("engine") == "sail"
-    yield from _on_sail() if is_sail else _on_spark(tmp_path_factory)
+    is_here = request.config.getoption("engine") == "here"
+    yield from _here() if is_here else _on_spark(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -78,13 +77,14 @@ def remote(spark: "SparkSession") -> str:
     return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
 
 
-def _on_sail() -> Iterator["SparkSession"]:
-    """A session of Sail; functions of columns are made for it rather than for a JVM."""
+def _here() -> Iterator["SparkSession"]:
+    """A session that computes in this process."""
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-    session = sail.open_session()
+    from sluice.interpreter.session import Session
+
+    session = Session.open()
+    Session._set_default_and_active_session(session)
     yield session
-    session.stop()
-    sail.stop()
 
 
 def _on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:

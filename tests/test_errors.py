@@ -1,4 +1,4 @@
-"""The tree of errors is told whole, and so are its exit codes."""
+"""The tree of errors is complete, and so are its exit codes."""
 
 import ast
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The progress of a backfill while it works: a board of tasks by runs, or lines where nobody looks.
 
-On a terminal the board is drawn anew every second; elsewhere, as in CI, a line is printed at once,
+On a terminal the board is redrawn every second; elsewhere, as in CI, a line is printed at once,
 then whenever ten more tasks are done, and every ten seconds at the latest.
 """
 

@@ -26,7 +26,7 @@ MARK = "SLUICE_DAEMONS"
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program to leave running; `is_ready` tells when others may rely on it."""
+    """A program to leave running; `is_ready` shows when others may rely on it."""
 
     name: str
     command: Sequence[str]

@@ -1,9 +1,10 @@
 """`make demo`: a week of shopping through a real Airflow, then a correction of one of its days.
 
 It begins with an empty lake, starts Airflow and (unless `--engine submit`) a Spark Connect server
-on loopback, backfills seven days through Airflow's scheduler and shows what came of them. Then a
-past day is delivered anew, that day alone is backfilled again, and what changed is shown. At the
-end every view is compared with a recompute. It stops what it started, however it ends.
+on loopback, backfills seven days through Airflow's scheduler and shows what came of them. One file
+has bad rows: they are in quarantine until the file is mended and its day replayed. Then a past day
+is delivered again, that day alone is backfilled again, and what changed is shown. At the end every
+view is compared with a recompute. It stops what it started, however it ends.
 """
 
 import argparse
@@ -12,8 +13,9 @@ import shutil
 import signal
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -31,6 +33,7 @@ from sluice.read.lake import Lake
 from stack import HOME, Ports, Stack
 
 PIPELINE = "retail"
+SPOILED = "coupon_redemptions"
 console = Console()
 
 
@@ -67,6 +70,7 @@ def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
     folder = stack.root / os.environ.get("SLUICE_LANDING", "landing")
     with story.doing(f"delivering a week to {folder.name}/, starting Airflow"):
         landing.split(folder)
+        landing.spoil(folder)
         stack.start()
         client = stack.airflow.client()
         client.await_dag(PIPELINE)
@@ -82,6 +86,8 @@ def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
     story.quality(stack.project)
     story.times(first, backfill.order)
     clock.lap("results")
+    _mend(stack, lake, folder)
+    clock.lap("gate")
     story.chapter(f"A past day is corrected: {landing.CORRECTED_DAY}")
     before = story.versions(lake)
     story.correction(landing.correct(folder))
@@ -95,6 +101,18 @@ def _tell(stack: Stack, clock: "Clock", gauge: Gauge) -> int:
     clock.lap("verify")
     story.summary(clock.laps, str(gauge), stack.home)
     return 0 if equal else 1
+
+
+def _mend(stack: Stack, lake: Lake, folder: Path) -> None:
+    """Shows what the gate kept out, and lets it in once the file is mended."""
+    day = landing.SPOILED_DAY
+    story.chapter(f"The gate kept {len(landing.SPOILED)} rows of {day} out")
+    story.quarantined(lake, SPOILED)
+    landing.split(folder, day, day + timedelta(days=1))
+    with story.doing(f"the file is mended; replaying {SPOILED}, and the views over it"):
+        done = story.replayed(stack.project, SPOILED)
+    story.committed(done)
+    story.quality(stack.project)
 
 
 class _Backfill:

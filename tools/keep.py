@@ -1,7 +1,7 @@
 """Keeps a program running: `python keep.py COMMAND...` starts it again when it has ended.
 
 One that ends within ten seconds of its start is not helped by another: its exit code is handed on.
-Being told to end, it ends the program first.
+When asked to end, it ends the program first.
 """
 
 import signal
@@ -23,7 +23,7 @@ def main(command: Sequence[str]) -> int:
         if time.monotonic() - began < LEAST:
             return code
         print(f"{command[0]} ended with {code} and is started again", flush=True)
-        time.sleep(PAUSE)  # or be told to end, like the program
+        time.sleep(PAUSE)  # or be asked to end, like the program
 
 
 def _run(command: Sequence[str]) -> int:

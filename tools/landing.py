@@ -16,8 +16,9 @@ The demo's week is the one from Monday, May 8th, the first in which everything h
 campaign 8 starts that day with 1,076 members, and 40 households redeem 76 coupons (17 in the best
 week before). Its household, 2115, is a member, redeems two coupons and fills six baskets.
 
-`correct` delivers a day of transactions anew, as after a complaint: a household's largest basket is
-gone, and the dearest lines of a department cost ten times as much.
+`correct` delivers a day of transactions again, as after a complaint: a household's largest basket
+is gone, and the dearest lines of a department cost ten times as much. `spoil` delivers a day of
+redemptions with three lines that nobody can use; `split` mends them.
 """
 
 import argparse
@@ -53,6 +54,8 @@ CORRECTED_DAY = date(2017, 5, 10)
 CORRECTED_DEPARTMENT = "DELI"
 RAISED_LINES = 3
 RAISED_BY = Decimal(10)
+SPOILED_DAY = date(2017, 5, 11)
+SPOILED = (("household_id", ""), ("campaign_id", "n/a"), ("redemption_date", "2017-02-30"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def split(folder: Path, start: date = DEMO_START, end: date = DEMO_END) -> None:
         lines = transactions(day)
         if lines.num_rows:
             _put(_transactions_file(folder, day), _parquet(lines))
-        _put(folder / f"coupon_redemptions/{day}/redemptions.csv", _csv(redemptions(day)))
+        _put(_redemptions_file(folder, day), _csv(redemptions(day)))
         _put(folder / f"campaign_memberships/{day}/members.jsonl", _json_lines(memberships(day)))
 
 
@@ -96,6 +99,18 @@ def correct(
     _put(_transactions_file(folder, day), _parquet(_raise(kept, dearest)))
     raised = kept["product_id"].take(pa.array(dearest)).to_pylist()
     return Correction(day, household_id, basket, lines.num_rows - kept.num_rows, tuple(raised))
+
+
+def spoil(folder: Path, day: date = SPOILED_DAY) -> int:
+    """Delivers a day's redemptions with a fault in each of the first lines; returns how many."""
+    header, *lines = _csv(redemptions(day)).decode().splitlines()
+    names, rows = header.split(","), [line.split(",") for line in lines]
+    for row, (column, value) in zip(rows, SPOILED, strict=False):
+        row[names.index(column)] = value
+    _put(
+        _redemptions_file(folder, day), "".join(f"{','.join(r)}\n" for r in [names, *rows]).encode()
+    )
+    return min(len(SPOILED), len(rows))
 
 
 def days(start: date, end: date) -> Iterator[date]:
@@ -137,6 +152,10 @@ def _transactions_file(folder: Path, day: date) -> Path:
     return folder / f"transactions/{day}/part-0.parquet"
 
 
+def _redemptions_file(folder: Path, day: date) -> Path:
+    return folder / f"coupon_redemptions/{day}/redemptions.csv"
+
+
 def _parquet(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="snappy", store_schema=False)
@@ -166,17 +185,20 @@ def _put(file: Path, content: bytes) -> None:
 
 
 def main() -> None:
-    """Splits the days asked for, the demo's week by default; or corrects one day."""
+    """Splits the days asked for, the demo's week by default; or corrects or spoils one day."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--folder", type=Path, default=Path("landing"))
     parser.add_argument("--start", type=date.fromisoformat, default=DEMO_START)
     parser.add_argument("--end", type=date.fromisoformat, default=DEMO_END, help="exclusive")
     parser.add_argument("--year", action="store_true", help="all 365 days of 2017")
     parser.add_argument("--correct", type=date.fromisoformat, metavar="DAY")
+    parser.add_argument("--spoil", type=date.fromisoformat, metavar="DAY")
     given = parser.parse_args()
     began = time.perf_counter()
     if given.correct:
         print(correct(given.folder, given.correct))
+    elif given.spoil:
+        print(f"{given.folder}: {spoil(given.folder, given.spoil)} bad lines of {given.spoil}")
     else:
         start, end = (FIRST_DAY, YEAR_END) if given.year else (given.start, given.end)
         split(given.folder, start, end)

@@ -2,7 +2,7 @@
 # Makes .venv from requirements.lock. Needs Python 3.11, 3.12 or 3.13 and a package registry, nothing else.
 #
 # pip finds the registry and the certificates by its own settings (PIP_INDEX_URL, PIP_CERT, pip.conf);
-# uv is told the same ones. Set PYTHON to choose the interpreter.
+# uv gets the same ones. Set PYTHON to choose the interpreter.
 set -eu
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 cd "$(dirname "$0")/.."

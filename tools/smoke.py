@@ -15,7 +15,7 @@ MODULES = (
     *("pyspark.sql", "pyspark.sql.connect.session", "sluice.cli.main", "sluice.engine.advance"),
 )
 SHOWN = 5
-HINT = "hint: make it anew: rm -rf .venv && make setup"
+HINT = "hint: make it again: rm -rf .venv && make setup"
 
 
 def missing(installed: Iterable[Distribution]) -> Iterator[str]:

@@ -64,7 +64,7 @@ class Stack:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What tells the configuration where these services are."""
+        """The environment that shows the configuration where these services are."""
         remote = f"sc://127.0.0.1:{self.ports.connect}"
         return {
             "SLUICE_CONFIG": str(self.root / "config"),

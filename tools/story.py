@@ -13,15 +13,18 @@ from airflow_client import RunOfTask
 from landing import CORRECTED_DEPARTMENT, Correction
 from sluice.declare.project import Project
 from sluice.dimension_views.reader import JoinedTable
-from sluice.engine.nodes import nodes_of
+from sluice.engine.advance import Run, advance
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.report import BatchReport
 from sluice.errors import SluiceError
+from sluice.operate.replay import replay, to_replay
 from sluice.operate.verify import Verdict, verify
 from sluice.read.changes import CHANGE_TYPE, COMMIT_VERSION, Changelog
 from sluice.read.keyed import KeyedTable
 from sluice.read.lake import Lake
 from sluice.read.status import status
 from sluice.report.publish import publish
-from sluice.spark.session import with_spark
+from sluice.spark.session import Spark, with_spark
 from sluice.terminal.output import Format, print_table, write_record
 
 DEPARTMENTS = ("GROCERY", "PRODUCE", CORRECTED_DEPARTMENT)
@@ -32,7 +35,7 @@ console = Console()
 
 
 def told(work: Callable[[], int]) -> int:
-    """The exit code of `work`; what went wrong is told without a trace."""
+    """The exit code of `work`; what went wrong is reported without a trace."""
     try:
         return work()
     except SluiceError as error:
@@ -103,14 +106,48 @@ def _name(products: KeyedTable | JoinedTable, product: int) -> str:
 
 
 def quality(project: Project) -> None:
-    """How many rows each source let in and set aside, and where the report is."""
+    """How many rows each source accepted and quarantined, and where the report is."""
     rows = [
-        {"source": state.table, "rows": state.rows, "set aside": state.quarantined}
+        {"source": state.table, "rows": state.rows, "quarantined": state.quarantined}
         for state in status(project)
         if state.kind == "source"
     ]
     show("quality", rows)
     say(f"quality report: {publish(project)}")
+
+
+def quarantined(lake: Lake, source: str) -> None:
+    """The rows of a source in quarantine, whole, with their reasons."""
+    rows = [
+        {"reason": row["reason"], "row": row["raw"]}
+        for row in lake.table(f"{source}__quarantine").read()
+    ]
+    show(f"{source}__quarantine", sorted(rows, key=lambda row: str(row["reason"])))
+    say(f"`sluice read {source}__quarantine` shows them with file, batch and run")
+
+
+def replayed(project: Project, source: str) -> list[BatchReport]:
+    """Reads a source's intervals in quarantine again; the views over it follow."""
+    graph, run = project.graph, Run("replay")
+    table = graph.table(source)
+    above = [t for t in graph.tables.values() if t.is_view and table in graph.ancestors(t.id)]
+    intervals = to_replay(project, table)
+
+    def work(spark: Spark) -> list[BatchReport]:
+        done = list(replay(spark, project, table, intervals, run))
+        return [*done, *(report for t in above for report in advance(spark, project, t, run))]
+
+    return with_spark(project.spark, work)
+
+
+def committed(reports: Iterable[BatchReport]) -> None:
+    """What batches changed in each table that is read."""
+    rows = [
+        {"table": r.table, "inserted": r.inserted, "updated": r.updated, "deleted": r.deleted}
+        for r in reports
+        if r.outcome == "committed" and "__" not in r.table
+    ]
+    show("what came of it", rows)
 
 
 def versions(lake: Lake) -> dict[str, int]:
@@ -119,10 +156,10 @@ def versions(lake: Lake) -> dict[str, int]:
 
 
 def correction(done: Correction) -> None:
-    """What was delivered anew."""
+    """What was delivered again."""
     raised = ", ".join(str(product) for product in done.raised)
     say(
-        f"delivered anew: basket {done.basket_id} of household {done.household_id} is gone "
+        f"delivered again: basket {done.basket_id} of household {done.household_id} is gone "
         f"({done.dropped} lines), products {raised} of {CORRECTED_DEPARTMENT} cost ten times more"
     )
 

@@ -15,6 +15,12 @@ class Limits:
     read_here_bytes: int = 500_000
     """Files of a table or a feed that this process reads; Spark scans larger ones."""
 
+    computed_here_bytes: int = 2_000_000
+    """Files to read in a batch that this process computes without Spark."""
+
+    narrowed_bytes: int = 64_000_000
+    """Files of a table in which a batch without Spark looks for the rows that it needs."""
+
     kept_bytes: int = 24_000_000
     """One table in Arrow that, once read here, is kept for other views of the run."""
 
@@ -87,6 +93,12 @@ class Limits:
     broadcast_memory_share: float = 0.5
     """Share of Spark's memory that a dimension may fill to be sent whole to every task."""
 
+    multiplied_rows: int = 1_000_000
+    """Rows that one value of a join gives in one batch; of more, the report warns."""
+
+    picked_groups: int = 50_000
+    """Touched groups whose rows this process picks from large tables."""
+
     named_groups: int = 64
     """Touched groups that a scan names one by one; of more, it gets only the bounds."""
 
@@ -104,6 +116,9 @@ class Limits:
 
     slice_file_rows: int = 5_000_000
     """Rows per file of a slice that is filed again."""
+
+    slice_rows: int = 100_000
+    """Rows of a slice of a window store without retention, beyond which its time is cut finer."""
 
     unordered_rows: int = 5_000
     """Rows whose order in files makes no difference: the files are combined without Spark."""

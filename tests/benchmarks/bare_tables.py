@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from sluice.delta.log import Log
-from sluice.delta.position import Head, Position, head
-from sluice.delta.statistics import writer_properties
-from sluice.delta.table import PROPERTIES
+from sluice.delta.log.actions import Log
+from sluice.delta.log.position import Head, Position, head
+from sluice.delta.reading.table import PROPERTIES
+from sluice.delta.writing.statistics import writer_properties
 
 
 def new_uri(folder: Path) -> str:

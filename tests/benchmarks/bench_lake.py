@@ -5,9 +5,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.project import Project, load
-from sluice.delta.lake import layout
-from sluice.delta.position import Head, head
-from sluice.delta.table import snapshot
+from sluice.delta.log.position import Head, head
+from sluice.delta.places.lake import layout
+from sluice.delta.reading.table import snapshot
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 

@@ -19,13 +19,11 @@ All is done once with few rows before anything is measured: the first way would 
 """
 
 import argparse
-import json
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from statistics import median
@@ -37,13 +35,14 @@ from rich.console import Console
 from rich.table import Table as Printed
 from tests.benchmarks.bare_tables import position
 from tests.benchmarks.bench_lake import BenchLake, declared
+from tests.benchmarks.repeated import measure
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.commit import commit_spark
-from sluice.delta.feed_size import table_size
-from sluice.delta.table import create
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.reading.table import create
+from sluice.delta.writing.commit import commit_spark
 from sluice.engine.advance import Run, advance
-from sluice.engine.nodes import nodes_of
+from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.kinds.cogroup.operator import CogroupState
 from sluice.limits import Limits
@@ -126,7 +125,7 @@ class Bench(BenchLake):
         )
 
     def change(self, count: int) -> None:
-        """Each input anew: a stretch of its ids, as a correction of an interval does."""
+        """Each input again: a stretch of its ids, as a correction of an interval does."""
         each = count // len(self.names)
         for name in self.names:
             before = self.head(name)
@@ -213,7 +212,7 @@ class Bench(BenchLake):
         return {t: round(size / 1e6, 1) for t, size in sizes.items()}
 
     def _read_ms(self, view: str) -> float:
-        """The median time to get the row of a key, the table being opened anew each time."""
+        """The median time to get the row of a key, the table being opened again each time."""
         found = []
         for i in range(1, 8):
             began = time.perf_counter()
@@ -249,16 +248,6 @@ def run(rows: int, given: argparse.Namespace) -> Iterator[Measured]:
             bench.spark.stop()
 
 
-def best(found: list[Measured]) -> list[Measured]:
-    """The fastest of the repetitions."""
-    by: dict[tuple[int, int, str], Measured] = {}
-    for one in found:
-        at = one.rows, one.changes, one.way
-        if at not in by or one.seconds < by[at].seconds:
-            by[at] = one
-    return list(by.values())
-
-
 def show(found: list[Measured]) -> None:
     """A table, and what a batch costs in builds."""
     built = {(m.rows, m.way): m.seconds for m in found if not m.changes}
@@ -286,15 +275,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--commit", choices=("auto", "spark", "delta-rs"), default="auto")
     parser.add_argument("--memory", default="4g")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args(argv)
-    warming = argparse.Namespace(**{**vars(given), "changes": [1_000], "repeat": 1})
-    list(run(20_000, warming))
-    found = [one for rows in given.rows for one in run(rows, given)]
-    show(best(found))
-    told = {"load_average": os.getloadavg()[0], "measured": [asdict(one) for one in found]}
-    print(json.dumps(told))
-    if given.json:
-        given.json.write_text(json.dumps(told))
+    measure(run, parser.parse_args(argv), show, lambda m: (m.rows, m.changes, m.way))
 
 
 if __name__ == "__main__":

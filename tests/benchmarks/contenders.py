@@ -50,7 +50,7 @@ class Question:
 
 
 class Ours:
-    """The product; cold: opened anew, and nothing known of any file."""
+    """The product; cold: just opened, with nothing known of any file."""
 
     def __init__(self, traces: Traces) -> None:
         self.lake = Lake(traces.project)

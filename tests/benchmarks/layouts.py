@@ -33,7 +33,7 @@ from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_u
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.settings import SparkSettings
-from sluice.delta.commit import commit_arrow, commit_spark
+from sluice.delta.writing.commit import commit_arrow, commit_spark
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 

@@ -26,8 +26,8 @@ from rich.table import Table as Printed
 from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_uri, position
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.commit import commit_arrow
-from sluice.delta.local import read_rows
+from sluice.delta.reading.local import read_rows
+from sluice.delta.writing.commit import commit_arrow
 
 KEYS, CHANGED, REPEATS = 4, 1, 3
 

@@ -31,11 +31,11 @@ from rich.table import Table as Shown
 from sluice.declare.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
-from sluice.delta.commit import commit_spark
-from sluice.delta.lake import layout
-from sluice.delta.log import Log
-from sluice.delta.position import Position, head
-from sluice.delta.table import create
+from sluice.delta.log.actions import Log
+from sluice.delta.log.position import Position, head
+from sluice.delta.places.lake import layout
+from sluice.delta.reading.table import create
+from sluice.delta.writing.commit import commit_spark
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
@@ -150,7 +150,7 @@ class Shop:
         )
 
     def sell(self, count: int, *, change: bool = False) -> None:
-        """Commit facts to the source's table, as its ingestion does: new ones, or old ones anew."""
+        """Commit facts to the source's table, as its ingestion does: new ones, or changed ones."""
         table, uri = self.project.graph.table("sales"), self.uri("sales")
         first = self.count - count if change else self.count
         rows = self.facts(first, count, salt=7 if change else 0)

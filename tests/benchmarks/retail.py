@@ -4,7 +4,7 @@ PYTHONPATH=tools python -m tests.benchmarks.retail [--days 31] [--cold 3]
 
 Days are delivered to a fresh project, brought up by one long run, then each further day by a
 process of its own. DuckDB, in a process of its own too, reads every day landed so far and computes
-the eight views as Parquet: no changelog, no history, no checks. Seconds are of the wall clock, by
+all views as Parquet: no changelog, no history, no checks. Seconds are of the wall clock, by
 the median; memory is the most that Python and Java held together.
 """
 
@@ -84,7 +84,7 @@ def sluice(project: Path, *arguments: str) -> Run:
 
 
 def recompute(project: Path, days: int) -> Run:
-    """All eight views from the first so many days."""
+    """All views from the first so many days."""
     return measured(project, "-m", "tests.benchmarks.retail_again", "landing", str(days))
 
 

@@ -1,4 +1,4 @@
-"""The demo's eight views, computed by DuckDB from all files landed so far, as Parquet.
+"""The demo's views, computed by DuckDB from all files landed so far, as Parquet.
 
 python -m tests.benchmarks.retail_again LANDING DAYS
 """
@@ -48,6 +48,21 @@ VIEWS = {
             min(transaction_timestamp) AS "at"
         FROM transactions GROUP BY ALL""",
     "baskets": 'SELECT * FROM basket_totals ORDER BY household_id, "at" DESC',
+    "redeemed_baskets": """
+        SELECT c.household_id, c.coupon_upc, c.campaign_id, b.basket_id, b."at", b.total
+        FROM coupon_redemptions c JOIN basket_totals b
+            ON c.household_id = b.household_id AND c.redemption_date = CAST(b."at" AS DATE)""",
+    "campaign_events": """
+        SELECT 'coupon_redemptions' AS event, household_id, campaign_id, redemption_date AS on_day
+        FROM coupon_redemptions UNION ALL
+        SELECT 'campaign_memberships', household_id, campaign_id, start_date
+        FROM campaign_memberships WHERE start_date IS NOT NULL""",
+    "basket_steps": """
+        SELECT household_id, basket_id, "at", total, lag(basket_id) OVER w AS previous_basket,
+            date_diff('day', lag("at") OVER w, "at") AS days_since,
+            total - lag(total) OVER w AS change
+        FROM basket_totals
+        WINDOW w AS (PARTITION BY household_id ORDER BY "at", basket_id)""",
 }
 MEMBERSHIPS = (
     "{campaign_id: 'INT', campaign_type: 'VARCHAR', household_id: 'BIGINT', start_date: 'DATE'}"

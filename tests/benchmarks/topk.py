@@ -1,4 +1,4 @@
-"""Top-k, batch by batch, against computing everything anew: seconds, Spark jobs, rows written.
+"""Top-k, batch by batch, against computing everything again: seconds, Spark jobs, rows written.
 
 python -m tests.benchmarks.topk [--rows 1000000 ...] [--groups 1000 ...] [--changes 1000 100000 ...]
     [--kinds append raise mixed close] [--layout id|g] [--backlog ROWS ...] [--lake FOLDER]

@@ -18,11 +18,11 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 
 from sluice.changes.diff import CHANGE, diff
 from sluice.declare.project import Project
-from sluice.delta.commit import changelog_counts, commit_arrow, commit_spark
-from sluice.delta.lake import layout
-from sluice.delta.local import to_arrow
-from sluice.delta.position import head
-from sluice.delta.table import create, snapshot
+from sluice.delta.log.position import head
+from sluice.delta.places.lake import layout
+from sluice.delta.reading.local import to_arrow
+from sluice.delta.reading.table import create, snapshot
+from sluice.delta.writing.commit import changelog_counts, commit_arrow, commit_spark
 from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
 

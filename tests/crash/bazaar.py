@@ -2,10 +2,10 @@
 
 Sources with and without a key, a dimension with both kinds of lookup, cogroups that add, that keep
 extremes and that count days for a while, a top-k, diamonds, a window store, a union, a distinct
-select, a join, window functions. A history lands files:
-new days, corrected ones, late rows, rows for the quarantine, another price list; it says which
-intervals are run over it, some again, some out of order, some several at once; and it declares
-views otherwise, which are then rebuilt.
+select, joins of which one is bounded in time, window functions. A history lands files: new days,
+corrected ones, late rows, rows for the quarantine, another price list; it says which intervals are
+run over it, some again, some out of order, some several at once; and it declares views otherwise,
+which are then rebuilt.
 """
 
 import json
@@ -22,8 +22,8 @@ from deltalake import DeltaTable
 from tests.crash.shop import PASSING, Deployed, day
 
 import sluice
-from sluice.delta.invariants import digest
-from sluice.delta.lake import exists
+from sluice.delta.places.lake import exists
+from sluice.delta.upkeep.invariants import digest
 from sluice.language.interval import Interval
 from sluice.operate.invariants import digests, faults, versions
 
@@ -105,6 +105,15 @@ views:
     on: [shop, item]
     where: totals.lines > 1
     select: {shop: sales.shop, item: sales.item, amount: sales.amount, total: totals.total}
+  met:
+    kind: join
+    type: left
+    left: {table: orders, as: o, time: at}
+    right: {table: sales, as: s, time: at}
+    on: [shop, item]
+    within: 1 day
+    retention: 4 days
+    select: {id: o.id, at: o.at, amount: s.amount}
   steps:
     kind: over
     from: orders

@@ -22,7 +22,7 @@ from tests.crash.shop import CORRECTED, FIRST, Deployed, Shop, day
 from tests.crash.worker import HEAP, MARK
 from tests.support.java import LEAN
 
-from sluice.delta.failpoint import VARIABLE
+from sluice.delta.places.failpoint import VARIABLE
 from sluice.language.interval import Interval
 from sluice.spark.session import RUNTIME_CONF, SMALL
 

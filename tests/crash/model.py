@@ -29,6 +29,7 @@ COLUMNS = {
     "flows": ("flow", "shop", "item"),
     "shops": ("shop",),
     "beside": ("shop", "item", "amount", "total"),
+    "met": ("id", "at", "amount"),
     "steps": ("id", "n", "before", "so_far"),
 }
 DAY = timedelta(days=1)
@@ -87,6 +88,7 @@ class Model:
             "days": list(days(orders, self.definition.keep)),
             "recent": list(recent(orders)),
             "beside": list(beside(sales, totals)),
+            "met": list(met(orders, sales)),
             "steps": list(steps(orders)),
         }
         found["flows"] = list(flows(sales, orders))
@@ -181,6 +183,21 @@ def beside(sales: list[Row], totals: list[Row]) -> Iterable[Row]:
     for row in sales:
         found = of[row["shop"], row["item"]]
         yield {**row, "total": found["total"] if found["lines"] > 1 else None}
+
+
+def met(orders: list[Row], sales: list[Row]) -> Iterable[Row]:
+    """Orders with the sales of their shop and item within a day; old ones are left out."""
+    horizon = max((row["at"] for row in (*orders, *sales)), default=None)
+    for row in orders:
+        near = [
+            sale
+            for sale in sales
+            if (sale["shop"], sale["item"]) == (row["shop"], row["item"])
+            and abs(sale["at"] - row["at"]) <= DAY
+        ]
+        for found in near or [{"at": row["at"], "amount": None}]:
+            if max(row["at"], found["at"]) + 4 * DAY > horizon:
+                yield {**row, "amount": found["amount"]}
 
 
 def steps(orders: list[Row]) -> Iterable[Row]:

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from tests.support.lake import counted, frozen
 
 from sluice.declare.project import Project, load
-from sluice.delta.lake import layout
-from sluice.delta.position import positions
+from sluice.delta.log.position import positions
+from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval
 from sluice.operate.invariants import faults

@@ -61,7 +61,7 @@ def test_a_kill_between_the_creation_of_a_table_and_its_first_rows(
 
 
 @pytest.mark.parametrize(("what", "place"), [("job", "reporting"), ("task", "succeeding")])
-def test_a_kill_before_success_is_told_leaves_nothing_to_do(
+def test_a_kill_before_success_is_reported_leaves_nothing_to_do(
     pool: Pool, before: Shop, undisturbed: dict[str, Any], tmp_path: Path, what: str, place: str
 ) -> None:
     shop = before.copy(tmp_path / "shop")

@@ -1,4 +1,4 @@
-"""A process with a Spark of its own that runs what it is told, until it is killed.
+"""A process with a Spark of its own that runs what it is asked to, until it is killed.
 
 Started ahead of its test, because a JVM takes seconds. One JSON object a line in, one answer a line
 out, behind a mark that nothing else prints.
@@ -8,18 +8,17 @@ import json
 import os
 import sys
 import traceback
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.support.tasks import context
 
 from sluice.airflow.graph import Task, TaskKind
-from sluice.cli.job import Step, run_job
+from sluice.cli.jobs import advance
 from sluice.declare.project import load
 from sluice.declare.settings import SparkSettings
-from sluice.delta import failpoint
-from sluice.delta.failpoint import VARIABLE
+from sluice.delta.places import failpoint
+from sluice.delta.places.failpoint import VARIABLE
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
@@ -56,7 +55,10 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
         case "maintain":
             return [f"{u.table} {u.done}" for u in maintain(spark, project, tables)]
         case "job":
-            return [f"exit {run_job(step_of('advance'), [*VIEWS, '--config', told['config']])}"]
+            try:
+                advance.main([*VIEWS, "--config", told["config"]])
+            except SystemExit as ended:
+                return [f"exit {ended.code}"]
         case "task":
             task(Path(told["config"])).execute(context(intervals[0]))
             return ["success"]
@@ -71,12 +73,6 @@ def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
         case _:
             run(spark, project, project.pipelines["shop"], intervals, on_step=reports.append)
     return [f"{report.table} {report.outcome}" for report in reports]
-
-
-def step_of(job: str) -> Step:
-    """What that job does to a table."""
-    step: Step = import_module(f"sluice.cli.jobs.{job}").step
-    return step
 
 
 def task(config: Path) -> "ScriptJob":

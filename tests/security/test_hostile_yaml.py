@@ -283,7 +283,7 @@ def test_an_option_that_loads_code_is_refused(tmp_path: Path, name: str, value: 
         assert "load code" in said or "must name a database's server" in said
 
 
-def test_an_option_that_tells_how_to_read_is_taken(tmp_path: Path) -> None:
+def test_an_option_that_says_how_to_read_is_taken(tmp_path: Path) -> None:
     config = deepcopy(SHOP)
     options = {
         "url": "jdbc:postgresql://${HOSTILE}:5432/shop?sslmode=require",

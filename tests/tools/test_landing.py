@@ -12,7 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 from ruamel.yaml import YAML
 
-from landing import CORRECTED_DAY, DEMO_END, DEMO_HOUSEHOLD, DEMO_START, correct, days, split
+from landing import (
+    CORRECTED_DAY,
+    DEMO_END,
+    DEMO_HOUSEHOLD,
+    DEMO_START,
+    SPOILED_DAY,
+    correct,
+    days,
+    split,
+    spoil,
+)
 from shopping import TRANSACTIONS, memberships, read, transactions
 
 PIPELINE = Path(__file__).parents[2] / "config/pipelines/retail.yaml"
@@ -133,6 +143,23 @@ def test_a_second_correction_of_a_day_is_the_same_as_one(week: Path):
     before = state(week)
     assert correct(week) == told
     assert state(week) == before
+
+
+def test_a_spoiled_day_has_three_lines_that_nobody_can_use_and_splitting_mends_it(
+    week: Path,
+) -> None:
+    file = week / f"coupon_redemptions/{SPOILED_DAY}/redemptions.csv"
+    before = file.read_text().splitlines()
+    assert spoil(week) == 3
+    after = file.read_text().splitlines()
+    assert [n for n, lines in enumerate(zip(before, after, strict=True)) if len({*lines}) > 1] == [
+        *(1, 2, 3)
+    ]
+    assert after[1].startswith(",")
+    assert ",n/a," in after[2]
+    assert after[3].endswith(",2017-02-30")
+    split(week, SPOILED_DAY, SPOILED_DAY + timedelta(days=1))
+    assert file.read_text().splitlines() == before
 
 
 def test_splitting_again_takes_the_correction_back(week: Path):

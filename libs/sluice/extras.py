@@ -1,0 +1,30 @@
+"""Packages that only some work needs, and the extras of Sluice that bring them."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from sluice.errors import MissingDependency
+
+# The module to look for: of Spark, py4j, because the client for small batches has `pyspark`, too.
+MODULES: Mapping[str, tuple[str, str]] = {
+    "spark": ("py4j", "Spark"),
+    "quality": ("great_expectations", "Great Expectations"),
+    "airflow": ("airflow", "Airflow"),
+}
+
+
+def is_installed(extra: str) -> bool:
+    """True if the packages of an extra are installed."""
+    return find_spec(MODULES[extra][0]) is not None
+
+
+def require(extra: str, work: str) -> None:
+    """Raise MissingDependency, with what to install, unless the extra is installed.
+
+    `work`: what needs it, as the subject of a sentence.
+    """
+    if not is_installed(extra):
+        raise MissingDependency(
+            f"{work} needs {MODULES[extra][1]}, which is not installed",
+            hint=f"run: pip install 'sluice[{extra}]'",
+        )

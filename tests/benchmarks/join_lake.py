@@ -1,0 +1,250 @@
+"""Lines, orders, two views over them, and the tables that the views are measured against."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from tests.benchmarks.bare_tables import position
+from tests.benchmarks.bench_lake import BenchLake, declared
+
+from sluice.changes.diff import CHANGE
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.reading.table import create
+from sluice.delta.writing.commit import commit_spark
+from sluice.engine.advance import Run, advance
+from sluice.engine.context import Context
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import plan_batch
+from sluice.limits import Limits
+
+LINES_OF_AN_ORDER = 10
+FILES = 32
+TABLES = """
+sources:
+  lines:
+    path: "lines/{interval_start:%Y-%m-%d}/"
+    schema: "order_id BIGINT, line INT, product BIGINT, amount DECIMAL(12,2)"
+    key: [order_id, line]
+  orders:
+    path: "orders/{interval_start:%Y-%m-%d}/"
+    schema: "id BIGINT, customer BIGINT, status STRING"
+    key: [id]
+views:
+  joined:
+    kind: join
+    left: lines
+    right: orders
+    on: lines.order_id = orders.id
+    select:
+      order_id: lines.order_id
+      line: lines.line
+      id: orders.id
+      customer: orders.customer
+      status: orders.status
+      amount: lines.amount
+  stepped:
+    kind: over
+    from: lines
+    partition_by: [order_id]
+    order_by: [line]
+    select: {order_id: order_id, line: line, amount: amount, previous: lag(amount) OVER w}
+"""
+KEYS = {"lines": ("order_id", "line"), "orders": ("id",)}
+QUERIES = {
+    "joined": (
+        "SELECT l.order_id, l.line, o.id, o.customer, o.status, l.amount "
+        "FROM {lines} l JOIN {orders} o ON l.order_id = o.id"
+    ),
+    "stepped": (
+        "SELECT order_id, line, amount, "
+        "lag(amount) OVER (PARTITION BY order_id ORDER BY line) AS previous FROM {lines}"
+    ),
+}
+WAYS = ("view", "merge", "overwrite", "duckdb")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way to follow one change; `changes` 0 is the build."""
+
+    rows: int
+    view: str
+    spread: str
+    changes: int
+    way: str
+    seconds: float
+    jobs: int = 0
+    megabytes: float = 0.0
+    changed: int | None = None
+    plan: str = ""
+    phases: dict[str, float] = field(default_factory=dict)
+
+
+class JoinLake(BenchLake):
+    """The lake, and the ways to follow its changes."""
+
+    def __init__(self, folder: Path, rows: int, given: argparse.Namespace):
+        super().__init__(declared(folder, TABLES, given.memory))
+        self.folder, self.memory = folder, given.memory
+        self.counts = {"lines": rows, "orders": rows // LINES_OF_AN_ORDER}
+
+    def fill(self) -> None:
+        """Commit all lines and orders, filed by their keys."""
+        for name, key in KEYS.items():
+            rows = self._rows(name, self.session.range(self.counts[name], numPartitions=8))
+            before = create(self.uri(name), rows.schema, position(0))
+            laid = rows.repartitionByRange(FILES, *key).sortWithinPartitions(*key)
+            self._commit(name, before, laid.withColumn(CHANGE, F.lit("insert")))
+
+    def change(self, count: int, spread: str) -> None:
+        """Commit `count` changes, half to lines and half to orders."""
+        salt = self.head("lines").version
+        for name, key in KEYS.items():
+            before, few = self.head(name), count // 2
+            chosen = self.now(name).where(self._is_chosen(name, few * 4 // 5, spread, salt))
+            fate = F.when(_drawn(salt, *key) % 4 == 0, "delete").otherwise("update")
+            value = "amount" if name == "lines" else "customer"
+            moved = chosen.withColumn(value, F.col(value) + 1).withColumn(CHANGE, fate)
+            fresh = self._fresh(name, few // 5, spread, salt).withColumn(CHANGE, F.lit("insert"))
+            self._commit(name, before, moved.unionByName(fresh).persist())
+
+    def _commit(self, name: str, before: Any, changes: DataFrame) -> None:
+        counts = {r[CHANGE]: r["count"] for r in changes.groupBy(CHANGE).count().collect()}
+        now = position(before.next_batch)
+        commit_spark(self.session, before, changes, counts, KEYS[name], now, Limits())
+
+    def _rows(self, name: str, ids: DataFrame) -> DataFrame:
+        if name == "orders":
+            status = F.element_at(
+                F.array(*map(F.lit, "NPSD")), (_drawn(2, "id") % 4 + 1).cast("int")
+            )
+            return ids.select(
+                "id", (_drawn(1, "id") % 50_000).alias("customer"), status.alias("status")
+            )
+        order, line = F.floor(F.col("id") / LINES_OF_AN_ORDER), F.col("id") % LINES_OF_AN_ORDER
+        return ids.select(
+            order.cast("bigint").alias("order_id"),
+            line.cast("int").alias("line"),
+            (_drawn(3, "id") % 5_000).alias("product"),
+            ((_drawn(4, "id") % 100_000) / 100).cast("decimal(12,2)").alias("amount"),
+        )
+
+    def _is_chosen(self, name: str, count: int, spread: str, salt: int) -> Column:
+        """Return a condition that about `count` rows meet."""
+        order = F.col(KEYS[name][0])
+        if spread == "near":
+            orders = count if name == "orders" else count // LINES_OF_AN_ORDER
+            return order.between(self._first(salt), self._first(salt) + orders - 1)
+        return _drawn(salt, *KEYS[name]) % self.counts[name] < count
+
+    def _fresh(self, name: str, count: int, spread: str, salt: int) -> DataFrame:
+        """Return `count` new rows: orders behind the last, lines of orders near or anywhere."""
+        new = self.session.range(count, numPartitions=1)
+        if name == "orders":
+            first = self.counts["orders"] + salt * 10_000_000
+            return self._rows(name, new.select((F.col("id") + first).alias("id")))
+        anywhere = _drawn(salt, "id") % self.counts["orders"]
+        order = F.col("id") + self._first(salt) if spread == "near" else anywhere
+        line = (F.col("id") + LINES_OF_AN_ORDER * (1 + 1_000_000 * salt)).cast("int")
+        return new.select(
+            order.cast("bigint").alias("order_id"),
+            line.alias("line"),
+            F.lit(1).cast("bigint").alias("product"),
+            F.lit(1).cast("decimal(12,2)").alias("amount"),
+        )
+
+    def _first(self, salt: int) -> int:
+        return self.counts["orders"] // 3 + salt * 7_919 % (self.counts["orders"] // 3)
+
+    def measure(self, changes: int, spread: str) -> Iterator[Measured]:
+        """Bring every way up to the inputs, each timed."""
+        for view in QUERIES:
+            plan = self._plan(view)
+            for way in WAYS:
+                jobs, began = self._jobs(), time.perf_counter()
+                report = getattr(self, f"_{way}")(view)
+                seconds = round(time.perf_counter() - began, 2)
+                yield Measured(
+                    self.counts["lines"],
+                    view,
+                    spread,
+                    changes,
+                    way,
+                    seconds,
+                    self._jobs() - jobs,
+                    self._megabytes(view),
+                    report.rows_out if report else None,
+                    plan if way == "view" else "",
+                    dict(report.seconds) if report else {},
+                )
+
+    def _plan(self, view: str) -> str:
+        context = Context.of(self.project)
+        (node,) = nodes_of(self.project.graph.table(view), context.graph)
+        plan = plan_batch(node, context.lake, context.graph, context.limits)
+        return "; ".join([plan.reason, *node.batch.remarks(context, plan)])
+
+    def _view(self, view: str) -> Any:
+        return advance(self.spark, self.project, self.project.graph.table(view), Run("bench"))[-1]
+
+    def _overwrite(self, view: str) -> None:
+        self._computed(view).write.format("delta").mode("overwrite").save(self.uri(f"{view}_over"))
+
+    def _merge(self, view: str) -> None:
+        uri, rows = self.uri(f"{view}_merged"), self._computed(view)
+        if not DeltaTable.is_deltatable(uri):
+            rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(uri)
+            return
+        rows.createOrReplaceTempView("computed")
+        key, others = ("order_id", "line"), [c for c in rows.columns if c not in KEYS["lines"]]
+        same = " AND ".join(f"s.{c} <=> t.{c}" for c in others)
+        self.session.sql(
+            f"MERGE INTO delta.`{uri}` t USING computed s "
+            f"ON {' AND '.join(f's.{c} = t.{c}' for c in key)} "
+            f"WHEN MATCHED AND NOT ({same}) THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT * "
+            "WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        ).collect()
+
+    def _duckdb(self, view: str) -> None:
+        files = {n: DeltaTable(self.uri(n)).file_uris() for n in KEYS}
+        tables = {n: f"read_parquet({found!r})" for n, found in files.items()}
+        to = self.folder / f"{view}.parquet"
+        with duckdb.connect(config={"memory_limit": self.memory.upper() + "B"}) as connection:
+            connection.execute(
+                f"COPY ({QUERIES[view].format(**tables)}) TO '{to}' (FORMAT parquet)"
+            )
+
+    def _computed(self, view: str) -> DataFrame:
+        for name in KEYS:
+            self.now(name).createOrReplaceTempView(name)
+        return self.session.sql(QUERIES[view].format(**{name: name for name in KEYS}))
+
+    def check(self) -> None:
+        """Compare all ways' rows."""
+        for view in QUERIES:
+            mine = self.now(view)
+            others = [self.uri(f"{view}_over"), self.uri(f"{view}_merged")]
+            tables = [self.session.read.format("delta").load(uri) for uri in others]
+            tables.append(self.session.read.parquet(str(self.folder / f"{view}.parquet")))
+            for rows in tables:
+                shown = mine.select(rows.columns)
+                assert shown.count() == rows.count(), f"{view} has another number of rows"
+                assert shown.exceptAll(rows).isEmpty(), f"{view} is not what its query gives"
+
+    def _megabytes(self, view: str) -> float:
+        return round(table_size(self.uri(view), self.head(view).version).bytes / 1e6, 1)
+
+    def _jobs(self) -> int:
+        context: Any = self.session.sparkContext
+        return int(context._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def _drawn(seed: int, *columns: str) -> Column:
+    return F.pmod(F.xxhash64(*columns, F.lit(seed)), F.lit(2**40))
