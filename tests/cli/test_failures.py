@@ -83,8 +83,13 @@ def test_failures_stay_visible_until_a_batch_of_the_table_succeeds(
 ) -> None:
     assert ran.code == 2
     assert failed(project) == {"trips.weather": 4, "trips.fuel": 2, "trips.shares": 4}
-    (gusts,) = project.sluice("status", "gusts", "--json").records
-    assert gusts["blocked_by"] == ["trips.weather"]
+    blocked = {r["table"]: r["blocked_by"] for r in project.sluice("status", "--json").records}
+    assert {table: by for table, by in blocked.items() if by} == {
+        "trips.spent": ["trips.fuel"],
+        "trips.best": ["trips.shares"],
+    }
+    found = project.sluice("doctor", "weather")
+    assert (found.code, "its last batch failed at " in found.out) == (5, True)
     told = project.sluice("status").out.splitlines()
     at = next(n for n, line in enumerate(told) if line.startswith("failed: trips.weather at "))
     assert "(exit code 4): trips.weather: column wind: not one of 20 values" in told[at]

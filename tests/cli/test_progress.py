@@ -42,6 +42,22 @@ def test_rows_that_came_too_late_are_shown(capsys: pytest.CaptureFixture[str]) -
     assert "37" in told
 
 
+def test_intervals_without_files_are_one_warning_of_their_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = BatchReport("shop.sales", "source", "position", is_absent=True, warnings=("none",))
+    days = [(f"2024-01-0{n}T00:00:00+00:00", f"2024-01-0{n + 1}T00:00:00+00:00") for n in (1, 2, 5)]
+    summary([replace(report, interval=day) for day in days], Format.TABLE)
+    assert capsys.readouterr().err.splitlines() == [
+        (
+            "warning: shop.sales: nothing was delivered for [2024-01-01, 2024-01-03) "
+            "(2 intervals), [2024-01-05, 2024-01-06) (1 interval); these intervals have no rows"
+        )
+    ]
+    summary([replace(report, interval=days[0])], Format.TABLE)
+    assert capsys.readouterr().err == "warning: none\n"
+
+
 def test_what_was_not_delivered_is_named_in_the_pipelines_own_time() -> None:
     bounds = (("2024-01-01T23:00:00+00:00", "2024-01-02T23:00:00+00:00"),)
     report = BatchReport("shop.sales", "source", "failed", undelivered=bounds)

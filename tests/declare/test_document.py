@@ -105,8 +105,19 @@ def test_what_is_broken_is_reported_with_its_line(
 ) -> None:
     with pytest.raises(BrokenDocument) as broken:
         document(tmp_path, text)
-    assert broken.value.line == line
-    assert problem in broken.value.problem
+    ((found, says),) = broken.value.problems
+    assert found == line
+    assert problem in says
+
+
+def test_every_value_that_commas_have_cut_is_reported(tmp_path: Path) -> None:
+    text = "a:\n  b: {x: coalesce(c, d)}\n  c: 1\n  d: [if(a, b, c)]\n"
+    with pytest.raises(BrokenDocument) as broken:
+        document(tmp_path, text)
+    assert [(line, says.partition(" has")[0]) for line, says in broken.value.problems] == [
+        (2, "'coalesce(c, d)'"),
+        (4, "'if(a, b, c)'"),
+    ]
 
 
 def test_a_tag_makes_nothing_but_a_mistake(tmp_path: Path) -> None:

@@ -164,6 +164,8 @@ def test_a_failure_stands_with_what_it_blocks_until_it_is_cleared(project):
     assert stands["shop.sales"].failure == failure
     blocked = {name for name, one in stands.items() if one.blocked_by == ("shop.sales",)}
     assert blocked == {f"shop.{view}" for view in ("totals", "leaders", "unranked", "tied")}
+    keep(lake, replace(failure, blocks=False))
+    assert not any(one.blocked_by for one in status(project))
     clear(lake, "shop.sales")
     assert not any(one.failure or one.blocked_by for one in status(project))
 

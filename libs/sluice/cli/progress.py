@@ -2,7 +2,7 @@
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from rich.console import Console
@@ -101,12 +101,35 @@ def _print(done: Sequence[BatchReport]) -> None:
         print("nothing was new")
     if left := _left_to_spark(done):
         print(f"left to Spark, though small: {left}")
-    warnings = (f"warning: {w}" for report in done for w in report.warnings)
+    warnings = (f"warning: {w}" for w in _warnings(done))
     for line in dict.fromkeys((*warnings, *map(not_done, done))):
         if line:
             Console(stderr=True).print(
                 line, style="yellow", markup=False, highlight=False, soft_wrap=True
             )
+
+
+def _warnings(done: Sequence[BatchReport]) -> Iterator[str]:
+    """Yield the warnings in order; a table's intervals for which no file came are one of them."""
+    absent: dict[str, list[BatchReport]] = defaultdict(list)
+    for report in done:
+        if report.is_absent:
+            absent[report.table].append(report)
+    for report in done:
+        same = absent.get(report.table, [])
+        if len(same) < 2 or not report.is_absent:
+            yield from report.warnings
+        else:
+            yield _without_files(same)
+            yield from report.warnings[1:]
+
+
+def _without_files(reports: Sequence[BatchReport]) -> str:
+    """Return the warning of a table's intervals for which no file came."""
+    intervals = (Interval.parse(*report.interval) for report in reports if report.interval)
+    when = ", ".join(map(str, spans(intervals, reports[0].timezone)))
+    name = declared(reports[0].table)
+    return f"{name}: nothing was delivered for {when}; these intervals have no rows"
 
 
 def _left_to_spark(done: Sequence[BatchReport]) -> str:

@@ -43,12 +43,11 @@ _Constructor.add_constructor("tag:yaml.org,2002:timestamp", _Constructor.as_writ
 
 
 class BrokenDocument(ValueError):
-    """Text that is not YAML, or not a mapping; `line` is where."""
+    """Text that is not YAML, or not a mapping. `problems`: pairs of a line and what is wrong."""
 
-    def __init__(self, line: int, problem: str) -> None:
+    def __init__(self, line: int, problem: str, *more: tuple[int, str]) -> None:
         super().__init__(problem)
-        self.line = line
-        self.problem = problem
+        self.problems = ((line, problem), *more)
 
 
 @dataclass
@@ -120,9 +119,11 @@ def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
     if tree is not None and not isinstance(tree, CommentedMap):
         raise BrokenDocument(1, "a mapping of keys to values is wanted")
     document = Document(shown)
-    document.data = _Reader(document, environ, text.splitlines()).plain(
-        tree or CommentedMap(), (), 1, ()
-    )
+    reader = _Reader(document, environ, text.splitlines())
+    document.data = reader.plain(tree or CommentedMap(), (), 1, ())
+    if reader.cut:
+        first, *more = reader.cut
+        raise BrokenDocument(*first, *more)
     return document
 
 
@@ -151,6 +152,7 @@ class _Reader:
     environ: Mapping[str, str]
     text: list[str]
     nodes: int = 0
+    cut: list[tuple[int, str]] = field(default_factory=list)
 
     def plain(self, node: Any, where: Where, line: int, inside: tuple[int, ...]) -> Any:
         self.nodes += 1
@@ -158,7 +160,7 @@ class _Reader:
             raise BrokenDocument(line, "an alias (*name) repeats the document too often")
         self.document.lines[where] = line
         if isinstance(node, CommentedMap | CommentedSeq) and (cut := split_by_commas(node)):
-            raise BrokenDocument(line, f"{cut!r} has no quotes{QUOTE}")
+            self.cut.append((line, f"{cut!r} has no quotes{QUOTE}"))
         if isinstance(node, CommentedMap):
             return self._mapping(node, where, (*inside, id(node)))
         if isinstance(node, CommentedSeq):

@@ -50,7 +50,8 @@ def read_file(path: Path, environ: Mapping[str, str], mistakes: Mistakes) -> Rea
     try:
         document = read(path, shown, environ)
     except BrokenDocument as error:
-        mistakes.add_at(shown, error.line, error.problem)
+        for line, problem in error.problems:
+            mistakes.add_at(shown, line, problem)
         return None
     for where, message in document.mistakes:
         mistakes.add(document, where, message)

@@ -22,8 +22,9 @@ class BatchReport:
     `reason` explains the strategy. `recomputed`: groups that were read again from the inputs.
     `expired`: arrived rows whose windows had ended too long ago, which were not applied. A failed
     table has an `error`, its hint and exit code, and the run's intervals that it did not deliver,
-    with the zone in which people read them. A skipped table has the failed tables that it depends
-    on. `engine`: `process`, or `spark` with the reason if a small batch was left to it.
+    with the zone in which people read them. `is_absent`: no file came for its interval. A skipped
+    table has the failed tables that it depends on. `engine`: `process`, or `spark` with the reason
+    if a small batch was left to it.
     """
 
     table: str
@@ -47,6 +48,7 @@ class BatchReport:
     warnings: tuple[str, ...] = ()
     quality: tuple[Mapping[str, Any], ...] = ()
     interval: Bounds | None = None
+    is_absent: bool = False
     error: str = ""
     hint: str = ""
     exit_code: int = 0

@@ -13,6 +13,7 @@ from itertools import chain
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
+from sluice.delta.notes.failures import Failure, kept
 from sluice.delta.notes.intervals import check_kept, deliveries
 from sluice.delta.places.inventory import undeclared
 from sluice.delta.places.lake import exists, layout
@@ -54,11 +55,20 @@ class Finding:
 def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Finding]:
     """Return everything that is wrong with these tables and with those behind them."""
     found: list[Finding] = []
+    failures = kept(layout(project))
     for table in tables:
         if table.is_stored:
             found += _of_files(project, table, now)
             found += _of_batches(project, table)
+        if table.id in failures and not any(one.table == table.id and one.stops for one in found):
+            found.append(_of_failure(failures[table.id]))
     return list(dict.fromkeys(found))
+
+
+def _of_failure(failure: Failure) -> Finding:
+    """Return the finding of a table whose last batch failed, and no batch has succeeded since."""
+    what = f"its last batch failed at {failure.at:%Y-%m-%d %H:%M} UTC: {failure.reason}"
+    return Finding(failure.table, "failed", what, failure.hint or "run it again")
 
 
 def strangers(project: Project) -> list[Finding]:

@@ -82,7 +82,7 @@ class Failures:
         self.errors.setdefault(table.id, error)
         if blocks:
             self.blocking.add(table.id)
-        self._keep(table, error)
+        self._keep(table, error, blocks)
         return BatchReport(
             table.id,
             table.kind,
@@ -110,10 +110,10 @@ class Failures:
         bounds = ((i.start.isoformat(), i.end.isoformat()) for i in intervals)
         return tuple(bound for bound in bounds if bound not in done)
 
-    def _keep(self, table: Table, error: SluiceError) -> None:
+    def _keep(self, table: Table, error: SluiceError, blocks: bool) -> None:
         """Keep the failure; a lake that can't be written must not hide the failure itself."""
         code, now = int(error.exit_code), datetime.now(UTC)
-        failure = Failure(table.id, now, error.message, error.hint, code, self.run_id)
+        failure = Failure(table.id, now, error.message, error.hint, code, self.run_id, blocks)
         with suppress(OSError):
             if self.are_kept:
                 keep(layout(self.project), failure)

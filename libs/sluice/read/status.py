@@ -55,8 +55,8 @@ class TableStatus:
     """Status of one table; `version` is None until it has been built.
 
     `failure`: its last one, if no batch has succeeded since. `blocked_by`: failed tables that it
-    depends on. `waits_for`: its inputs that are not there yet. `missing`: intervals that were not
-    delivered, between others that were.
+    depends on and that stop it. `waits_for`: its inputs that are not there yet. `missing`:
+    intervals that were not delivered, between others that were.
     """
 
     table: str
@@ -93,7 +93,8 @@ def _troubled(
     project: Project, failures: Mapping[str, Failure], table: Table, stands: TableStatus
 ) -> TableStatus:
     """Return the status with the kept failures."""
-    before = sorted(project.graph.needed_by(table) & failures.keys())
+    blocking = {name for name, failure in failures.items() if failure.blocks}
+    before = sorted(project.graph.needed_by(table) & blocking)
     return replace(stands, failure=failures.get(table.id), blocked_by=tuple(before))
 
 

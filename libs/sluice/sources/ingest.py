@@ -169,19 +169,25 @@ def _committed(
         new = stored_rows(passed.rows, delivery)
         before = before and add_columns(before, new.schema)
         target = _target(project, delivery, before, passed.verdict.rows_read)
-        target = replace(target, replaces=replaces)
         old = _old_rows(session, project, delivery, before)
+        keeps = old is not None or bool(passed.verdict.rows_accepted or position.inputs)
+        target = replace(target, replaces=replaces, keeps_position=keeps)
         changelog = _changelog(new, old)
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = passed.verdict.rows_accepted if is_counted else None
-        intervals.withdraw(delivery.intervals_uri, span)
+        if keeps:
+            intervals.withdraw(delivery.intervals_uri, span)
         done = write(
             session, Context.of(project), target, changelog, position, clock, inserts=inserts
         )
-    _record(delivery, passed, position.batch)
+    is_noted_only = before is not None and done.version == before.version
+    number = before.next_batch - 1 if before and is_noted_only else position.batch
+    _record(delivery, passed, number)
     return replace(
         BatchReport.of(delivery.stored_as, "source", done, clock),
-        batch=position.batch,
+        batch=number,
+        is_absent=bool(delivery.warnings),
+        timezone=delivery.timezone,
         strategy="replace interval",
         rows_in=passed.verdict.rows_read,
         quarantined=passed.verdict.rows_quarantined,

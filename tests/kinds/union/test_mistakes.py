@@ -38,6 +38,12 @@ OfViews = Callable[[str], Table]
             ["from[0].where: 'id' is INT; a condition is true or false"],
         ),
         (
+            "[sales, {table: sales, where: id > 1}], tag: t",
+            [
+                "two inputs are named 'sales' in the tag; give one another name: `{table: sales, as: another_name}`"
+            ],
+        ),
+        (
             "[sales, sales], retention: 7 days",
             ["`retention` needs a window; a union keeps its inputs' rows"],
         ),

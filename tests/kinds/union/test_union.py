@@ -55,9 +55,13 @@ def of_other_keys(state: State) -> list[Row]:
     return [{"g": r["g"], "v": r["v"]} for name in ("sales", "lines") for r in state[name]]
 
 
+def _of(sale: Row) -> Row:
+    return {"g": sale["g"], "v": sale["v"]}
+
+
 def twice(state: State) -> list[Row]:
-    low = [{"g": r["g"], "v": r["v"]} for r in state["sales"] if (r["v"] or 0) < 2]
-    high = [{"g": None, "v": r["v"]} for r in state["sales"] if (r["v"] or 0) > -2]
+    low = [{"part": "low", **_of(r)} for r in state["sales"] if (r["v"] or 0) < 2]
+    high = [{"part": "sales", **_of(r), "g": None} for r in state["sales"] if (r["v"] or 0) > -2]
     return low + high
 
 
@@ -95,8 +99,9 @@ CASES = [
     case(
         "one table twice",
         twice,
-        '[{table: sales, where: "coalesce(v, 0) < 2", select: {g: g, v: v}}, '
-        '{table: sales, where: "coalesce(v, 0) > -2", select: {g: "cast(null as string)", v: v}}]',
+        '[{table: sales, as: low, where: "coalesce(v, 0) < 2", select: {g: g, v: v}}, '
+        '{table: sales, where: "coalesce(v, 0) > -2", select: {g: "cast(null as string)", v: v}}], '
+        "tag: part",
         ("sales",),
     ),
 ]

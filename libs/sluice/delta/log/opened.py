@@ -39,6 +39,14 @@ def opened(uri: str, version: int | None = None) -> DeltaTable:
     return table
 
 
+def taken(uri: str) -> DeltaTable:
+    """Return the table as it is now, for one writer; nobody else gets this object any more."""
+    commit = _commit(uri, None)
+    with _opening:
+        known = _tables.pop(commit, None) if commit else None
+    return known or DeltaTable(uri)
+
+
 def keep(uri: str, table: DeltaTable) -> None:
     """Keep a table that has just committed, open at its new version. Nobody writes it again."""
     if commit := _commit(uri, table.version()):

@@ -14,7 +14,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.active import as_table
 from sluice.delta.log.conflicts import lost_race_of
-from sluice.delta.log.opened import CHECKPOINTS, opened
+from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 
@@ -88,10 +88,10 @@ def delete_rows(uri: str, predicate: str) -> None:
     _in_turn(uri, lambda: _delete(uri, predicate))
 
 
-def tidy_rows(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
-    """Merge a table of `many` files or more into one file, of the rows that `keep` chooses."""
+def tidy_rows(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
+    """Merge a table of `many` files or more into one file, of the rows that `choose` returns."""
     if DeltaTable.is_deltatable(uri):
-        _in_turn(uri, lambda: _tidy(uri, many, keep))
+        _in_turn(uri, lambda: _tidy(uri, many, choose))
 
 
 def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
@@ -114,11 +114,11 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
     return 0
 
 
-def _tidy(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
-    table = DeltaTable(uri)
-    if len(table.file_uris()) < many:
+def _tidy(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
+    if len(opened(uri).file_uris()) < many:
         return
-    rows = keep(table.to_pyarrow_table())
+    table = DeltaTable(uri)
+    rows = choose(table.to_pyarrow_table())
     only_on_what_was_read = CommitProperties(max_commit_retries=0)
     properties = writer_properties(rows.schema)
     write_deltalake(
@@ -133,7 +133,9 @@ def _tidy(uri: str, many: int, keep: Callable[[pa.Table], pa.Table]) -> None:
 
 def _delete(uri: str, predicate: str) -> None:
     if DeltaTable.is_deltatable(uri) and _any(uri, predicate):
-        DeltaTable(uri).delete(predicate)
+        table = taken(uri)
+        table.delete(predicate)
+        keep(uri, table)
 
 
 def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
@@ -146,7 +148,12 @@ def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
 
 def _write(uri: str, rows: pa.Table, **how: Any) -> None:
     properties = writer_properties(rows.schema)
-    write_deltalake(uri, rows, configuration=PROPERTIES, writer_properties=properties, **how)
+    if not DeltaTable.is_deltatable(uri):
+        write_deltalake(uri, rows, configuration=PROPERTIES, writer_properties=properties, **how)
+        return
+    table = taken(uri)
+    write_deltalake(table, rows, writer_properties=properties, **how)
+    keep(uri, table)
 
 
 def _in_turn(uri: str, write: Callable[[], None]) -> None:

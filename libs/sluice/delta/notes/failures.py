@@ -14,7 +14,10 @@ from sluice.delta.places.small_files import SmallFiles
 
 @dataclass(frozen=True)
 class Failure:
-    """A table's last failure: its time, reason, hint and exit code."""
+    """A table's last failure: its time, reason, hint and exit code.
+
+    `blocks`: what depends on the table could not go on.
+    """
 
     table: str
     at: datetime
@@ -22,6 +25,7 @@ class Failure:
     hint: str = ""
     exit_code: int = 0
     run: str = ""
+    blocks: bool = True
 
     @classmethod
     def from_json(cls, text: bytes) -> "Failure | None":

@@ -3,8 +3,9 @@
 Each source has one small table, `<source>__intervals`. An interval's note is withdrawn before the
 source's own commit and appended after it. After a crash in between, the interval counts as not
 delivered: it is read once more, and nothing changes. A note never outlives the rows that it
-describes. If overlapping deliveries ran at once, the note of the later batch stands. Each note is a
-file of its own; MANY_FILES of them are merged into one.
+describes. An interval without rows, that had none before, has a note and no commit: it names the
+newest batch. If overlapping deliveries ran at once, the note of the later batch stands. Each note
+is a file of its own; MANY_FILES of them are merged into one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,8 +74,8 @@ def notes(uri: str) -> list[dict[str, Any]]:
 
 
 def _standing(rows: pa.Table) -> pa.Table:
-    """Return the rows that no note of a later batch overlaps, in order of time."""
-    rows = rows.sort_by([("interval_start", "ascending"), ("batch", "ascending")])
+    """Return the rows that no later note overlaps, in order of time."""
+    rows = rows.sort_by([(c, "ascending") for c in ("interval_start", "batch", "delivered_at")])
     standing: list[tuple[int, Interval, int]] = []
     for nth, row in enumerate(rows.to_pylist()):
         interval, batch = _interval(row), row["batch"]

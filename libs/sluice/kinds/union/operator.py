@@ -60,5 +60,5 @@ class UnionRows(Operator):
 
     def _shown(self, i: int, part: Part, name: str) -> Column:
         if name == self.spec.tag:
-            return F.lit(part.table)
+            return F.lit(part.name)
         return F.expr(part.select[name].sql) if part.select else F.col(f"`{name}`")

@@ -14,9 +14,10 @@ from sluice.language.names import Name
 
 
 class Part(Model):
-    """One input, the rows of it that count, and what they become."""
+    """One input, the rows of it that count, and what they become. `as`: its name in the tag."""
 
     table: str
+    as_: str | None = Field(default=None, alias="as", min_length=1)
     where: Expression | None = None
     select: Select | None = None
 
@@ -24,6 +25,11 @@ class Part(Model):
     @classmethod
     def _from_name(cls, data: Any) -> Any:
         return {"table": data} if isinstance(data, str) else data
+
+    @property
+    def name(self) -> str:
+        """Its name in the tag."""
+        return self.as_ or self.table
 
 
 class Union(View):
@@ -39,6 +45,12 @@ class Union(View):
     def _keeps_its_inputs_rows(self) -> Self:
         if len(self.from_) < 2:
             raise ValueError("a union has at least two inputs; for one, declare a select")
+        names = [part.name for part in self.from_]
+        if self.tag and (twice := next((n for n in names if names.count(n) > 1), None)):
+            raise ValueError(
+                f"two inputs are named {twice!r} in the tag; give one another name: "
+                f"`{{table: {twice}, as: another_name}}`"
+            )
         if self.retention:
             raise ValueError("`retention` needs a window; a union keeps its inputs' rows")
         return self
