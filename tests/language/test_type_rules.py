@@ -202,7 +202,7 @@ def test_no_function_takes_what_its_signature_does_not(rows: "DataFrame") -> Non
         ("avg(flag)", "avg takes a number, not BOOLEAN"),
         ("sum(xs)", "sum takes a number, not ARRAY<INT>"),
         ("min(m)", "min takes what can be compared, not MAP<STRING, INT>"),
-        ("max(array(m))", ""),
+        ("max(array(m))", "max takes what can be compared, not ARRAY<MAP<STRING, INT>>"),
         ("max(struct(m))", ""),
         ("collect_set(m)", "collect_set takes what can be compared, not MAP<STRING, INT>"),
         ("count(distinct m)", "count_distinct takes what can be compared, not MAP<STRING, INT>"),

@@ -4,8 +4,9 @@ This is an allow-list: functions that read files, call Java, ask for the time or
 values are refused because they are not listed. Each line starts with the type that its functions
 return, where it follows from their name: a type, `first` (the first argument's), `number`
 (likewise, DOUBLE for a STRING), `common` (all arguments'), `either` (all but the first one's),
-`element` (that of a collection), `whole` (rounded), `places` (rounded to places), `together` (put
-one behind the other), or `?`.
+`element` (that of a collection), `list` (an array of all arguments), `series` (an array between the
+first two), `keys`, `values` and `entries` (of a map), `whole` (rounded), `places` (rounded to
+places), `together` (put one behind the other), or `?`.
 """
 
 _TABLE = """
@@ -45,16 +46,21 @@ first: array_compact array_distinct array_remove array_sort filter map_filter nu
 first: sort_array
 number: abs negative positive
 element: array_max array_min element_at get try_element_at
+list: array
+series: sequence
+keys: map_keys
+values: map_values
+entries: map_entries
 whole: ceil ceiling floor
 either: if nvl2
 places: bround round
 together: concat
 common: coalesce greatest ifnull least nvl
-?: aggregate array array_append array_except array_insert array_intersect array_prepend array_repeat
+?: aggregate array_append array_except array_insert array_intersect array_prepend array_repeat
 ?: array_union arrays_zip collate date_part dateadd datepart decimal extract flatten
-?: from_csv from_json make_dt_interval make_interval make_ym_interval map map_concat map_entries
-?: map_from_arrays map_from_entries map_keys map_values map_zip_with mod named_struct nullifzero
-?: pmod reduce schema_of_variant sentences sequence shiftleft shiftright
+?: from_csv from_json make_dt_interval make_interval make_ym_interval map map_concat
+?: map_from_arrays map_from_entries map_zip_with mod named_struct nullifzero
+?: pmod reduce schema_of_variant sentences shiftleft shiftright
 ?: shiftrightunsigned struct timestampadd timestampdiff to_number transform
 ?: transform_keys transform_values try_add try_divide try_make_interval try_mod try_multiply
 ?: try_subtract try_to_number try_variant_get variant_get width_bucket zeroifnull

@@ -26,7 +26,7 @@ from sluice.language.expression import Aggregate, Expression
 from sluice.language.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, family
 from sluice.language.functions import SCALAR
 from sluice.language.operands import STATISTICS
-from sluice.language.types import INTEGERS, field_of, head
+from sluice.language.types import INTEGERS, field_of, head, inner_types
 
 Columns = Mapping[str, str]
 ARITHMETIC: dict[type[syntax.Tree], Callable[[Decimal, Decimal], Decimal]] = {
@@ -201,10 +201,32 @@ def _to_places(types: list[str]) -> str:
     return types[0] if types[0] in (*INTEGERS, "FLOAT", "DOUBLE") else UNKNOWN
 
 
+def _array(of: str) -> str:
+    return f"ARRAY<{of}>" if of not in (UNKNOWN, NOTHING) else UNKNOWN
+
+
+def _entries(types: list[str]) -> str:
+    """Return the type of a map's entries."""
+    key, value = _of_map(types)
+    return f"ARRAY<STRUCT<key: {key}, value: {value}>>" if key else UNKNOWN
+
+
+def _of_map(types: list[str]) -> tuple[str, str]:
+    if head(types[0]) != "MAP":
+        return UNKNOWN, UNKNOWN
+    key, value = inner_types(types[0])
+    return key, value
+
+
 BY_RULE: dict[str, Callable[[list[str]], str]] = {
     "first": lambda types: types[0],
     "number": lambda types: number(types[0]),
     "element": lambda types: element(types[0]),
+    "list": lambda types: _array(common(types)),
+    "series": lambda types: _array(common(types[:2])),
+    "keys": lambda types: _array(_of_map(types)[0]),
+    "values": lambda types: _array(_of_map(types)[1]),
+    "entries": _entries,
     "whole": lambda types: rounded(types[0]) if len(types) == 1 else UNKNOWN,
     "common": common,
     "either": lambda types: common(types[1:]),

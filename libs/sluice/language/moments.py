@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from sqlglot import exp
 
 from sluice.language import syntax
-from sluice.language.coercion import UNKNOWN, element
+from sluice.language.coercion import UNKNOWN
 from sluice.language.families import MOMENTS, family
 from sluice.language.inference import branches, compared
 from sluice.language.signatures import COMPARING, ONE_TYPE, SIGNATURES
+from sluice.language.types import inner_types
 
 TypeOf = Callable[[syntax.Tree], str]
 TIMES = frozenset({"time", "part", "date", "timestamp"})  # kinds of arguments
@@ -82,7 +83,7 @@ def _is_time(part: syntax.Tree, of: TypeOf) -> bool:
 
 
 def _is_of_times(type_: str) -> bool:
-    return family(element(type_) or type_) in MOMENTS
+    return family(type_) in MOMENTS or any(map(_is_of_times, inner_types(type_)))
 
 
 def _is_moment(part: syntax.Tree, of: TypeOf) -> bool:

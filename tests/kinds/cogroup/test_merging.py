@@ -294,6 +294,25 @@ def test_keys_without_rows_stay_if_they_are_to_be_kept(
     assert [r for r in lake.rows("found") if r["g"] == "b"] == [back]
 
 
+def test_a_count_of_all_rows_may_have_the_name_of_a_column(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    declared = """
+sources:
+  sales: {path: "sales/{interval_start:%Y-%m-%d}/", key: [id], schema: "id INT, n INT"}
+views:
+  found:
+    kind: cogroup
+    key: [every]
+    keep_empty: true
+    streams: {sales: {from: sales, key: ["1"], aggregates: {n: count(*)}}}
+"""
+    lake = Lake(tmp_path, declared, spark)
+    lake.put("sales", {"id": 1, "n": 5}, {"id": 2, "n": 5})
+    lake.limit(computed_here_bytes=-1).advance()
+    assert lake.rows("found") == [{"every": 1, "n": 2}]
+
+
 def test_a_streams_sequence_orders_what_names_no_order(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:

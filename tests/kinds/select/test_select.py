@@ -57,11 +57,44 @@ def all_distinct(state: State) -> list[Row]:
     return [{"g": g, "v": v} for g, v in {(r["g"], r["v"]) for r in state["lines"]}]
 
 
+def spread(state: State) -> list[Row]:
+    """Each number up to a positive v, with its place; nothing for others."""
+    numbers = ((r, n) for r in state["sales"] for n in range(1, (r["v"] or 0) + 1))
+    return [{"id": r["id"], "n": n, "nth": n - 1} for r, n in numbers if n != 2]
+
+
+def spread_outer(state: State) -> list[Row]:
+    every = ((r["g"], range(1, (r["v"] or 0) + 1)) for r in state["sales"])
+    some = [{"g": g, "n": n, "next": n + 1} for g, numbers in every for n in numbers]
+    none = [r for r in state["sales"] if (r["v"] or 0) < 1]
+    return [*some, *({"g": r["g"], "n": None, "next": None} for r in none)]
+
+
+def spread_twice(state: State) -> list[Row]:
+    ones = (r for r in state["sales"] for n in range(1, (r["v"] or 0) + 1) if n < 3)
+    return [{"g": r["g"], "x": x} for r in ones for x in ("p", "q", "p")]
+
+
+def spread_distinct(state: State) -> list[Row]:
+    found = {(r["g"], n) for r in state["sales"] for n in range(1, (r["v"] or 0) + 1)}
+    return [{"g": g, "n": n} for g, n in found]
+
+
 def case(name: str, query: Query, settings: str, source: str = "sales") -> Case:
     view = f"  chosen: {{kind: select, from: {source}{settings}}}\n"
     rows = {"sales": SALES, "lines": LINES}[source]
     return Case(name, DECLARED + view, "chosen", {source: rows}, lambda: query)
 
+
+UP_TO_V = "filter(sequence(0, coalesce(greatest(v, 0), 0)), x -> x > 0)"
+TWICE = """\
+  few: {kind: select, from: sales, explode: {of: "%s", as: n}, where: n < 3}
+  chosen:
+    kind: select
+    from: few
+    explode: {of: "array('p', 'q', 'p')", as: x}
+    select: {g: g, x: x}
+"""
 
 CASES = [
     case("a condition", positive, ", where: v > 0"),
@@ -76,6 +109,29 @@ CASES = [
         "distinct expressions",
         pairs,
         ', distinct: true, select: {g: g, is_positive: "coalesce(v, 0) > 0"}',
+    ),
+    case(
+        "elements with their places",
+        spread,
+        f', explode: {{of: "{UP_TO_V}", as: n, position: nth}}, where: n <> 2, '
+        "select: {id: id, n: n, nth: nth}",
+    ),
+    case(
+        "elements, and rows without any",
+        spread_outer,
+        f', explode: {{of: "{UP_TO_V}", as: n, outer: true}}, select: {{g: g, n: n, next: n + 1}}',
+    ),
+    case(
+        "distinct elements",
+        spread_distinct,
+        f', explode: {{of: "{UP_TO_V}", as: n}}, distinct: true, select: {{g: g, n: n}}',
+    ),
+    Case(
+        "elements of elements",
+        DECLARED + TWICE % UP_TO_V,
+        "chosen",
+        {"sales": SALES},
+        lambda: spread_twice,
     ),
     case("distinct whole rows", all_distinct, ", distinct: true", "lines"),
 ]

@@ -13,6 +13,7 @@ KEYS = {"orders": "id", "people": "pid", "events": "eid"}
 TEXTS = ("'a'", "'b'", "'x'", "''")
 
 
+SETS = ("INTERSECT", "EXCEPT")
 HOW = ("LEFT ", "RIGHT ", "FULL ", "LEFT SEMI ", "LEFT ANTI ")
 BOUNDS = ("r <= 2", "r = 1", "r BETWEEN 2 AND 3", "r < 3 AND c0 IS NOT NULL", "r > 1")
 RANKINGS = ("row_number", "rank", "dense_rank")
@@ -74,7 +75,7 @@ class Writer:
         """One table, or some joined."""
         found = self.table(depth)
         for _ in range(self.chance.choice([0, 0, 0, 1, 1, 2])):
-            other = self.table(depth)
+            other = self.constants() if self.chance.random() < 0.1 else self.table(depth)
             pair = self.pair(found, other)
             if pair is None:
                 continue
@@ -89,7 +90,36 @@ class Writer:
             if how.strip() in ("RIGHT", "FULL", "LEFT"):
                 key = (*found.key, *other.key) if found.key and other.key else ()
             found = Rows(f"{found.sql} {how}JOIN {other.sql} ON {pair}{more}", both.columns, key)
-        return found
+        if depth > 0 and self.chance.random() < 0.1:
+            return self.beside_one(found, depth)
+        return self.exploded(found) if self.chance.random() < 0.12 else found
+
+    def constants(self) -> Rows:
+        """VALUES under an alias."""
+        alias = self.name("v")
+        rows = self.chance.choice(
+            ["(1, 'a'), (2, 'b'), (2, NULL)", "(3, 'x')", "(1, 'b'), (NULL, 'a')"]
+        )
+        columns = {f"{alias}.i": "int", f"{alias}.t": "text"}
+        return Rows(f"(VALUES {rows}) {alias}(i, t)", columns, ())
+
+    def beside_one(self, rows: Rows, depth: int) -> Rows:
+        """Rows beside the one row of an aggregate."""
+        sql, types, _ = self.total(depth - 1)
+        alias = self.name("o")
+        columns = {**rows.columns, **{f"{alias}.{name}": t for name, t in types.items()}}
+        return Rows(f"{rows.sql} CROSS JOIN ({sql}) {alias}", columns, rows.key)
+
+    def exploded(self, rows: Rows) -> Rows:
+        """Rows with the elements of an array."""
+        alias = self.name("e")
+        one, other = self.value(rows, "int", 1), self.value(rows, "int", 0)
+        array = self.chance.choice([f"array({one}, {other})", f"filter(array({one}), x -> x > 0)"])
+        call, names = self.chance.choice([("explode", "el"), ("posexplode", "nth, el")])
+        outer = self.chance.choice(["", "OUTER "])
+        columns = {**rows.columns, f"{alias}.el": "int"}
+        view = f"LATERAL VIEW {outer}{call}({array}) {alias} AS {names}"
+        return Rows(f"{rows.sql} {view}", columns, ())
 
     def pair(self, left: Rows, right: Rows) -> str | None:
         """An equality between two tables."""
@@ -151,7 +181,9 @@ class Writer:
     def where(self, rows: Rows, depth: int) -> str:
         conditions = [self.condition(rows) for _ in range(self.chance.choice([0, 0, 1, 1, 2]))]
         if depth > 0 and self.chance.random() < 0.25:
-            conditions.append(self.existence(rows))
+            found, more = self.existence(rows), self.condition(rows, 1)
+            choices = [found, found, f"({found} OR {more})", f"NOT ({found} AND {more})"]
+            conditions.append(self.chance.choice(choices))
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def existence(self, rows: Rows) -> str:
@@ -239,7 +271,7 @@ class Writer:
         return f"SELECT {', '.join(texts)} FROM {rows.sql}{self.where(rows, depth)}", types, ()
 
     def together(self, depth: int) -> tuple[str, dict[str, str], tuple[str, ...]]:
-        how = self.chance.choice(["UNION ALL", "UNION", "INTERSECT", "EXCEPT"])
+        how = self.chance.choice(["UNION ALL", "UNION", *SETS, *(f"{one} ALL" for one in SETS)])
         types = {"c0": "int", "c1": "text"}
         sides = []
         for _ in range(2):
@@ -248,7 +280,7 @@ class Writer:
             sides.append(
                 f"SELECT {number} AS c0, {text} AS c1 FROM {rows.sql}{self.where(rows, 0)}"
             )
-        return f" {how} ".join(sides), types, () if how == "UNION ALL" else ("c0", "c1")
+        return f" {how} ".join(sides), types, () if how.endswith("ALL") else ("c0", "c1")
 
     def ordered(self, rows: Rows) -> str | None:
         """A total order, if a key is known."""

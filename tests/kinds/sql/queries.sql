@@ -217,7 +217,87 @@ WHERE o.v > 0;
 
 -- null_rows_of_two
 SELECT o.id, e.eid FROM orders o RIGHT JOIN people p ON o.k = p.k AND o.v > 0 JOIN events e
-ON e.id = p.pid AND o.g = 'a' LEFT JOIN orders x ON x.id = e.eid WHERE p.n < 2 AND x.v IS NULL;
+ON e.id = p.pid AND coalesce(o.g, 'a') <> 'b' LEFT JOIN orders x ON x.id = e.eid WHERE x.v IS NULL;
 
 -- unnamed
 SELECT `G`, COUNT(*), sum(V) / 2 FROM Orders GROUP BY G;
+
+-- letters
+SELECT o.id, e, i FROM orders o LATERAL VIEW posexplode(split(concat(coalesce(g, ''), 'xy'), '')) t AS i, e WHERE e <> 'y';
+
+-- letters_or_none
+SELECT o.id, t.e FROM orders o LATERAL VIEW OUTER explode(split(g, '')) t AS e;
+
+-- letters_of_pairs
+SELECT o.id, p.w, e FROM orders o JOIN people p ON o.k = p.k LATERAL VIEW explode(split(concat(p.w, 'z'), '')) t AS e
+WHERE e <> 'x' AND o.v > -2;
+
+-- letters_counted
+SELECT e, count(*) AS n FROM (SELECT explode(split(concat(g, 'q'), '')) AS e FROM orders) GROUP BY e;
+
+-- letters_beside
+SELECT o.id, e FROM orders o, LATERAL explode(split(concat(g, 'q'), '')) AS t(e) JOIN people p ON p.pid = o.id;
+
+-- entries
+SELECT id, key, value FROM orders LATERAL VIEW explode(map('v', v, 'k', k)) t AS key, value WHERE value > 0;
+
+-- named_values
+SELECT o.id, n.name FROM orders o JOIN (VALUES (1, 'one'), (2, 'two'), (NULL, 'none')) AS n(k, name) ON o.k = n.k;
+
+-- values_first
+SELECT o.id, n.name FROM VALUES (1, 'one'), (2, 'two') AS n(k, name) JOIN orders o ON o.k = n.k AND o.v > 0;
+
+-- values_left
+SELECT n.k, n.name, count(o.id) AS n FROM VALUES (1, 'one'), (9, 'nine') AS n(k, name) LEFT JOIN orders o ON o.k = n.k GROUP BY n.k, n.name;
+
+-- values_crossed
+SELECT o.id, f.f * o.v AS scaled FROM orders o CROSS JOIN (VALUES (1), (10)) AS f(f) WHERE o.v <> 0;
+
+-- values_and_rows
+SELECT k FROM orders UNION ALL VALUES (7), (8);
+
+-- threshold
+WITH p AS (SELECT 1 AS low, 2 AS high) SELECT o.id, p.high FROM orders o CROSS JOIN p WHERE o.v >= p.low AND o.k < p.high;
+
+-- beside_the_mean
+SELECT o.id, o.v - s.mean AS off FROM orders o CROSS JOIN (SELECT avg(v) AS mean FROM orders) s WHERE o.v < s.mean;
+
+-- one_and_all
+SELECT s.n, o.id FROM (SELECT count(*) AS n FROM events) s JOIN orders o ON o.v < s.n;
+
+-- exists_or
+SELECT id FROM orders o WHERE v > 2 OR EXISTS (SELECT 1 FROM events e WHERE e.id = o.id AND e.kind = 'buy');
+
+-- not_exists_or
+SELECT id FROM orders o WHERE v > 2 OR NOT EXISTS (SELECT 1 FROM events e WHERE e.id = o.id);
+
+-- in_or
+SELECT id FROM orders o WHERE k IN (SELECT k FROM people WHERE n = 1) OR v = 0;
+
+-- not_in_or
+SELECT id FROM orders o WHERE k NOT IN (SELECT k FROM people WHERE n = 1) OR v = 0;
+
+-- in_shown
+SELECT id, k IN (SELECT k FROM people) AS known, EXISTS (SELECT 1 FROM events e WHERE e.id = o.id) AS seen FROM orders o;
+
+-- in_case
+SELECT id, CASE WHEN v IN (SELECT n FROM people p WHERE p.k = o.k) THEN 'some' ELSE 'none' END AS c FROM orders o;
+
+-- both_all
+SELECT k, g FROM orders INTERSECT ALL SELECT k, w FROM people;
+
+-- more_all
+SELECT k FROM orders EXCEPT ALL SELECT k FROM people;
+
+-- latest_of_all
+SELECT id, (SELECT w FROM people ORDER BY pid DESC LIMIT 1) AS newest FROM orders WHERE v > 0;
+
+-- nested_joins
+SELECT o.id, p.pid, e.eid FROM orders o LEFT JOIN (people p JOIN events e ON p.pid = e.id) ON o.id = p.pid;
+
+-- without_from
+SELECT id, (SELECT 5) AS five FROM orders WHERE v = (SELECT 1);
+
+-- not_of_both
+SELECT id, NOT (v > 1 AND k IN (SELECT k FROM people)) AS a, NOT (k IN (SELECT n FROM people)) AS b FROM orders
+WHERE NOT (v = 2 OR k NOT IN (SELECT k FROM people WHERE n > 0) OR v IS NULL);

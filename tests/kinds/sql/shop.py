@@ -2,12 +2,13 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.support.lake import HEAD, Lake, Row, counted
+from tests.support.lake import HEAD, Lake, Row, frozen
 
 from sluice.declare.project import load
 from sluice.errors import ConfigError
@@ -71,11 +72,17 @@ def some_row(source: str, key: int, chance: random.Random) -> Row:
 def change(lake: Lake, chance: random.Random) -> None:
     """Insert, update and delete rows of every source, each in one or two commits."""
     for source, key in KEYS.items():
-        for _ in range(chance.randint(0, 2)):
-            keys = chance.sample(range(1, 13), chance.randint(0, 6))
+        for _ in range(chance.choice([0, 1, 1, 2])):
+            keys = chance.sample(range(1, 13), chance.randint(1, 6))
             gone = chance.sample(range(1, 13), chance.randint(0, 4))
             rows = [some_row(source, k, chance) for k in keys]
             lake.put(source, *rows, gone=[{key: k} for k in gone])
+
+
+def fill(lake: Lake, chance: random.Random) -> None:
+    """Insert twelve rows into every source."""
+    for source in KEYS:
+        lake.put(source, *(some_row(source, key, chance) for key in range(1, 13)))
 
 
 def written(path: Path) -> dict[str, str]:
@@ -117,11 +124,28 @@ def project(folder: Path, queries: dict[str, str], session: "SparkSession") -> L
     return lake
 
 
-def answer(lake: Lake, session: "SparkSession", sql: str) -> Counter[Any]:
-    """Spark's answer to the query over the rows that stand now."""
+def wrong(
+    lake: Lake, session: "SparkSession", queries: Mapping[str, str]
+) -> dict[str, tuple[Counter[Any], Counter[Any]]]:
+    """The views whose rows are not Spark's answer: those that only one of the two has."""
     for name, rows in lake.rows_of_sources().items():
         table = lake.table(name)
         schema = ", ".join(f"{c} {t}" for c, t in table.columns.items())
         plain = [tuple(row[c] for c in table.columns) for row in rows]
         session.createDataFrame(plain, schema).createOrReplaceTempView(name)
-    return counted(row.asDict(recursive=True) for row in session.sql(sql).collect())
+    found = {}
+    for name, sql in queries.items():
+        kept, answered = _tuples(lake.rows(name)), _answer(session, sql)
+        if kept != answered:
+            found[name] = (kept - answered, answered - kept)
+    return found
+
+
+def _tuples(rows: list[Row]) -> Counter[Any]:
+    return Counter(frozen(tuple(row.values())) for row in rows)
+
+
+def _answer(session: "SparkSession", sql: str) -> Counter[Any]:
+    """Rows by position: columns without a name are called otherwise in a view."""
+    columns = [column.to_pylist() for column in session.sql(sql).toArrow().columns]
+    return Counter(map(frozen, zip(*columns, strict=True)))

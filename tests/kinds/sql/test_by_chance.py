@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.kinds.sql.generated import Writer
-from tests.kinds.sql.shop import answer, change, planned, project
-from tests.support.lake import counted
+from tests.kinds.sql.shop import change, planned, project, wrong
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,12 +30,8 @@ def test_random_queries_are_kept_as_spark_answers_them(
     for turn in range(3):
         change(lake, chance)
         lake.limit(computed_here_bytes=-1 if turn == 1 else 2_000_000).advance()
-        wrong = [
-            sql
-            for name, sql in kept.items()
-            if counted(lake.rows(name)) != answer(lake, spark, sql)
-        ]
-        assert not wrong, turn
+        found = wrong(lake, spark, kept)
+        assert not found, (turn, [kept[name] for name in found], found)
 
 
 def test_nearly_all_random_queries_are_kept_and_the_others_refused_by_name(tmp_path: Path) -> None:

@@ -28,11 +28,13 @@ REFUSED = {
     "SELECT 1 AS one": "the query names no table",
     "WITH RECURSIVE q AS (SELECT id FROM orders) SELECT id FROM q": "WITH RECURSIVE",
     "SELECT id FROM orders TABLESAMPLE (10 PERCENT)": "TABLESAMPLE",
-    "SELECT e FROM orders LATERAL VIEW explode(split(g, ',')) x AS e": "LATERAL VIEW",
-    "SELECT k FROM orders EXCEPT ALL SELECT k FROM people": "EXCEPT ALL",
+    "SELECT explode(array(k)) AS a, explode(array(v)) AS b FROM orders": "two arrays are exploded",
+    "SELECT v FROM orders LATERAL VIEW explode(v) x AS e": "an ARRAY is exploded",
+    "SELECT o.id FROM orders o JOIN (VALUES (1), (2, 3)) AS n(a) ON o.k = n.a": "each row of",
+    "SELECT id FROM orders o, (VALUES (now())) AS n(a)": "the time of running is not allowed",
     "SELECT id FROM orders o WHERE v > (SELECT n FROM people p WHERE p.k = o.k)": "several rows",
-    "SELECT id FROM orders o WHERE v > 1 OR EXISTS (SELECT 1 FROM events e WHERE e.id = o.id)": (
-        "EXISTS and IN can be kept as conditions of WHERE"
+    "SELECT id FROM orders WHERE v > 1 OR EXISTS (SELECT k FROM people GROUP BY k)": (
+        "can be kept as conditions of WHERE, not within others"
     ),
     "SELECT id FROM orders o WHERE k NOT IN (SELECT k FROM people p WHERE p.w = o.g)": "NOT EXISTS",
     "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",

@@ -130,14 +130,14 @@ def test_a_function_reads_columns_that_are_there(mistakes: Mistakes) -> None:
             "topc",
             (
                 "11: views.top.kind: unknown kind 'topc'; did you mean 'topk'? "
-                "kinds are: topk, cogroup, lookup, window_store, join, select, union, over"
+                "kinds are: topk, cogroup, lookup, window_store, join, select, union, over, sql"
             ),
         ),
         (
             "kind: topk, ",
             "",
             (
-                "11: views.top: `kind` is missing: topk, cogroup, lookup, window_store, join, select, union, over"
+                "11: views.top: `kind` is missing: topk, cogroup, lookup, window_store, join, select, union, over, sql"
             ),
         ),
         ("limit: 10", "limit: 0", "11: views.top.limit: 0 is too small: at least 1 is wanted"),

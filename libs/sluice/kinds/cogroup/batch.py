@@ -22,6 +22,7 @@ from sluice.engine.planning.node import Node
 from sluice.engine.planning.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.operator import Rows, names, union, within
+from sluice.interpreter.presence import is_here
 from sluice.kinds.cogroup.change import BROKEN, contributed, mended, merged, told
 from sluice.kinds.cogroup.extension import extension_of
 from sluice.kinds.cogroup.lateness import late_in_sessions, late_of_all
@@ -98,7 +99,8 @@ class CogroupBatch(Batch):
     def _ranges(self, prepared: Rows) -> int:
         lake, pins = self.context.lake, self.plan.pins
         sizes = [table_size(lake.uri(i), pins[i].version) for i in self.state.inputs]
-        if sum(size.bytes for size in sizes) <= self.context.limits.read_here_bytes:
+        is_small = sum(size.bytes for size in sizes) <= self.context.limits.read_here_bytes
+        if is_small or is_here(self.session):
             return 0
         rows = sum(size.rows or 0 for size in sizes)
         return ranges_for(self.state, prepared, rows, self.context.limits)

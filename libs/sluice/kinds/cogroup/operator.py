@@ -116,7 +116,7 @@ class CogroupState(Operator):
                     used |= set(accumulator.used_ties)
             visible = self._tables[name].columns
             used |= set().union(*(e.reads(visible) for e in expressions))
-        return tuple(sorted(used))
+        return tuple(sorted(used or self._tables[name].key))
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         extra = passed_on(rows, self.columns(name))

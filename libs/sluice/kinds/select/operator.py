@@ -1,7 +1,8 @@
 """Select: the WHERE and SELECT [DISTINCT] of SQL over one table.
 
-Without `distinct` each output row comes from one input row and has its identity. With it, a row is
-there while any input row gives it, so the group of a row are all of its columns.
+Without `distinct` each output row comes from one input row and has its identity, with the number of
+its element if an array is exploded. With it, a row is there while any input row gives it, so the
+group of a row are all of its columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,10 @@ from pyspark.sql import functions as F
 
 from sluice.declare.table import Table
 from sluice.engine.query.operator import Operator, Rows, names, passed_on
-from sluice.kinds.select.resolve import keys_of
+from sluice.kinds.select.resolve import keys_of, place_of
 from sluice.kinds.select.spec import Selection
+
+PLACE_READ = "_sluice_place_read"
 
 
 class SelectedRows(Operator):
@@ -22,6 +25,7 @@ class SelectedRows(Operator):
         assert isinstance(view.spec, Selection)
         self.view, self.source, self.spec = view, source, view.spec
         self.inputs = (source.id,)
+        self.place = place_of(source)
         self.group = self.key = view.key
         self.row_wise = self.mirror = not self.spec.distinct
 
@@ -29,23 +33,42 @@ class SelectedRows(Operator):
         visible = self.source.columns
         used = set() if self.spec.distinct else {*self.source.key}
         used |= set(visible) if self.spec.select is None else set()
-        expressions = [*(self.spec.select or {}).values(), *filter(None, [self.spec.where])]
-        read = used.union(*(e.reads(visible) for e in expressions))
+        array = self.spec.explode.of if self.spec.explode else None
+        expressions = [*(self.spec.select or {}).values(), *filter(None, [self.spec.where, array])]
+        read = used.union(*(e.reads(visible) for e in expressions)) - self._new
         return tuple(sorted(read or self.source.key))
 
     def named(self, name: str) -> Sequence[Mapping[str, str]]:
         shown = self.spec.select or {}
         known = {shown[c].plain_column if c in shown else c: c for c in self.group}
-        found = {column: c for column, c in known.items() if column}
+        found = {column: c for column, c in known.items() if column and column not in self._new}
         return [found] if found else ()
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
-        met = rows.where(self.spec.where.sql) if self.spec.where else rows
+        every = self._exploded(rows)
+        met = every.where(self.spec.where.sql) if self.spec.where else every
         return met.select(*self._outputs(), *names(tuple(passed_on(rows, self.columns(name)))))
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.source.id].select(*names(self._names))
         return rows.distinct() if self.spec.distinct else rows
+
+    @property
+    def _new(self) -> set[str]:
+        """The columns that an exploded array brings."""
+        array = self.spec.explode
+        return {array.as_, *filter(None, [array.position]), self.place} if array else set()
+
+    def _exploded(self, rows: DataFrame) -> DataFrame:
+        """Return a row for each element of the array, with its number."""
+        array = self.spec.explode
+        if array is None:
+            return rows
+        spread = F.posexplode_outer if array.outer else F.posexplode
+        found = rows.select("*", spread(F.expr(array.of.sql)).alias(PLACE_READ, array.as_))
+        if array.position:
+            found = found.withColumn(array.position, F.col(PLACE_READ))
+        return found.withColumn(self.place, F.coalesce(PLACE_READ, F.lit(-1)))
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -58,4 +81,6 @@ class SelectedRows(Operator):
         }
         pairs = {} if self.spec.distinct else keys_of(self.spec, self.source)
         hidden = {out: F.col(f"`{name}`") for out, name in pairs.items() if out not in shown}
+        if self.spec.explode and not self.spec.distinct:
+            hidden[self.place] = F.col(self.place)
         return [column.alias(name) for name, column in {**shown, **hidden}.items()]

@@ -6,6 +6,10 @@ from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table, carried_name, hidden_of
 from sluice.kinds.select.spec import Selection
+from sluice.language.coercion import element
+from sluice.language.types import head
+
+PLACE = "_sluice_place"
 
 
 def resolve(spec: Selection, inputs: Mapping[Where, Table], report: Report) -> Table:
@@ -15,19 +19,49 @@ def resolve(spec: Selection, inputs: Mapping[Where, Table], report: Report) -> T
     hidden.
     """
     source = inputs["from",]
-    scope = Scope(source.columns)
+    known = {**source.columns, **_exploded(spec, source, report)}
+    scope = Scope(known)
     scope.check_condition(spec.where, report, "where")
     scope.check_select(spec.select, report)
-    columns = dict(source.columns) if spec.select is None else scope.types_of(spec.select)
+    columns = known if spec.select is None else scope.types_of(spec.select)
     if spec.distinct:
         Scope(columns).check_key(tuple(columns), report, *(("select",) if spec.select else ()))
         keys = columns
     else:
         keys = {name: source.type_of(column) for name, column in keys_of(spec, source).items()}
+        keys |= {place_of(source): "INT"} if spec.explode else {}
     hidden = hidden_of(keys)
     return Table(
         spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, (source.id,), hidden
     )
+
+
+def _exploded(spec: Selection, source: Table, report: Report) -> dict[str, str]:
+    """Return the columns that an exploded array brings; what is wrong with it is noted."""
+    if spec.explode is None:
+        return {}
+    scope = Scope(source.columns)
+    scope.check(spec.explode.of, report, "explode", "of")
+    type_ = scope.type_of(spec.explode.of)
+    if head(type_) not in ("", "ARRAY"):
+        hint = "; write map_entries(…) for the entries of a MAP" if head(type_) == "MAP" else ""
+        why = f"{spec.explode.of.text!r} is {type_}; an ARRAY is exploded{hint}"
+        report.add(("explode", "of"), why)
+    found = {spec.explode.as_: element(type_)}
+    if spec.explode.position:
+        found[spec.explode.position] = "INT"
+    for name in found:
+        if name in source.columns:
+            report.add(
+                ("explode",), f"{source.name} has a column {name!r} already; name it otherwise"
+            )
+    return found
+
+
+def place_of(source: Table) -> str:
+    """Return the hidden column with the number of a row's element, -1 for no element."""
+    taken = sum(column.startswith(PLACE) for column in source.key)
+    return f"{PLACE}_{taken}" if taken else PLACE
 
 
 def keys_of(spec: Selection, source: Table) -> dict[str, str]:

@@ -8,18 +8,27 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sluice.kinds.sql import joining, subqueries
+from sluice.kinds.sql import constants, joining, subqueries
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.grouping import grouped, has_aggregates
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.query import OF_ROWS, Refused
 from sluice.kinds.sql.scope import Scope
-from sluice.kinds.sql.sources import AnyRows, Branch, Distinct, Grouped, Ranked, Relation, Together
+from sluice.kinds.sql.sources import (
+    AnyRows,
+    Branch,
+    Distinct,
+    Exploded,
+    Grouped,
+    Ranked,
+    Relation,
+    Stored,
+    Together,
+)
 from sluice.kinds.sql.trees import columns_in, conjuncts, sql
 from sluice.kinds.sql.windows import as_ranked, windowed
 from sluice.language.syntax import Tree
 
 NEVER = {
-    "laterals": "LATERAL VIEW",
     "pivots": "PIVOT",
     "sample": "TABLESAMPLE",
     "match": "MATCH_RECOGNIZE",
@@ -51,6 +60,8 @@ class Planner:
             return self._ended(self._set(inner), inner)
         if isinstance(inner, exp.Subquery):
             return self.query(inner)
+        if isinstance(inner, exp.Values):
+            return self._values(inner)
         raise Refused(inner, f"{type(inner).__name__.upper()} can't be kept incrementally yet")
 
     def unfiltered(
@@ -58,6 +69,18 @@ class Planner:
     ) -> tuple[Scope, list[Tree]]:
         """Return the joined sources of a SELECT, and the conditions that have queries in them."""
         return joining.unfiltered(self, select, conditions, after)
+
+    def one_row(self) -> AnyRows:
+        """Return one row without columns."""
+        return constants.one_row(self._any_table())
+
+    def _any_table(self) -> Stored:
+        return next(t.source for t in self.tables.values() if isinstance(t.source, Stored))
+
+    def _values(self, tree: exp.Values) -> AnyRows:
+        alias = tree.args.get("alias") or exp.TableAlias()
+        names = [c.name for c in alias.args.get("columns") or ()]
+        return constants.values(self.chain, self._any_table(), tree, names)
 
     def _share(self, tree: Tree) -> None:
         with_ = tree.args.get("with_")
@@ -82,6 +105,8 @@ class Planner:
             return tree.alias_or_name, self.shared[tree.name]
         if isinstance(tree, exp.Table):
             return tree.alias_or_name, self.tables[f"{tree.db}.{tree.name}"]
+        if isinstance(tree, exp.Values):
+            return tree.alias, self._values(tree)
         if isinstance(tree, exp.Subquery):
             names = [
                 c.name
@@ -96,8 +121,6 @@ class Planner:
         for name, what in NEVER.items():
             if select.args.get(name):
                 raise Refused(select, f"{what} can't be kept incrementally")
-        if select.args.get("from_") is None:
-            raise Refused(select, "a SELECT without FROM has no table to follow")
         items = {item.alias_or_name: item.unalias() for item in select.expressions}
         if len(items) < len(select.expressions):
             raise Refused(select, "two columns have one name: give one of them another by AS")
@@ -108,6 +131,7 @@ class Planner:
         after += [*(select.args["group"].expressions if select.args.get("group") else ())]
         after += [select.args["qualify"].this] if select.args.get("qualify") else []
         scope = joining.joined(self, select, after)
+        items = _exploded(scope, items, after)
         return self._shown(select, scope, items, keys)
 
     def _shown(
@@ -197,11 +221,7 @@ class Planner:
         if isinstance(tree, exp.Union):
             together = self._together(sides)
             return self._distinct_of(together) if is_distinct else together
-        if not is_distinct:
-            raise Refused(
-                tree, f"{tree.key.upper()} ALL can't be kept incrementally; leave out ALL"
-            )
-        return self._compared(tree, sides)
+        return self._compared(tree, sides, is_distinct=bool(is_distinct))
 
     def _together(self, sides: list[AnyRows]) -> AnyRows:
         branches: list[Branch] = []
@@ -218,8 +238,13 @@ class Planner:
             branches.append((stored.source, stored.where, stored.columns))
         return Relation(Together(tuple(branches)), {n: exp.column(n) for n in sides[0].columns})
 
-    def _compared(self, tree: exp.SetOperation, sides: list[AnyRows]) -> AnyRows:
-        """Return the rows of the left side that the right one has, or hasn't, each once."""
+    def _compared(
+        self, tree: exp.SetOperation, sides: list[AnyRows], *, is_distinct: bool
+    ) -> AnyRows:
+        """Return the rows of the left side that the right one has, or hasn't.
+
+        Distinct ones are there once, others as often as both have them, or as the left has more.
+        """
         both_sides = []
         for which, side in enumerate(sides):
             marks = {
@@ -239,14 +264,35 @@ class Planner:
             {f"k{i}": t for i, t in enumerate(keys.values())},
             counts,
         )
+        shown = {n: exp.column(f"k{i}") for i, n in enumerate(keys)}
+        if not is_distinct:
+            return self._repeated(Relation(source, shown), isinstance(tree, exp.Intersect))
         second = exp.GT if isinstance(tree, exp.Intersect) else exp.EQ
         conditions = [
             compared(this=exp.column(n), expression=exp.Literal.number(0))
             for n, compared in (("in_left", exp.GT), ("in_right", second))
         ]
-        return Relation(
-            source, {n: exp.column(f"k{i}") for i, n in enumerate(keys)}, tuple(conditions)
+        return Relation(source, shown, tuple(conditions))
+
+    def _repeated(self, groups: Relation[Grouped], is_intersection: bool) -> AnyRows:
+        """Return each group as often as both sides have it, or as the left side has more."""
+        left, right = (exp.column(n) for n in ("in_left", "in_right"))
+        both = exp.Anonymous(this="least", expressions=[left, right])
+        times: Tree = both if is_intersection else exp.Sub(this=left, expression=right)
+        counted = Relation(groups.source, {**groups.columns, "times": times})
+        stored = self.chain.stored(counted)
+        one, many = exp.Literal.number(1), stored.columns["times"]
+        numbers = exp.Anonymous(this="sequence", expressions=[one, many.copy()])
+        number = self.chain.number()
+        where = exp.GT(this=many.copy(), expression=exp.Literal.number(0))
+        source = Exploded(
+            stored.source,
+            (*stored.where, where),
+            exp.cast(numbers, "array<bigint>"),
+            f"item_{number}",
+            f"place_{number}",
         )
+        return Relation(source, {n: stored.columns[n] for n in groups.columns})
 
     def _ended(self, relation: AnyRows, tree: Tree) -> AnyRows:
         """Return a set operation after its ORDER BY and LIMIT; a SELECT has done that itself."""
@@ -257,6 +303,23 @@ class Planner:
         sorted_by = {f"order {i}": relation.resolved(key.this) for i, key in enumerate(keys)}
         more = Relation(relation.source, {**relation.columns, **sorted_by}, relation.where)
         return self._first(tree, more, [*relation.columns], keys)
+
+
+def _exploded(scope: Scope, items: dict[str, Tree], after: list[Tree]) -> dict[str, Tree]:
+    """Return selected expressions with a column in place of an array that one explodes."""
+    calls = {n: t for n, t in items.items() if t.find(exp.Anonymous) and _is_generator(t)}
+    if not calls:
+        return items
+    if len(calls) > 1:
+        raise Refused([*calls.values()][1], "two arrays are exploded: write LATERAL VIEW for each")
+    ((name, call),) = calls.items()
+    alias = f"s{scope.planner.chain.number()}"
+    scope.explode(call, alias, [name], after, outer=False)
+    return {**items, name: exp.column(name, alias)}
+
+
+def _is_generator(tree: Tree) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() in OF_ROWS
 
 
 def filtered(relation: AnyRows, conditions: Iterable[Tree]) -> AnyRows:

@@ -9,6 +9,7 @@ from sluice.kinds.sql.sources import (
     AnyRows,
     Columns,
     Fields,
+    Grouped,
     Relation,
     Stored,
     StoredRows,
@@ -39,6 +40,16 @@ class Chain:
             found = relation.source.fields(relation.columns, relation.where, exactly=True)
         assert found is not None
         self.views[self.view] = found
+
+    def is_one_row(self, relation: AnyRows) -> bool:
+        """True if the relation has one row, whatever its tables hold."""
+        source = relation.source
+        if relation.where:
+            return False
+        if isinstance(source, Stored):
+            fields = self.views.get(source.table, {})
+            return bool(fields.get("keep_empty")) and "having" not in fields
+        return isinstance(source, Grouped) and source.is_whole
 
     def stored(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
         """Return the relation as one over a stored table, with the `wanted` columns."""

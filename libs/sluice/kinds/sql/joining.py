@@ -11,8 +11,8 @@ from sqlglot import exp
 from sluice.kinds.sql import subqueries
 from sluice.kinds.sql.query import Refused
 from sluice.kinds.sql.scope import NO_EQUALITY, Scope, equalities, prefixed
-from sluice.kinds.sql.sources import AnyRows
-from sluice.kinds.sql.trees import conjuncts
+from sluice.kinds.sql.sources import AnyRows, Relation, Stored
+from sluice.kinds.sql.trees import columns_in, conjuncts, is_true
 from sluice.language.syntax import Tree
 
 if TYPE_CHECKING:
@@ -43,26 +43,68 @@ def unfiltered(
     planner: "Planner", select: exp.Select, conditions: list[Tree], after: list[Tree]
 ) -> tuple[Scope, list[Tree]]:
     """Return the joined sources, and the conditions that were not applied: those with queries."""
-    first, rows = planner.source(select.args["from_"].this)
-    waiting = [_Join.of(planner, join) for join in select.args.get("joins") or ()]
+    rows, aliases = _first(planner, select)
+    scope = Scope(planner, rows, aliases, list(conditions), after)
+    waiting = [_Join.of(planner, join) for join in _joins(select)]
     _check_commas(waiting)
-    scope = Scope(planner, prefixed(rows, first), {first}, list(conditions), after)
+    views = [
+        _Join.of_array(view, view.args.get("outer")) for view in select.args.get("laterals", ())
+    ]
+    _join_all(scope, waiting, views)
+    for view in views:
+        view.explode(scope, [])
+        scope.apply()
+    queries = scope.left_over()
+    scope.after = [*scope.after, *queries]
+    return scope, queries
+
+
+def _first(planner: "Planner", select: exp.Select) -> tuple[AnyRows, set[str]]:
+    """Return the first source of FROM, with its aliases; without FROM, one row."""
+    if select.args.get("from_") is None:
+        return planner.one_row(), set()
+    return _source(planner, select.args["from_"].this)
+
+
+def _source(planner: "Planner", tree: Tree) -> tuple[AnyRows, set[str]]:
+    """Return the rows of a source or of joins in parentheses, by `alias.column`; its aliases."""
+    inner = tree.this if isinstance(tree, exp.Subquery) and not tree.alias else tree
+    if isinstance(inner, exp.Table) and inner.args.get("joins"):
+        alone = inner.copy()
+        alone.set("joins", None)
+        joins = inner.args["joins"]
+        select = exp.Select(from_=exp.From(this=alone), joins=[j.copy() for j in joins])
+        after: list[Tree] = [c.copy() for c in columns_in(tree.root())]
+        scope, rest = unfiltered(planner, select, [], after)
+        if rest:
+            raise Refused(rest[0], "a subquery in ON can't be kept; write it in WHERE")
+        return scope.rows, scope.aliases
+    alias, rows = planner.source(tree)
+    return prefixed(rows, alias), {alias}
+
+
+def _joins(select: exp.Select) -> list[exp.Join]:
+    return list(select.args.get("joins") or ())
+
+
+def _join_all(scope: Scope, waiting: "list[_Join]", later: "list[_Join]") -> None:
+    """Join the sources, each as soon as it can be."""
     while waiting:
         scope.nulls_follow = any(join.type in ("right", "full") for join in waiting)
         join = _next(scope, waiting)
         waiting.remove(join)
         scope.apply()
-        rest = [c for other in waiting for c in other.on]
-        if join.type == "inner":
-            on = scope.taken_by(join.alias, join.on)
-            scope.join(join.rows, join.alias, "inner", on, rest)
+        rest = [c for other in (*waiting, *later) for c in (*other.on, *other.arrays)]
+        if join.arrays:
+            join.explode(scope, rest)
+        elif join.type == "inner":
+            scope.join(
+                join.rows, join.aliases, "inner", scope.taken_by(join.aliases, join.on), rest
+            )
         else:
-            scope.join(join.rows, join.alias, join.type, join.on, rest)
+            scope.join(join.rows, join.aliases, join.type, join.on, rest)
     scope.nulls_follow = False
     scope.apply()
-    queries = scope.left_over()
-    scope.after = [*scope.after, *queries]
-    return scope, queries
 
 
 def _check_commas(joins: "list[_Join]") -> None:
@@ -79,18 +121,19 @@ def _check_commas(joins: "list[_Join]") -> None:
 
 @dataclass(eq=False)
 class _Join:
-    """A source with the way in which it is joined."""
+    """A source with the way in which it is joined; or an array to explode, of `arrays`."""
 
-    alias: str
+    aliases: set[str]
     rows: AnyRows
     type: str
     on: list[Tree]
-    tree: exp.Join
+    tree: Tree
+    arrays: tuple[Tree, ...] = ()
 
     @property
     def is_comma(self) -> bool:
         """True for `FROM a, b`, which reads like a CROSS JOIN."""
-        return self.tree.kind.upper() == "CROSS"
+        return isinstance(self.tree, exp.Join) and self.tree.kind.upper() == "CROSS"
 
     @classmethod
     def of(cls, planner: "Planner", join: exp.Join) -> "_Join":
@@ -100,17 +143,42 @@ class _Join:
         name = kind if kind in ("SEMI", "ANTI", "CROSS") else side or kind
         if name not in TYPES or (join.method and join.method.upper() != "NATURAL"):
             raise Refused(join, f"{name or join.method} JOIN can't be kept incrementally")
-        alias, rows = planner.source(join.this)
-        return cls(alias, rows, TYPES[name], conjuncts(join.args.get("on")), join)
+        on = conjuncts(join.args.get("on"))
+        if isinstance(join.this, exp.Lateral):
+            on = [condition for condition in on if not is_true(condition)]
+            if on or name not in ("", "INNER", "CROSS", "LEFT"):
+                raise Refused(
+                    join, "a LATERAL array is joined by CROSS JOIN, or LEFT JOIN … ON true"
+                )
+            return cls.of_array(join.this, name == "LEFT")
+        rows, aliases = _source(planner, join.this)
+        return cls(aliases, rows, TYPES[name], on, join)
+
+    @classmethod
+    def of_array(cls, view: exp.Lateral, outer: bool) -> "_Join":
+        """Return the step that explodes the array of a LATERAL VIEW."""
+        call = view.this
+        if not isinstance(call, exp.Anonymous):
+            raise Refused(view, "LATERAL with a query can't be kept incrementally")
+        kind = "left" if outer else "inner"
+        return cls({view.alias}, Relation(Stored(""), {}), kind, [], view, (call,))
+
+    def explode(self, scope: Scope, rest: list[Tree]) -> None:
+        """Put a row for each element in place of each row joined so far."""
+        names = [name.name for name in self.tree.args["alias"].args.get("columns") or ()]
+        (alias,) = self.aliases
+        scope.explode(self.arrays[0], alias, names, rest, outer=self.type == "left")
 
 
 def _next(scope: Scope, waiting: list[_Join]) -> _Join:
     """Return the join to do next: the first, or an inner one that an equality links by now."""
     for join in waiting:
-        if join.type != "inner":
+        if join.arrays or join.type != "inner":
             if join is waiting[0]:
                 return join
             break
-        if equalities(scope.usable(join.on), scope.aliases, {join.alias})[0]:
+        if equalities(scope.usable(join.on), scope.aliases, join.aliases)[0]:
+            return join
+        if scope.is_free(join.rows):
             return join
     raise Refused(waiting[0].tree, NO_EQUALITY)

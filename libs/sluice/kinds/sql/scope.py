@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.query import Refused
-from sluice.kinds.sql.sources import AnyRows, Joined, Relation, Stored, StoredRows
+from sluice.kinds.sql.sources import AnyRows, Exploded, Joined, Relation, Stored, StoredRows
 from sluice.kinds.sql.trees import columns_in, has_query, is_column, key_of, of_side
 from sluice.kinds.sql.windows import as_ranked
+from sluice.language import syntax
 from sluice.language.syntax import Tree
 
 if TYPE_CHECKING:
@@ -57,9 +59,9 @@ class Scope:
         where = [] if self.nulls_follow else self.pending
         return [c for c in (*self.carried, *on, *where) if not has_query(c)]
 
-    def taken_by(self, alias: str, on: list[Tree]) -> list[Tree]:
+    def taken_by(self, aliases: set[str], on: list[Tree]) -> list[Tree]:
         """Return the conditions that an inner join takes; others of its own are carried on."""
-        found = [c for c in self.usable(on) if tables_of(c) <= self.aliases | {alias}]
+        found = [c for c in self.usable(on) if tables_of(c) <= self.aliases | aliases]
         self.carried += [c for c in on if not _is_among(c, found)]
         self._take(found)
         return found
@@ -76,26 +78,27 @@ class Scope:
     def join(
         self,
         other: AnyRows,
-        alias: str,
+        aliases: set[str],
         type_: str,
         on: Sequence[Tree],
         rest: Sequence[Tree],
-        *,
-        is_one_row: bool = False,
     ) -> None:
-        """Join a further source. `on`: its conditions; `rest`: trees still to be evaluated."""
+        """Join a further source, whose columns are `alias.column`.
+
+        `on`: its conditions; `rest`: trees still to be evaluated.
+        """
         for condition in on:
             if has_query(condition):
                 raise Refused(condition, "a subquery in ON can't be kept; write it in WHERE")
-        pairs, others = equalities(on, self.aliases, {alias})
+        if type_ == "inner" and is_constant(self.planner.chain, other):
+            self.beside(other, aliases, on)
+            return
+        pairs, others = equalities(on, self.aliases, aliases)
+        is_one_row = type_ == "inner" and self.is_free(other)
         one = exp.Literal.number(1)
-        wanted = {
-            key_of(c)
-            for tree in [*on, *rest, *self.carried, *self.pending, *self.after]
-            for c in columns_in(tree)
-        }
+        wanted = self._wanted([*on, *rest])
         left = self._side(self.rows, wanted, type_, "l")
-        right = self._side(prefixed(other, alias), wanted, type_, "r")
+        right = self._side(other, wanted, type_, "r")
         columns = {**_of(left, "l"), **_of(right, "r")}
         both = [(of_side(left.resolved(a), "l"), of_side(right.resolved(b), "r")) for a, b in pairs]
         on_both = [pair for pair in both if all(side.find(exp.Column) for side in pair)]
@@ -115,7 +118,58 @@ class Scope:
         self.rows = Relation(
             source, {**_of(left, "l"), **(_of(right, "r") if "r" in shown else {})}
         )
-        self.aliases = self.aliases | ({alias} if "r" in shown else set())
+        self.aliases = self.aliases | (aliases if "r" in shown else set())
+
+    def is_free(self, other: AnyRows) -> bool:
+        """True if an inner join needs no equality: one side has one row, or is constant."""
+        chain = self.planner.chain
+        either = (other, self.rows)
+        return any(chain.is_one_row(rows) for rows in either) or is_constant(chain, other)
+
+    def explode(
+        self, call: Tree, alias: str, names: Sequence[str], rest: Sequence[Tree], *, outer: bool
+    ) -> None:
+        """Put a row for each element of an array in place of each row. `names`: its columns."""
+        name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
+        plain = name.removesuffix("_outer")
+        if plain not in ("explode", "posexplode") or len(call.expressions) != 1:
+            raise Refused(
+                call, f"{syntax.render(call)!r} can't be kept incrementally: explode an array"
+            )
+        stored = self.planner.chain.stored(self.rows, self._wanted([call, *rest]))
+        number = self.planner.chain.number()
+        item, place = exp.column(f"item_{number}"), exp.column(f"place_{number}")
+        of = stored.resolved(call.expressions[0])
+        found: list[Tree] = [item]
+        names = list(names) or ["col"]
+        if len(names) > (2 if plain == "posexplode" else 1):
+            of = exp.Anonymous(this="map_entries", expressions=[of])
+            found = [exp.Dot(this=item, expression=exp.to_identifier(f)) for f in ("key", "value")]
+        found = [place, *found] if plain == "posexplode" else found
+        if len(found) != len(names):
+            raise Refused(call, f"{syntax.render(call)!r} gives {len(found)} columns: name them")
+        is_outer = outer or name.endswith("_outer")
+        source = Exploded(stored.source, stored.where, of, item.name, place.name, is_outer)
+        new = {f"{alias}.{n}": tree for n, tree in zip(names, found, strict=True)}
+        self.rows = Relation(source, {**stored.columns, **new})
+        self.aliases = self.aliases | {alias}
+
+    def beside(self, constants: AnyRows, aliases: set[str], on: Sequence[Tree]) -> None:
+        """Join constants, one row or as many as an array has; no table is needed for them."""
+        source = constants.source
+        if isinstance(source, Exploded):
+            stored = self.planner.chain.stored(self.rows, self._wanted(on))
+            here = Exploded(stored.source, stored.where, source.of, source.item, source.place)
+            self.rows = Relation(here, stored.columns)
+        columns = {**self.rows.columns, **constants.columns}
+        self.rows = Relation(self.rows.source, columns, (*self.rows.where, *constants.where))
+        self.aliases = self.aliases | aliases
+        self.rows = as_ranked(self.rows.kept(self.rows.resolved(c) for c in on))
+
+    def _wanted(self, trees: Sequence[Tree]) -> set[str]:
+        """Return the columns that are still to be evaluated, with those of `trees`."""
+        every = [*trees, *self.carried, *self.pending, *self.after]
+        return {key_of(c) for tree in every for c in columns_in(tree)}
 
     def _side(self, rows: AnyRows, wanted: set[str], type_: str, side: str) -> StoredRows:
         chain = self.planner.chain
@@ -126,6 +180,16 @@ class Scope:
         ):
             return chain.table(stored)
         return stored
+
+
+def is_constant(chain: Chain, rows: AnyRows) -> bool:
+    """True for constants: one row of them, or the elements of a constant array for one row."""
+    source = rows.source
+    if isinstance(source, Exploded):
+        base = Relation(source.source, {}, source.where)
+        return chain.is_one_row(base) and next(columns_in(source.of), None) is None
+    columns = (c for tree in rows.columns.values() for c in columns_in(tree))
+    return chain.is_one_row(rows) and next(columns, None) is None
 
 
 def _is_among(condition: Tree, conditions: Iterable[Tree]) -> bool:

@@ -239,6 +239,27 @@ class Ranked:
         return found
 
 
+@dataclass(frozen=True)
+class Exploded:
+    """A row for each element of an array. `item`, `place`: columns of it and of its number."""
+
+    source: Stored
+    where: tuple[Tree, ...]
+    of: Tree
+    item: str
+    place: str
+    outer: bool = False
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        explode = {"of": sql(self.of), "as": self.item, "position": self.place}
+        return {
+            "kind": "select",
+            **self.source.read((*self.where, *where)),
+            "explode": {**explode, **({"outer": True} if self.outer else {})},
+            "select": texts(shown),
+        }
+
+
 Branch = tuple[Stored, tuple[Tree, ...], Columns]
 
 

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from sluice.kinds.sql import exists
 from sluice.kinds.sql.grouping import LATER, Places, groups_of, has_aggregates
 from sluice.kinds.sql.query import Refused
-from sluice.kinds.sql.scope import Scope, equalities, tables_of
+from sluice.kinds.sql.scope import Scope, equalities, prefixed, tables_of
 from sluice.kinds.sql.sources import AnyRows, Relation
 from sluice.kinds.sql.trees import columns_in, conjuncts, has_query, key_of, substituted
 from sluice.language import syntax
@@ -74,7 +75,7 @@ def _everywhere(scope: Scope, whole: AnyRows, alias: str) -> dict[str, Tree]:
     """Join one row to every row; return its columns by name."""
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in whole.columns}
     scope.after += [*seen.values()]
-    scope.join(whole, alias, "inner", [], [], is_one_row=True)
+    scope.join(prefixed(whole, alias), {alias}, "inner", [], [])
     return seen
 
 
@@ -136,7 +137,7 @@ def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) ->
             for value, name in zip(values, rows.columns, strict=True)
         ]
         if on:
-            scope.join(rows, alias, type_, on, [])
+            scope.join(prefixed(rows, alias), {alias}, type_, on, [])
         else:
             _if_any(scope, rows, alias, is_negated=is_negated)
         return
@@ -148,7 +149,7 @@ def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) ->
     own = _own(select)
     on = [_moved(c, own, alias) for c in (*pairs, *outer_conditions)]
     if on:
-        scope.join(_flat(inner), alias, type_, on, [])
+        scope.join(prefixed(_flat(inner), alias), {alias}, type_, on, [])
     else:
         _if_any(scope, inner, alias, is_negated=is_negated)
 
@@ -190,8 +191,9 @@ def correlated(planner: "Planner", select: exp.Select) -> tuple[AnyRows, list[Tr
 
 def _own(select: exp.Select) -> set[str]:
     """Return the aliases of the query's own tables."""
-    trees = [select.args["from_"].this, *(j.this for j in select.args.get("joins") or ())]
-    return {tree.alias_or_name for tree in trees}
+    first = [select.args["from_"].this] if select.args.get("from_") else []
+    joins = [join.this for join in select.args.get("joins") or ()]
+    return {tree.alias_or_name for tree in (*first, *joins, *(select.args.get("laterals") or ()))}
 
 
 def _moved(tree: Tree, own: set[str], alias: str) -> Tree:
@@ -214,16 +216,13 @@ def _flat_name(name: str) -> str:
 
 def with_scalars(scope: Scope, trees: dict[str, Tree]) -> dict[str, Tree]:
     """Join every scalar subquery; return the expressions with columns in their place."""
-    trees = {name: tree.copy() for name, tree in trees.items()}
+    trees = {name: exists.counted(tree) for name, tree in trees.items()}
     while found := next((n for n in trees if trees[n].find(exp.Subquery)), None):
         holder = exp.Paren(this=trees[found])
         subquery = next(s for s in holder.find_all(exp.Subquery, bfs=True))
         alias = f"s{scope.planner.chain.number()}"
         subquery.replace(_scalar(scope, subquery, alias))
         trees[found] = holder.this
-    if any(has_query(tree) for tree in trees.values()):
-        node = next(tree for tree in trees.values() if has_query(tree))
-        raise Refused(node, "EXISTS and IN can be kept as conditions of WHERE, not within others")
     return trees
 
 
@@ -233,6 +232,10 @@ def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:
         raise Refused(subquery, "a scalar subquery is one SELECT of one column")
     item = select.expressions[0].unalias()
+    if select.args.get("from_") is None and not has_aggregates([item]):
+        return exp.Paren(this=item)
+    if _is_alone(select) and _is_one(select.args.get("limit")):
+        return _only(scope, select, alias)
     if any(select.args.get(a) for a in ("group", "having", "distinct", "limit", "offset")):
         raise Refused(
             subquery, "a scalar subquery with GROUP BY, DISTINCT or LIMIT can't be kept yet"
@@ -261,7 +264,7 @@ def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     ]
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in places.aggregates}
     scope.after += [*seen.values()]
-    scope.join(groups, alias, "left", on, [])
+    scope.join(prefixed(groups, alias), {alias}, "left", on, [])
     counts = {n for n, tree in places.aggregates.items() if _is_count(tree)}
     zero = exp.Literal.number(0)
     values = {
@@ -269,6 +272,24 @@ def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
         for n, c in seen.items()
     }
     return exp.Paren(this=substituted(value, values))
+
+
+def _is_one(limit: Tree | None) -> bool:
+    return (
+        limit is not None
+        and isinstance(limit.expression, exp.Literal)
+        and limit.expression.name == "1"
+    )
+
+
+def _only(scope: Scope, select: exp.Select, alias: str) -> Tree:
+    """Join the value of the one row that a LIMIT leaves, null if there is none."""
+    rows = scope.planner.query(select.copy())
+    (name,) = rows.columns
+    stored = scope.planner.chain.stored(rows)
+    value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
+    whole = Relation(groups_of(stored, {}, {"v": value}), {"v": exp.column("v")})
+    return exp.Paren(this=_everywhere(scope, whole, alias)["v"])
 
 
 def _is_count(tree: Tree) -> bool:

@@ -91,6 +91,11 @@ def _disjuncts(tree: Tree) -> list[Tree]:
     return [inner]
 
 
+def is_true(tree: Tree) -> bool:
+    """True for the condition TRUE."""
+    return isinstance(tree, exp.Boolean) and bool(tree.this)
+
+
 def has_query(tree: Tree) -> bool:
     """True if a query is part of the expression."""
     return tree.find(exp.Select, exp.SetOperation) is not None

@@ -1,0 +1,93 @@
+"""EXISTS and IN as values, such as within OR: counts of the subquery's rows, compared with 0.
+
+Both are true or false, as in Spark. `NOT IN` follows SQL's rule for nulls: it is false if x or one
+of the values is null and there are values.
+"""
+
+from sqlglot import exp
+
+from sluice.kinds.sql.grouping import has_aggregates
+from sluice.kinds.sql.query import Refused
+from sluice.language.syntax import Tree
+
+ZERO: Tree = exp.Literal.number(0)
+CLOSED = ("group", "having", "distinct", "limit", "offset")
+
+
+def counted(tree: Tree) -> Tree:
+    """Return a copy of an expression with scalar subqueries in place of EXISTS and IN."""
+    holder = exp.Paren(this=tree.copy())
+    for negation in [n for n in holder.find_all(exp.Not) if _is_outermost(n)]:
+        _push_down(negation)
+    for node in [n for n in holder.find_all(exp.Exists, exp.In) if _is_outermost(n)]:
+        if isinstance(node, exp.Exists):
+            node.replace(exp.Paren(this=_is_any(_count(node.this, []))))
+        elif isinstance(node, exp.In) and node.args.get("query"):
+            negated = isinstance(node.parent, exp.Not)
+            node.replace(exp.Paren(this=_among(node, may_be_unknown=negated)))
+    found: Tree = holder.this
+    return found
+
+
+def _push_down(negation: Tree) -> None:
+    """Put a negation before each part of an AND or OR in which a query occurs."""
+    inner = negation.this.unnest()
+    if isinstance(inner, exp.In) or not inner.find(exp.In):
+        negation.set("this", inner)
+    elif isinstance(inner, exp.And | exp.Or):
+        parts = [exp.Not(this=exp.Paren(this=p.copy())) for p in (inner.this, inner.expression)]
+        turned = exp.Or if isinstance(inner, exp.And) else exp.And
+        negation.replace(exp.Paren(this=turned(this=parts[0], expression=parts[1])))
+        for part in parts:
+            _push_down(part)
+    elif isinstance(inner, exp.Not):
+        negation.replace(exp.Paren(this=inner.this.copy()))
+
+
+def _is_outermost(node: Tree) -> bool:
+    return node.find_ancestor(exp.Select, exp.SetOperation) is None
+
+
+def _is_any(count: Tree) -> Tree:
+    return exp.GT(this=count, expression=ZERO.copy())
+
+
+def _among(node: exp.In, *, may_be_unknown: bool) -> Tree:
+    """Return `x IN (query)`; where it is negated, true also if a null leaves it open."""
+    query, value = node.args["query"], node.this
+    select = query.this if isinstance(query, exp.Subquery) else query
+    if len(select.selects) != 1:
+        raise Refused(node, "IN compares with one column")
+    (column,) = (item.unalias() for item in select.selects)
+    equal = exp.EQ(this=column.copy(), expression=value.copy())
+    found = _is_any(_count(query, [equal]))
+    if not may_be_unknown:
+        return found
+    null = exp.Is(this=column.copy(), expression=exp.Null())
+    both = exp.And(
+        this=exp.Is(this=value.copy(), expression=exp.Null()), expression=_is_any(_count(query, []))
+    )
+    unknown = exp.Or(this=both, expression=_is_any(_count(query, [null])))
+    return exp.Or(this=found, expression=unknown)
+
+
+def _count(query: Tree, more: list[Tree]) -> Tree:
+    """Return the number of a subquery's rows that meet further conditions, as a subquery."""
+    select = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(select, exp.Select) or _is_closed(select):
+        what = "EXISTS and IN over a query with groups, DISTINCT, LIMIT or a set operation"
+        raise Refused(query, f"{what} can be kept as conditions of WHERE, not within others")
+    found = select.copy()
+    found.set("expressions", [exp.Anonymous(this="count", expressions=[exp.Star()])])
+    found.set("order", None)
+    for condition in more:
+        where = found.args.get("where")
+        both = (
+            exp.And(this=exp.Paren(this=where.this), expression=condition) if where else condition
+        )
+        found.set("where", exp.Where(this=both))
+    return exp.Subquery(this=found)
+
+
+def _is_closed(select: exp.Select) -> bool:
+    return any(select.args.get(a) for a in CLOSED) or has_aggregates(select.expressions)
