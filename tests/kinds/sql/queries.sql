@@ -301,3 +301,6 @@ SELECT id, (SELECT 5) AS five FROM orders WHERE v = (SELECT 1);
 -- not_of_both
 SELECT id, NOT (v > 1 AND k IN (SELECT k FROM people)) AS a, NOT (k IN (SELECT n FROM people)) AS b FROM orders
 WHERE NOT (v = 2 OR k NOT IN (SELECT k FROM people WHERE n > 0) OR v IS NULL);
+
+-- not_of_a_condition_and_a_scalar
+SELECT id FROM orders o WHERE NOT (id <= (SELECT max(n) FROM people p WHERE p.k = o.k) AND v > 0);

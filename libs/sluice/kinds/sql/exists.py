@@ -32,8 +32,10 @@ def counted(tree: Tree) -> Tree:
 def _push_down(negation: Tree) -> None:
     """Put a negation before each part of an AND or OR in which a query occurs."""
     inner = negation.this.unnest()
-    if isinstance(inner, exp.In) or not inner.find(exp.In):
+    if isinstance(inner, exp.In):
         negation.set("this", inner)
+    elif not inner.find(exp.In):
+        return
     elif isinstance(inner, exp.And | exp.Or):
         parts = [exp.Not(this=exp.Paren(this=p.copy())) for p in (inner.this, inner.expression)]
         turned = exp.Or if isinstance(inner, exp.And) else exp.And
