@@ -85,6 +85,39 @@ def test_a_date_in_a_path_is_the_interval(
     assert "end_date" not in found  # more is coming
 
 
+def test_a_month_in_a_path_is_the_interval_and_files_without_one_are_reference_data(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for month in ("2024-04", "2024-05"):
+        land(f"landing/orders/{month}/orders.csv", f"id,at\n1,{month}-01 10:00:00\n")
+        land(f"landing/lines/{month}.json", [{"id": 1, "at": f"{month}-01T10:00:00.500"}])
+    land("landing/staff.csv", "id,born\n1,1947-01-01\n")
+    found = declared(tmp_path, "landing")
+    orders, lines = found["sources"]["orders"], found["sources"]["lines"]
+    assert orders["path"] == "landing/orders/{interval_start:%Y-%m}/"
+    assert lines["path"] == "landing/lines/{interval_start:%Y-%m}.json"
+    assert (lines["schema"], lines["time"]) == ("id BIGINT, at TIMESTAMP", "at")
+    assert found["dimensions"]["staff"]["key"] == ["id"]
+    assert (found["schedule"], found["start_date"]) == ("@monthly", date(2024, 4, 1))
+
+
+def test_a_column_whose_types_differ_by_file_is_text(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for nth, code in enumerate(("0171", "K1A", "8000"), 1):
+        land(f"landing/2024-05-0{nth}.csv", f"id,code\n{nth},{code}\n")
+    assert declared(tmp_path, "landing")["sources"]["landing"]["schema"] == "id BIGINT, code STRING"
+
+
+def test_files_by_day_beside_files_by_month_are_refused(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("landing/orders/2024-04/orders.csv", "id\n1\n")
+    land("landing/visits/2024-04-01/visits.csv", "id,page\n1,x\n")
+    with pytest.raises(UsageError, match=r"has a day in its path and .* a month"):
+        declared(tmp_path, "landing")
+
+
 def test_tables_side_by_side_in_dated_folders_have_paths_and_names_of_their_own(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:

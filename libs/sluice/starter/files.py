@@ -8,7 +8,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import count
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from pyarrow.compute import is_in
 
 from sluice.errors import UsageError
+from sluice.starter.dates import DAILY, DATE, MONTHLY, dated, day_of, placeholder
 
 FORMATS: Mapping[str, str] = {
     ".csv": "csv",
@@ -33,8 +34,6 @@ FORMATS: Mapping[str, str] = {
     ".parquet": "parquet",
 }
 COMPRESSED = (".gz", ".bz2", ".zst")  # those that pyarrow knows by their endings
-DATE = re.compile(r"(?<!\d)(20\d\d|19\d\d)-(\d\d)-(\d\d)(?!\d)")
-PLACEHOLDER = "{interval_start:%Y-%m-%d}"
 SNIFFED = 64_000  # bytes, to find a separator
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
 
@@ -50,17 +49,22 @@ class Found:
     rows: pa.Table
     days: tuple[date, ...] = ()
 
+    @property
+    def is_monthly(self) -> bool:
+        return MONTHLY in self.path
+
 
 def find(patterns: Iterable[str], folder: Path) -> list[Found]:
     """Return the tables in these files, folders and patterns below the project's folder.
 
     Raises UsageError for what holds no data file, and for files that can't be read.
     """
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Path]] = {}
+    groups: dict[tuple[str, str, str, tuple[str, ...]], list[Path]] = {}
     every = _listed(patterns, folder)
     for file in every:
-        place = DATE.sub("*", str(file.parent))
-        groups.setdefault((place, _format(file), _columns(file)), []).append(file)
+        place = dated(str(file.parent))
+        kind = placeholder(dated(_shown(file, folder)))
+        groups.setdefault((place, kind, _format(file), _columns(file)), []).append(file)
     found: dict[str, Found] = {}
     for files in groups.values():
         others = [_shown(file, folder) for file in every if file not in files]
@@ -128,14 +132,34 @@ def _found(files: list[Path], folder: Path, others: list[str]) -> Found:
         other = _together(files, {**options, "nullValue": null})
         if other.schema != rows.schema:
             rows, options = other, {**options, "nullValue": null}
-    days = tuple(sorted({day for file in files if (day := _day(file))}))
-    path = _path([_shown(file, folder) for file in files], others, is_dated=len(days) > 0)
+    shown = [_shown(file, folder) for file in files]
+    days = tuple(sorted({day for one in shown if (day := day_of(one))}))
+    path = _path(shown, others, is_dated=len(days) > 0)
     return Found("", path, format_, options, rows, days)
 
 
 def _together(files: list[Path], options: Mapping[str, str]) -> pa.Table:
+    """Return the files' rows; a column whose types have nothing in common is text."""
     tables = [_read(file, options) for file in files]
-    return pa.concat_tables(tables, promote_options="permissive")
+    mixed = {name for table in tables for name in table.column_names if _is_mixed(name, tables)}
+    return pa.concat_tables([_as_text(t, mixed) for t in tables], promote_options="permissive")
+
+
+def _is_mixed(name: str, tables: list[pa.Table]) -> bool:
+    fields = {t.schema.field(name) for t in tables if name in t.column_names}
+    try:
+        pa.unify_schemas([pa.schema([f]) for f in fields], promote_options="permissive")
+    except pa.ArrowTypeError:
+        return True
+    return False
+
+
+def _as_text(rows: pa.Table, names: Iterable[str]) -> pa.Table:
+    for nth, name in enumerate(rows.column_names):
+        if name in names:
+            texts = pa.array([None if v is None else str(v) for v in rows[name].to_pylist()])
+            rows = rows.set_column(nth, name, texts.cast(pa.string()))
+    return rows
 
 
 def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
@@ -145,7 +169,19 @@ def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
                 return pc.read_csv(file, **_how_csv(options))
             case "parquet":
                 return pq.read_table(file)
-        return pj.read_json(file)
+        return _timed(pj.read_json(file))
+
+
+def _timed(rows: pa.Table) -> pa.Table:
+    """Return rows whose texts are times where all of them read as such."""
+    for nth, field in enumerate(rows.schema):
+        for zone in (None, "UTC") if pa.types.is_string(field.type) else ():
+            column = rows[field.name]
+            with suppress(pa.ArrowInvalid):
+                times = column.cast(pa.timestamp("us", zone))
+                if times.null_count < len(times):
+                    rows = rows.set_column(nth, field.name, times)
+    return rows
 
 
 @contextmanager
@@ -192,21 +228,13 @@ def _null(rows: pa.Table) -> str:
     return max(seen, key=lambda text: seen[text], default="")
 
 
-def _day(file: Path) -> date | None:
-    found = DATE.search(str(file))
-    try:
-        return date(*map(int, found.groups())) if found else None
-    except ValueError:
-        return None
-
-
 def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
     """Return one path for all files and no other: a dated folder, their name, or a pattern.
 
     Raises UsageError if each of these would also be a path of `others`.
     """
     if is_dated:
-        shown = [DATE.sub(PLACEHOLDER, one, count=1) for one in shown]
+        shown = [dated(one, most=1) for one in shown]
     for path in _paths(sorted(set(shown))):
         if not any(_covers(path, other) for other in others):
             return path
@@ -218,7 +246,7 @@ def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
 
 def _paths(shown: list[str]) -> Iterator[str]:
     parents = {f"{one.rpartition('/')[0]}/" for one in shown}
-    if len(parents) == 1 and PLACEHOLDER in min(parents):
+    if len(parents) == 1 and placeholder(min(parents)):
         yield min(parents)
     first, last = shown[0], shown[-1]
     if first == last:
@@ -229,7 +257,8 @@ def _paths(shown: list[str]) -> Iterator[str]:
 
 
 def _covers(path: str, file: str) -> bool:
-    parts = (re.escape(part).replace(r"\*", ".*") for part in path.split(PLACEHOLDER))
+    split = re.split("|".join(map(re.escape, (DAILY, MONTHLY))), path)
+    parts = (re.escape(part).replace(r"\*", ".*") for part in split)
     return bool(re.fullmatch(DATE.pattern.join(parts) + (".*" if path.endswith("/") else ""), file))
 
 
@@ -242,8 +271,9 @@ def _shown(file: Path, folder: Path) -> str:
 
 def _names(path: str) -> Iterator[str]:
     """Yield names for a table: of the last part of the path that is no date, then numbered."""
-    parts = [part for part in path.replace(PLACEHOLDER, "").split("/") if part.strip("*")]
-    stem = parts[-1].partition(".")[0] if parts else ""
+    parts = path.replace(DAILY, "").replace(MONTHLY, "").split("/")
+    stems = [stem for part in parts if (stem := part.partition(".")[0]).strip("*")]
+    stem = stems[-1] if stems else ""
     name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
     name = name if name and name[0].isalpha() else f"table_{name}".rstrip("_")
     yield name

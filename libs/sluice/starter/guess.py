@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.errors import UsageError
 from sluice.starter.files import Found
 
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # a column that can be declared
@@ -70,8 +71,30 @@ def schedule(guesses: list[Guess]) -> str:
     days = [day for g in guesses for day in (g.first, g.last) if day]
     span = (max(days) - min(days)) if days else timedelta()
     fitting = (name for name, length in SCHEDULES if span.days / length <= INTERVALS)
-    is_by_day = any(g.found.days for g in guesses)
-    return "@daily" if is_by_day else next(fitting, "@yearly")
+    dated = {g.found.is_monthly for g in guesses if g.found.days}
+    if dated:
+        return "@monthly" if dated == {True} else "@daily"
+    return next(fitting, "@yearly")
+
+
+def check_dates(guesses: list[Guess]) -> None:
+    """Raise UsageError for files by day beside files by month: no schedule delivers both."""
+    dated = {g.found.is_monthly: g.found.path for g in guesses if g.found.days}
+    if len(dated) > 1:
+        raise UsageError(
+            f"{dated[False]} has a day in its path and {dated[True]} a month",
+            hint="a pipeline has one schedule: begin with one of them, in a folder of its own",
+        )
+
+
+def as_reference(guesses: list[Guess]) -> list[Guess]:
+    """Return tables without a date in their path as dimensions, where others have one.
+
+    Facts that come by interval meet reference data, whose times are no reason for more intervals.
+    """
+    if not any(g.found.days for g in guesses):
+        return guesses
+    return [replace(g, first=None, last=None) if g.key and not g.found.days else g for g in guesses]
 
 
 def _type(type_: pa.DataType) -> str:

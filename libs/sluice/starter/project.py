@@ -8,7 +8,7 @@ from pathlib import Path
 from sluice.errors import UsageError
 from sluice.starter.example import example_files
 from sluice.starter.files import Found, find
-from sluice.starter.guess import Guess, guess, schedule
+from sluice.starter.guess import Guess, as_reference, check_dates, guess, schedule
 
 SETTINGS = """\
 # Where tables live and how work is done. Relative paths start at the folder above this one.
@@ -99,6 +99,8 @@ def _written(folder: Path, texts: Mapping[str, str]) -> list[Path]:
 
 def pipeline(name: str, guesses: list[Guess], today: date) -> str:
     """Return a pipeline's file. Raises UsageError if a table could not be declared."""
+    check_dates(guesses)
+    guesses = as_reference(guesses)
     sources = [g for g in guesses if g.is_source]
     others = [g for g in guesses if not g.is_source]
     for table in others:
