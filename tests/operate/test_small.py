@@ -29,6 +29,12 @@ dimensions:
     format: csv
     schema: "who STRING, town STRING"
     key: [who]
+  moves:
+    path: landing/things/
+    format: csv
+    schema: "who STRING, town STRING"
+    key: [who]
+    history: true
 views:
   placed:
     kind: lookup
@@ -86,6 +92,15 @@ def test_a_small_project_needs_no_spark(lake: Landed) -> None:
         None: "5.50",
     }
     assert [v for v in lake.verdicts() if not v.is_equal] == []
+
+
+def test_the_history_of_a_small_dimension_needs_no_spark(lake: Landed) -> None:
+    for town in ("Bern", "Rome"):
+        lake.land("things", a_csv=f"who,town\nann,{town}\nbob,Graz\n")
+        lake.load("moves")
+    assert not lake.spark.is_started
+    ends = sorted((r["who"], r["town"], r["is_current"]) for r in lake.rows("moves"))
+    assert ends == [("ann", "Bern", False), ("ann", "Rome", True), ("bob", "Graz", True)]
 
 
 def test_what_it_keeps_is_what_spark_would_keep(lake: Landed, tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ def versions_by_load(
 
 
 def _after(moment: Column) -> Column:
-    return moment + F.expr("INTERVAL 1 MICROSECOND")
+    """Return the next moment: by numbers, because small batches know no literal intervals."""
+    return F.timestamp_micros(F.unix_micros(moment) + 1)
 
 
 def _micros(moment: datetime) -> int:

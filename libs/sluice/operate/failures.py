@@ -132,10 +132,13 @@ class Failures:
 
 
 def raise_all(errors: Mapping[str, SluiceError]) -> None:
-    """Raise the only error, or all of them together; nothing if there is none."""
-    if len(errors) > 1:
-        raise SeveralFailed(errors) from next(iter(errors.values()))
-    for error in errors.values():
+    """Raise the only error, or all of them together; nothing if there is none.
+
+    An error that does not name its table is raised with that name.
+    """
+    for table, error in errors.items():
+        if len(errors) > 1 or table not in str(error):
+            raise SeveralFailed(errors) from error
         raise error
 
 
