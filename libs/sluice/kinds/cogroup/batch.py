@@ -23,7 +23,7 @@ from sluice.engine.planning.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.lateness import late_of_change
 from sluice.engine.query.operator import Rows, names, union, within
 from sluice.interpreter.presence import is_here
-from sluice.kinds.cogroup.change import BROKEN, contributed, mended, merged, told
+from sluice.kinds.cogroup.change import BROKEN, changed_groups, contributed, mended, merged
 from sluice.kinds.cogroup.extension import extension_of
 from sluice.kinds.cogroup.lateness import late_in_sessions, late_of_all
 from sluice.kinds.cogroup.operator import CogroupState
@@ -111,7 +111,7 @@ class CogroupBatch(Batch):
         prepared = {n: self.state.prepare(n, c) for n, c in self._net(local).items()}
         change = contributed(self.state, prepared)
         old = local.state if local else self._old(change)
-        found = told(self.state, merged(self.state, old, change), self.alive)
+        found = changed_groups(self.state, merged(self.state, old, change), self.alive)
         expired = 0
         if self.alive is not None:
             expired = count_of(late_of_change(prepared.values(), self.alive))
@@ -149,8 +149,8 @@ class CogroupBatch(Batch):
         if not count:
             return groups, 0
         rows = broken.rows
-        anew = self._recomputed_streams(streams, rows, broken.table)
-        whole = told(self.state, mended(self.state, rows, streams, anew), self.alive)
+        again = self._recomputed_streams(streams, rows, broken.table)
+        whole = changed_groups(self.state, mended(self.state, rows, streams, again), self.alive)
         return groups.where(~has_elements(BROKEN)).beside(whole), count
 
     def _recomputed_streams(

@@ -63,18 +63,18 @@ def merged(state: CogroupState, old: DataFrame, change: DataFrame) -> DataFrame:
 
 
 def mended(
-    state: CogroupState, broken: DataFrame, streams: Collection[str], anew: DataFrame
+    state: CogroupState, broken: DataFrame, streams: Collection[str], again: DataFrame
 ) -> DataFrame:
-    """Return broken groups, with the states of these streams taken from `anew`."""
+    """Return broken groups, with the states of these streams taken from `again`."""
     found = broken.alias("_rows").join(
-        anew.alias("_anew"), same("_rows", "_anew", state.by), "left"
+        again.alias("_again"), same("_rows", "_again", state.by), "left"
     )
     recomputed = {a.name for a in state.accumulators if a.stream in streams}
-    sides = [F.col(f"{'_anew' if c in recomputed else '_rows'}.`{c}`") for c in state.stored]
+    sides = [F.col(f"{'_again' if c in recomputed else '_rows'}.`{c}`") for c in state.stored]
     return found.select(*sides, F.col(f"_rows.{WAS}"), _none().alias(BROKEN))
 
 
-def told(state: CogroupState, rows: DataFrame, alive: Column | None = None) -> DataFrame:
+def changed_groups(state: CogroupState, rows: DataFrame, alive: Column | None = None) -> DataFrame:
     """Return the groups that changed, with CHANGE, and broken ones; a deleted one has its old row.
 
     `alive`: the groups that retention keeps.

@@ -112,7 +112,7 @@ def _extension(
         lake.uri(node.id),
         before,
         EXTEND,
-        _told(added, sorted(known.keys() - node.parts.keys())),
+        _summary(added, sorted(known.keys() - node.parts.keys())),
         pins=pins,
         frontier=frontier,
         size=sum((table_size(lake.uri(i), p.version) for i, p in read.items()), FeedSize()),
@@ -162,7 +162,7 @@ def _frontier(lake: LakeLayout, input_id: str) -> Mapping[str, int]:
     return frontier_of(lake, input_id, now)
 
 
-def _told(added: Added, gone: list[str]) -> str:
+def _summary(added: Added, gone: list[str]) -> str:
     new = [f"{stream}.{name}" for stream, names_ in added.items() for name in names_]
     said = [f"new: {', '.join(new)}"] if new else []
     return "; ".join([*said, *([f"gone: {', '.join(gone)}"] if gone else [])])

@@ -44,7 +44,7 @@ class CogroupView(Operator):
         return self._shown(prepared[self.inputs[0]], is_whole=True)
 
     def changed(self, groups: DataFrame) -> DataFrame:
-        """Return the view's changelog, from the changed groups of its state (see `told`).
+        """Return the view's changelog, from the changed groups of its state (see `changed_groups`).
 
         Not for a view with `having`, whose rows come and go while their groups stay.
         """
