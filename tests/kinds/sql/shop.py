@@ -92,14 +92,16 @@ def written(path: Path) -> dict[str, str]:
     return {name: query.removesuffix(";") for name, _, query in named}
 
 
-def planned(sql: str, folder: Path) -> list[str]:
+def planned(sql: str, folder: Path, key: str = "") -> list[str]:
     """Problems of a project with that query as its view; none if it can be kept."""
-    return problems_of({"v": sql}, folder)
+    return problems_of({"v": sql}, folder, {"v": key})
 
 
-def problems_of(queries: dict[str, str], folder: Path) -> list[str]:
+def problems_of(
+    queries: dict[str, str], folder: Path, keys: Mapping[str, str] | None = None
+) -> list[str]:
     """Problems of a project with those queries as views."""
-    views = "".join(view(name, sql) for name, sql in queries.items())
+    views = "".join(view(name, sql, (keys or {}).get(name, "")) for name, sql in queries.items())
     (folder / "config" / "pipelines").mkdir(parents=True, exist_ok=True)
     (folder / "config" / "pipelines" / "shop.yaml").write_text(HEAD + SOURCES + views)
     try:
@@ -109,15 +111,21 @@ def problems_of(queries: dict[str, str], folder: Path) -> list[str]:
     return []
 
 
-def view(name: str, sql: str) -> str:
+def view(name: str, sql: str, key: str = "") -> str:
     """The declaration of a query."""
     lines = "".join(f"      {line}\n" for line in sql.strip().splitlines())
-    return f"  {name}:\n    kind: sql\n    sql: |\n{lines}"
+    declared = f"    key: [{key}]\n" if key else ""
+    return f"  {name}:\n    kind: sql\n{declared}    sql: |\n{lines}"
 
 
-def project(folder: Path, queries: dict[str, str], session: "SparkSession") -> Lake:
+def project(
+    folder: Path,
+    queries: dict[str, str],
+    session: "SparkSession",
+    keys: Mapping[str, str] | None = None,
+) -> Lake:
     """A lake with those queries as views."""
-    views = "".join(view(name, sql) for name, sql in queries.items())
+    views = "".join(view(name, sql, (keys or {}).get(name, "")) for name, sql in queries.items())
     lake = Lake(folder, SOURCES + views, session)
     for source in KEYS:
         lake.put(source)

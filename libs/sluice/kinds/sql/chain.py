@@ -21,11 +21,15 @@ from sluice.language.syntax import Tree
 
 
 class Chain:
-    """Declarations of views, by name: `<view>__1` and so on, the view itself last."""
+    """Declarations of views, by name: `<view>__1` and so on, the view itself last.
+
+    `made`: the relation of each, whose columns are those that it shows.
+    """
 
     def __init__(self, view: str) -> None:
         self.view = view
         self.views: dict[str, Fields] = {}
+        self.made: dict[str, AnyRows] = {}
         self._numbers = count()
 
     def number(self) -> int:
@@ -40,6 +44,7 @@ class Chain:
             found = relation.source.fields(relation.columns, relation.where, exactly=True)
         assert found is not None
         self.views[self.view] = found
+        self.made[self.view] = relation
 
     def is_one_row(self, relation: AnyRows) -> bool:
         """True if the relation has one row, whatever its tables hold."""
@@ -63,7 +68,8 @@ class Chain:
         columns = columns or dict([next(iter(relation.columns.items()))])
         shown, names = _shown(columns)
         if (found := relation.source.fields(shown, relation.where, exactly=False)) is not None:
-            return Relation(Stored(self._add(found)), names)
+            made = Relation(relation.source, shown, relation.where)
+            return Relation(Stored(self._add(found, made)), names)
         pieces = _pieces([*columns.values(), *relation.where]) or anything(relation.source)
         return self._over_pieces(relation, columns, pieces)
 
@@ -75,7 +81,8 @@ class Chain:
         shown, names = _shown(found.columns)
         fields = found.source.fields(shown, found.where, exactly=False)
         assert fields is not None
-        return Relation(Stored(self._add(fields)), names)
+        made = Relation(found.source, shown, found.where)
+        return Relation(Stored(self._add(fields, made)), names)
 
     def _over_pieces(self, relation: AnyRows, columns: Columns, pieces: Columns) -> StoredRows:
         fields = relation.source.fields(pieces, (), exactly=False)
@@ -86,14 +93,14 @@ class Chain:
             if isinstance(tree, exp.Column)
         }
         return Relation(
-            Stored(self._add(fields)),
+            Stored(self._add(fields, Relation(relation.source, pieces))),
             {name: substituted(tree, names) for name, tree in columns.items()},
             tuple(substituted(tree, names) for tree in relation.where),
         )
 
-    def _add(self, fields: Fields) -> str:
+    def _add(self, fields: Fields, made: AnyRows) -> str:
         name = internal(self.view, str(len(self.views) + 1))
-        self.views[name] = fields
+        self.views[name], self.made[name] = fields, made
         return name
 
 

@@ -17,9 +17,12 @@ from sluice.kinds.sql.block import Planner
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.sources import Fields, Relation, Stored
 from sluice.kinds.sql.spec import Sql
-from sluice.language.names import check_name
+from sluice.kinds.sql.unique import Facts, facts_of, of_table
+from sluice.language.names import check_name, unknown
+from sluice.language.types import inner_types
 
 Tables = Mapping[str, Table]
+Columns = Mapping[str, str]
 
 
 NTH = "_sluice_nth"  # number of a row among equal ones
@@ -49,8 +52,11 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], report: Report) -> Table |
     except ValueError as error:
         report.add(("sql",), str(error))
         return None
-    parts = _parts(spec, tree, tables, noted)
+    chain = _chain(spec, tree, tables, noted)
+    parts = _parts(spec, chain, tables, noted)
     if noted.problems and spec.incremental == "preferred":
+        if spec.key:
+            report.add(("key",), f"a query that is computed whole has no key: {noted.problems[0]}")
         return _whole(spec.model_copy(update={"refusal": noted.problems[0]}), names, tables)
     for problem in noted.problems:
         report.add(("sql",), problem)
@@ -58,7 +64,50 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], report: Report) -> Table |
     if last is None:
         return None
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
-    return replace(last, columns=shown, inputs=tuple(tables), parts=tuple(parts.values()))
+    key = _key(spec, shown, _facts(spec, chain, tables, parts), report) or last.key
+    return replace(last, columns=shown, key=key, inputs=tuple(tables), parts=tuple(parts.values()))
+
+
+def _key(spec: Sql, shown: Columns, facts: Facts, report: Report) -> tuple[str, ...]:
+    """Return the declared key; note if the query does not prove it, or a reader can't name it."""
+    key = spec.key or ()
+    for name in key:
+        if name not in shown:
+            report.add(("key",), unknown("column", name, shown))
+        elif inner_types(shown[name]):
+            report.add(("key",), f"{name!r} is {shown[name]}: readers can't name such a key")
+    if key and {*key} <= {*shown} and not facts.are_unique_by(key):
+        report.add(("key",), f"{_several(key)}: {_instead(facts)}")
+    return key
+
+
+def _several(key: tuple[str, ...]) -> str:
+    return f"the query may give several rows for one ({', '.join(key)})"
+
+
+def _instead(facts: Facts) -> str:
+    """Return by what rows are unique, in words."""
+    known = sorted(sorted(one) for one in facts.unique)
+    if not known:
+        return (
+            "nothing that it shows is known to be unique; show all keys of GROUP BY or of the "
+            "input, or use DISTINCT"
+        )
+    each = " or ".join(f"({', '.join(one)})" for one in known)
+    return f"its rows are known to be unique by {each}"
+
+
+def _facts(spec: Sql, chain: Chain, tables: Tables, parts: Tables) -> Facts:
+    """Return what is known of the query's rows."""
+    known = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
+    for name, made in chain.made.items():
+        found = facts_of(made.source, made.where, known).shown_as(made.columns)
+        known[name] = replace(found, types=parts[f"{spec.pipeline}.{name}"].columns)
+    return known[spec.name]
+
+
+def _named(spec: Sql, table: Table) -> str:
+    return table.id if table.pipeline != spec.pipeline else table.name
 
 
 def _whole(spec: Sql, names: tuple[str, ...], tables: Tables) -> Table:
@@ -70,13 +119,8 @@ def _whole(spec: Sql, names: tuple[str, ...], tables: Tables) -> Table:
     )
 
 
-def _parts(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> dict[str, Table]:
-    """Return the tables of the chain by id; what can't be kept is noted."""
-    try:
-        chain = _chain(spec, tree, tables)
-    except ValueError as error:
-        noted.add((), str(error))
-        return {}
+def _parts(spec: Sql, chain: Chain, tables: Tables, noted: _Noted) -> dict[str, Table]:
+    """Return the tables of the chain by id; none if one of them can't be."""
     parts: dict[str, Table] = {}
     for name, fields in chain.views.items():
         declared = {**fields, **_of_view(spec)} if name == spec.name else fields
@@ -87,16 +131,18 @@ def _parts(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> dict[st
     return parts
 
 
-def _chain(spec: Sql, tree: exp.Query, tables: Tables) -> Chain:
+def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
+    """Return the query's chain; what can't be kept is noted, and the chain then has no views."""
     rows = {
-        table_id: Relation(
-            Stored(table_id if t.pipeline != spec.pipeline else t.name),
-            {n: exp.column(n) for n in t.columns},
-        )
+        table_id: Relation(Stored(_named(spec, t)), {n: exp.column(n) for n in t.columns})
         for table_id, t in tables.items()
     }
     chain = Chain(spec.name)
-    chain.end(Planner(chain, rows).query(tree))
+    try:
+        chain.end(Planner(chain, rows).query(tree))
+    except ValueError as error:
+        noted.add((), str(error))
+        return Chain(spec.name)
     return chain
 
 

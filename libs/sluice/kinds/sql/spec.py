@@ -5,11 +5,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.kinds.sql.query import Query
+from sluice.language.names import Name
 
 TEXT_OR_FILE = {
     "anyOf": [
@@ -27,16 +28,18 @@ TEXT_OR_FILE = {
 class Sql(View):
     """The rows that a SELECT gives over other tables.
 
+    `key`: columns by which its rows must be unique, as the query itself shows.
     `incremental`: whether a query may be computed whole if parts of it can't be kept. `refusal`:
     why this one is; empty if it is kept.
     """
 
     LOADED: ClassVar[frozenset[str]] = View.LOADED | {"refusal"}
     KIND: ClassVar[str] = "sql"
-    SILENT: ClassVar[frozenset[str]] = frozenset({"incremental", "refusal"})
+    SILENT: ClassVar[frozenset[str]] = frozenset({"incremental", "refusal", "key"})
 
     kind: Literal["sql"] = "sql"
     sql: Annotated[str, WithJsonSchema(TEXT_OR_FILE)]
+    key: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
     incremental: Literal["required", "preferred"] = "required"
     refusal: str = ""
 
