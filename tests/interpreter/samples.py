@@ -189,3 +189,28 @@ def windows(chance: Random, each: int) -> Iterator[str]:
             order = chance.choice(("id", "i DESC NULLS FIRST, id", "s, id DESC", "e DESC, id"))
             group = chance.choice(("", "PARTITION BY b ", "PARTITION BY j, b ", "PARTITION BY e "))
             yield f"{function} OVER ({group}ORDER BY {order} {frame})"
+    yield from _near(chance, each)
+
+
+def _near(chance: Random, each: int) -> Iterator[str]:
+    """So many calls over values near in the order, and over those that are not null."""
+    distances = {
+        "j": ("1", "3", "40"),
+        "i": ("2000000000", "7"),
+        "u": ("2", "30"),
+        "v": ("INTERVAL '3' DAYS", "INTERVAL '60' DAYS"),
+        "p": ("INTERVAL '2' HOURS", "INTERVAL '1' WEEK", "INTERVAL '90' SECONDS"),
+    }
+    for name in ("count(*)", "sum(j)", "min(s)", "max(t)", "count(y)"):
+        for order, near in distances.items():
+            lower = chance.choice((f"{chance.choice(near)} PRECEDING", "UNBOUNDED PRECEDING"))
+            upper = chance.choice((f"{chance.choice(near)} FOLLOWING", "CURRENT ROW"))
+            how = chance.choice(("", "DESC", "DESC NULLS FIRST", "NULLS LAST"))
+            frame = f"RANGE BETWEEN {lower} AND {upper}"
+            yield f"{name} OVER (PARTITION BY b ORDER BY {order} {how} {frame})"
+    rows = ("", "ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING")
+    for name in ("lag({0})", "lead({0}, 2)", "lag({0}, 3)", "first({0})", "last({0})"):
+        for _ in range(each):
+            frame = "" if name.startswith(("lag", "lead")) else chance.choice(rows)
+            function = name.format(chance.choice(list(VALUES)))
+            yield f"{function} IGNORE NULLS OVER (PARTITION BY b ORDER BY id {frame})"

@@ -10,8 +10,12 @@ from sluice.declare.table import Table
 Mistakes = Callable[..., list[str]]
 OfViews = Callable[[str], Table]
 KNOWN = (
-    "row_number, rank, dense_rank, ntile, percent_rank, cume_dist, avg, bool_and, bool_or, count, "
-    "first_value, lag, last_value, lead, max, min, nth_value, sum"
+    "row_number, rank, dense_rank, ntile, percent_rank, cume_dist, any_value, array_agg, avg, "
+    "bit_and, bit_or, bit_xor, bool_and, bool_or, collect_list, corr, count, count_if, covar_pop, "
+    "covar_samp, every, first, first_value, kurtosis, lag, last, last_value, lead, max, max_by, "
+    "mean, min, min_by, nth_value, percentile, regr_avgx, regr_avgy, regr_count, regr_intercept, "
+    "regr_r2, regr_slope, regr_sxx, regr_sxy, regr_syy, skewness, some, std, stddev, stddev_pop, "
+    "stddev_samp, sum, try_avg, try_sum, var_pop, var_samp, variance"
 )
 
 
@@ -78,6 +82,57 @@ def of(expression: str, more: str = "order_by: [at]") -> str:
             ".select.x: LAG(id, 1, item): its default is STRING, not INT",
         ),
         (
+            of("min(distinct id) OVER w"),
+            ".select.x: 'MIN(DISTINCT id) OVER w': Spark has no DISTINCT in window functions",
+        ),
+        (
+            of("count(*) FILTER (WHERE id > 1) OVER w"),
+            ".select.x: 'COUNT(*) FILTER(WHERE id > 1) OVER w': Spark has no FILTER in window functions; aggregate CASE WHEN id > 1 THEN … END",
+        ),
+        (
+            of("collect_list(id ORDER BY at) OVER w"),
+            ".select.x: 'COLLECT_LIST(id ORDER BY at) OVER w': its rows come in the order of the window; drop its ORDER BY",
+        ),
+        (
+            of("rank() IGNORE NULLS OVER w"),
+            ".select.x: 'RANK() IGNORE NULLS OVER w': rank has no IGNORE NULLS; these have: any_value, first, first_value, lag, last, last_value, lead, nth_value",
+        ),
+        (
+            of("sum(id) OVER (w RANGE 7 PRECEDING)"),
+            ".select.x: SUM(id): the order's 'at' is TIMESTAMP; a RANGE of it goes by an interval, such as INTERVAL '7' DAYS, not by 7",
+        ),
+        (
+            of("sum(id) OVER (w RANGE 7 PRECEDING)", "order_by: [item]"),
+            ".select.x: SUM(id): the order's 'item' is STRING; a RANGE of it goes by UNBOUNDED and CURRENT ROW, not by 7",
+        ),
+        (
+            of("sum(id) OVER (w RANGE 7 PRECEDING)", "order_by: [at, id]"),
+            ": SUM(id): RANGE BETWEEN 7 PRECEDING AND CURRENT ROW goes by the values of one expression; `order_by` has 2",
+        ),
+        (
+            of(
+                "sum(id) OVER (w RANGE BETWEEN 1 PRECEDING AND INTERVAL 2 DAYS FOLLOWING)",
+                "order_by: [date(at)]",
+            ),
+            ".select.x: SUM(id): 1 and INTERVAL '2' DAYS are a number and an interval",
+        ),
+        (
+            of(
+                "sum(id) OVER (w RANGE BETWEEN INTERVAL 1 DAY FOLLOWING AND INTERVAL 2 HOURS FOLLOWING)"
+            ),
+            """.select.x: "SUM(id) OVER (w RANGE BETWEEN INTERVAL '1' DAY FOLLOWING AND INTERVAL '2' HOURS FOLLOWING)": the frame ends before it begins""",
+        ),
+        (
+            of("sum(id) OVER (w RANGE at PRECEDING)"),
+            ".select.x: 'SUM(id) OVER (w RANGE BETWEEN at PRECEDING AND CURRENT ROW)': at is no number and no INTERVAL '7' DAYS",
+        ),
+        (
+            of("stddev(id) OVER w"),
+            ".select.x: STDDEV(id) depends on the order of rows that tie; write OVER (w ROWS UNBOUNDED PRECEDING)",
+        ),
+        (of("corr(id, at) OVER p"), ".select.x: CORR(id, at): 'at' is TIMESTAMP, not a number"),
+        (of("corr(id) OVER p"), ".select.x: 'CORR(id) OVER p': corr takes 2 argument(s)"),
+        (
             of("sum(sum(id) OVER w) OVER w"),
             ".select.x: 'sum(sum(id) OVER w) OVER w': a window function inside another; declare two views",
         ),
@@ -91,9 +146,11 @@ def test_types_follow_from_the_functions(table: OfViews) -> None:
     found = table(
         "v: {kind: over, from: sales, partition_by: [item], order_by: [at], select: {id: id, "
         "n: row_number() OVER w, part: price / sum(price) OVER p, before: lag(at) OVER w, "
-        "c: count(*) OVER w, s: cume_dist() OVER w}}"
+        "c: count(*) OVER w, s: cume_dist() OVER w, b: bit_or(id) OVER w, "
+        "l: collect_list(item) OVER p, m: 'max_by(item, at) OVER p', r: 'corr(id, price) OVER p'}}"
     )
     types = {"id": "INT", "n": "INT", "before": "TIMESTAMP", "c": "BIGINT", "s": "DOUBLE"}
+    types |= {"b": "INT", "l": "ARRAY<STRING>", "m": "STRING", "r": "DOUBLE"}
     assert {name: found.columns[name] for name in types} == types
     assert found.columns["part"].startswith("DECIMAL(")
     assert found.key == ("id",)

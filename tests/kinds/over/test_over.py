@@ -1,6 +1,7 @@
 """Views with window functions against brute force: partitions, orders with ties, frames."""
 
 from collections.abc import Callable
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.contract import Case, hold
 from tests.support.lake import Row, State
 from tests.support.oracle import column, grouped, ordered, ranked
-from tests.support.rows import NOON, groups, ids, numbers, row, words
+from tests.support.rows import HOUR, NOON, groups, ids, numbers, row, times, words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,10 @@ sources:
   lines:
     path: "lines/{interval_start:%Y-%m-%d}/"
     schema: "g STRING, v INT"
+  visits:
+    path: "visits/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    schema: "id INT, g STRING, v INT, at TIMESTAMP"
 views:
 """
 SALES = row(id=ids, g=groups, v=numbers, w=words)
@@ -31,6 +36,7 @@ LINES = row(
     g=groups,
     v=numbers,
 )
+VISITS = row(id=ids, g=groups, v=numbers, at=times)
 ByPartition = Callable[[list[Row]], list[Row]]
 
 
@@ -107,6 +113,64 @@ def backward(rows: list[Row]) -> list[Row]:
     ]
 
 
+def near(rows: list[Row]) -> list[Row]:
+    """Rows by the values of the order that are at most so far away; null is near null alone."""
+
+    def within(r: Row, least: int, most: int) -> list[Row]:
+        if r["v"] is None:
+            return [o for o in rows if o["v"] is None]
+        return [o for o in rows if o["v"] is not None and least <= r["v"] - o["v"] <= most]
+
+    return [
+        {
+            "id": r["id"],
+            "n": len(within(r, -1, 1)),
+            "most": max(texts(within(r, -2, 0)), default=None),
+            "below": total(within(r, 1, 2)) if r["v"] is not None else None,
+        }
+        for r in rows
+    ]
+
+
+def recent(rows: list[Row]) -> list[Row]:
+    def before(r: Row) -> list[Row]:
+        if r["at"] is None:
+            return [o for o in rows if o["at"] is None]
+        known = [o for o in rows if o["at"] is not None]
+        return [o for o in known if r["at"] - 2 * HOUR <= o["at"] <= r["at"]]
+
+    return [{"id": r["id"], "so_far": total(before(r)), "n": len(before(r))} for r in rows]
+
+
+def known(rows: list[Row]) -> list[Row]:
+    """Values of rows before that are not null, and aggregates beyond sums."""
+    found = ordered(rows, (column("id"), "asc"))
+    return [
+        {
+            "id": r["id"],
+            "last": ([None, *texts(found[: at + 1])])[-1],
+            "before": ([-9, -9, *_numbers(found[:at])])[-2],
+            "next": [*_numbers(found[at + 1 :]), None][0],
+            "above": sum(v > 0 for v in _numbers(found[: at + 1])),
+            "two": texts(found[max(at - 1, 0) : at + 1]),
+            "best": _of_most(found[: at + 1]),
+            "middle": median(_numbers(rows)) if _numbers(rows) else None,
+        }
+        for at, r in enumerate(found)
+    ]
+
+
+def _numbers(rows: list[Row]) -> list[int]:
+    return [r["v"] for r in rows if r["v"] is not None]
+
+
+def _of_most(rows: list[Row]) -> str | None:
+    """The word of the last of the rows with the greatest number."""
+    numbered = [r for r in rows if r["v"] is not None]
+    most = max((r["v"] for r in numbered), default=None)
+    return next((r["w"] for r in reversed(numbered) if r["v"] == most), None)
+
+
 def texts(rows: list[Row]) -> list[str]:
     return [r["w"] for r in rows if r["w"] is not None]
 
@@ -121,7 +185,7 @@ def case(name: str, source: str, by: str, of: ByPartition, *columns: Any, more: 
         return [found for rows in parts for found in of(rows)]
 
     view = f"  seen: {{kind: over, from: {source}, {by}{more}}}\n"
-    rows = {"sales": SALES, "lines": LINES}[source]
+    rows = {"sales": SALES, "lines": LINES, "visits": VISITS}[source]
     return Case(name, DECLARED + view, "seen", {source: rows}, lambda: query)
 
 
@@ -145,7 +209,29 @@ BACKWARD = (
     "near: sum(id) OVER (w ROWS 2 PRECEDING), last: last_value(w) OVER w, "
     "above: bool_or(v > 0) OVER (w ROWS UNBOUNDED PRECEDING)}"
 )
+NEAR = (
+    "partition_by: [g], order_by: [v desc], select: {id: id, "
+    "n: count(*) OVER (w RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING), "
+    "most: max(w) OVER (w RANGE 2 PRECEDING), "
+    "below: sum(v) OVER (w RANGE BETWEEN 1 FOLLOWING AND 2 FOLLOWING)}"
+)
+RECENT = (
+    "partition_by: [g], order_by: [at], select: {id: id, "
+    "so_far: sum(v) OVER (w RANGE INTERVAL 2 HOURS PRECEDING), "
+    "n: count(*) OVER (w RANGE BETWEEN INTERVAL 120 MINUTES PRECEDING AND CURRENT ROW)}"
+)
+KNOWN = (
+    "partition_by: [g], order_by: [id], select: {id: id, "
+    "last: last_value(w) IGNORE NULLS OVER w, before: 'lag(v, 2, -9) IGNORE NULLS OVER w', "
+    "next: lead(v) IGNORE NULLS OVER w, above: count_if(v > 0) OVER w, "
+    "two: collect_list(w) OVER (w ROWS 1 PRECEDING), "
+    "best: 'max_by(w, v) OVER (w ROWS UNBOUNDED PRECEDING)', "
+    "middle: 'percentile(v, 0.5) OVER p'}"
+)
 CASES = [
+    case("rows near in the values of the order", "sales", NEAR, near, column("g")),
+    case("rows near in time", "visits", RECENT, recent, column("g")),
+    case("values that are not null, and further aggregates", "sales", KNOWN, known, column("g")),
     case("rows around, in places that the key decides", "sales", STEPS, steps, column("g")),
     case(
         "ties that share their value, without a key",

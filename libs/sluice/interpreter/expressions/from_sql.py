@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions import nodes
+from sluice.interpreter.values.zones import DAY, UNITS
 from sluice.language import inference
 from sluice.language.syntax import Tree, Verbatim
 
@@ -201,15 +202,14 @@ def _literal(tree: exp.Literal, sign: int = 1) -> nodes.Literal:
 
 
 def _window(tree: exp.Window) -> nodes.Over:
-    function = tree.this
-    if isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
-        raise NotHere("IGNORE NULLS")
-    order = tree.args.get("order")
+    function, order = tree.this, tree.args.get("order")
+    is_told = isinstance(function, exp.IgnoreNulls | exp.RespectNulls)
     return nodes.Over(
-        _read(function),
+        _read(function.this if is_told else function),
         tuple(map(_read, tree.args.get("partition_by") or ())),
         tuple(order_of(item) for item in (order.expressions if order else ())),
         _frame(tree.args.get("spec")),
+        ignores_nulls=isinstance(function, exp.IgnoreNulls),
     )
 
 
@@ -231,14 +231,30 @@ def _frame(spec: exp.WindowSpec | None) -> nodes.Frame | None:
     return nodes.Frame(spec.args["kind"] == "ROWS", ends[0], ends[1])
 
 
-def _bound(end: Tree | str | None, side: str | None) -> int | None:
+def _bound(end: Tree | str | None, side: str | None) -> nodes.Bound:
     if end == "UNBOUNDED":
         return None
     if end in ("CURRENT ROW", None):
         return 0
+    sign = -1 if side == "PRECEDING" else 1
     if isinstance(end, exp.Literal) and end.is_int:
-        return -int(end.name) if side == "PRECEDING" else int(end.name)
+        return sign * int(end.name)
+    if isinstance(end, exp.Interval):
+        return nodes.Span(sign * _micros(end))
     raise NotHere("a frame's bound that is no number")
+
+
+_MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
+
+
+def _micros(tree: exp.Interval) -> int:
+    """Return an interval's length in microseconds; months have none."""
+    unit = tree.args.get("unit")
+    name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
+    number = tree.this.name if isinstance(tree.this, exp.Literal) else ""
+    if name not in _MICROS or not number.isdigit():
+        raise NotHere("such an interval")
+    return int(number) * _MICROS[name]
 
 
 # What reads each part of SQL, and the parts that it may have of its own: one with another means

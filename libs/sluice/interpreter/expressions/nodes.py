@@ -108,6 +108,17 @@ class Over(Node):
     partition: tuple[Node, ...]
     order: tuple[Order, ...]
     frame: "Frame | None" = None
+    ignores_nulls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A distance in time, as a bound of a frame."""
+
+    micros: int
+
+
+Bound = int | Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +126,8 @@ class Frame:
     """Rows of a window around the current one, by their number or by their sort keys."""
 
     by_rows: bool
-    lower: int | None
-    upper: int | None
+    lower: Bound
+    upper: Bound
 
 
 def name_of(node: Node) -> str:  # noqa: PLR0911 - one per kind of node

@@ -13,18 +13,11 @@ from sluice.interpreter.values.batch import Value, each
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP, is_integer
-from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, offset_in, region
+from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset_in, region
 
 Function = Callable[[list[Value]], Value]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
-_UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-}
 
 
 class IntervalType(T.DataType):
@@ -150,8 +143,8 @@ def _date_trunc(arguments: list[Value]) -> Value:
     if not isinstance(unit, str) or isinstance(arguments[1].type, T.StringType):
         raise NotHere("date_trunc of such values")
     unit = unit.lower()
-    if unit in _UNITS:
-        size = _UNITS[unit]
+    if unit in UNITS:
+        size = UNITS[unit]
         return each(TIMESTAMP, lambda v: v - v % size, value)
     if unit in ("day", "dd"):
         return each(TIMESTAMP, lambda v: v - v % DAY, value)

@@ -1,13 +1,14 @@
 """Window functions: of each row, over other rows of its partition."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import Scope, compile_node
 from sluice.interpreter.expressions.nodes import Call, Frame, Literal, Over, Star
 from sluice.interpreter.relations.aggregates import AGGREGATES, Fold, aggregate_of
+from sluice.interpreter.relations.frames import Bounds, ends_of, framing
 from sluice.interpreter.relations.sorting import SortKey, grouped, in_order
 from sluice.interpreter.values.batch import Batch, Value, Values
 from sluice.interpreter.values.casts import cast
@@ -39,7 +40,7 @@ def _percent_rank(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
 
 
 def _cume_dist(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
-    ends = _ends(peers)
+    ends = ends_of(peers)
     return [end / len(rows) for end in ends]
 
 
@@ -58,7 +59,7 @@ def compile_over(node: Over, scope: Scope) -> Value:
         raise NotHere("such a window function")
     partition = [compile_node(p, scope) for p in node.partition]
     keys = [SortKey.of(o, scope) for o in node.order]
-    type_, compute = _function(node, node.function, scope)
+    type_, compute = _function(node, node.function, keys, scope)
 
     def run(batch: Batch) -> Values:
         places = [key.places(batch) for key in keys]
@@ -84,20 +85,14 @@ def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
     return firsts
 
 
-def _ends(peers: Sequence[int]) -> list[int]:
-    """Return, for each place, the one behind the last of its peers."""
-    counts: dict[int, int] = {}
-    for first in peers:
-        counts[first] = counts.get(first, 0) + 1
-    return [first + counts[first] for first in peers]
-
-
-def _function(node: Over, call: Call, scope: Scope) -> tuple[Any, Callable[[Batch], Ranker]]:
+def _function(
+    node: Over, call: Call, keys: Sequence[SortKey], scope: Scope
+) -> tuple[Any, Callable[[Batch], Ranker]]:
     if call.name in RANKERS:
         type_, ranker = RANKERS[call.name]
         return type_, lambda _: ranker
     if call.name in ("lag", "lead"):
-        return _shifted(call, scope)
+        return _shifted(call, scope, ignores_nulls=node.ignores_nulls)
     if call.name not in AGGREGATES or call.is_distinct or call.where:
         raise NotHere(f"the window function {call.name}")
     arguments = [
@@ -105,35 +100,34 @@ def _function(node: Over, call: Call, scope: Scope) -> tuple[Any, Callable[[Batc
     ]
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=False)
     frame = node.frame or (SO_FAR if node.order else WHOLE)
-    if not frame.by_rows and any(bound not in (None, 0) for bound in (frame.lower, frame.upper)):
-        raise NotHere("a frame by a range of values")
+    frames = framing(frame, keys)
+    folded = _of_known(fold) if node.ignores_nulls else fold
 
     def compute(batch: Batch) -> Ranker:
-        columns = [a.run(batch) for a in taken]
-        return partial(_framed, call.name, fold, columns, frame)
+        columns, bounds = [a.run(batch) for a in taken], frames(batch)
+
+        def ranker(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
+            values = [tuple(column[row] for column in columns) for row in rows]
+            runs = call.name in ("sum", "count", "min", "max") and frame.lower is None
+            return (_running if runs else _framed)(folded, values, bounds(rows, peers))
+
+        return ranker
 
     return type_, compute
 
 
-def _framed(
-    name: str,
-    fold: Fold,
-    columns: Sequence[Values],
-    frame: Frame,
-    rows: Sequence[int],
-    peers: Sequence[int],
-) -> list[Any]:
-    values = [tuple(column[row] for column in columns) for row in rows]
-    bounds = _bounds(frame, peers)
-    if name in ("sum", "count", "min", "max") and frame.lower is None:
-        return _running(fold, values, bounds)
+def _of_known(fold: Fold) -> Fold:
+    return lambda rows: fold([row for row in rows if row[0] is not None])
+
+
+def _framed(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
     if sum(b - a for a, b in set(bounds)) > MOST_STEPS:
         raise NotHere("a window's frames of that many rows")
     known = {bound: fold(values[bound[0] : bound[1]]) for bound in set(bounds)}
     return [known[bound] for bound in bounds]
 
 
-def _running(fold: Fold, values: list[Any], bounds: list[tuple[int, int]]) -> list[Any]:
+def _running(fold: Fold, values: list[Any], bounds: Bounds) -> list[Any]:
     """Fold ever longer beginnings: each is the fold of the one before and what is added."""
     found: dict[int, Any] = {0: fold([])}
     last, total = 0, found[0]
@@ -149,18 +143,9 @@ def _running(fold: Fold, values: list[Any], bounds: list[tuple[int, int]]) -> li
     return [found[max(b, 0)] for _, b in bounds]
 
 
-def _bounds(frame: Frame, peers: Sequence[int]) -> list[tuple[int, int]]:
-    count = len(peers)
-    if not frame.by_rows:
-        ends = _ends(peers)
-        starts = [0] * count if frame.lower is None else list(peers)
-        return list(zip(starts, [count] * count if frame.upper is None else ends, strict=True))
-    lower = [0 if frame.lower is None else max(0, i + frame.lower) for i in range(count)]
-    upper = [count if frame.upper is None else i + frame.upper + 1 for i in range(count)]
-    return [(a, max(a, min(b, count))) for a, b in zip(lower, upper, strict=True)]
-
-
-def _shifted(call: Call, scope: Scope) -> tuple[Any, Callable[[Batch], Ranker]]:
+def _shifted(
+    call: Call, scope: Scope, *, ignores_nulls: bool
+) -> tuple[Any, Callable[[Batch], Ranker]]:
     """Return lag or lead."""
     value, *more = (compile_node(a, scope) for a in call.arguments)
     by = more[0].literal if more else 1
@@ -169,17 +154,19 @@ def _shifted(call: Call, scope: Scope) -> tuple[Any, Callable[[Batch], Ranker]]:
     step = -by if call.name == "lag" else by
     default = more[1] if len(more) > 1 and more[1].literal is not None else None
     type_ = common([value.type, default.type]) if default else value.type
-    if len(more) > 2 and more[2].literal:
-        raise NotHere(f"{call.name} ignoring nulls")
+    ignores_nulls = ignores_nulls or bool(len(more) > 2 and more[2].literal)
+    if ignores_nulls and not by:
+        raise NotHere(f"{call.name} of the row itself, ignoring nulls")
     value, default = cast(value, type_), cast(default, type_) if default else None
 
     def compute(batch: Batch) -> Ranker:
         values, others = value.run(batch), default.run(batch) if default else None
 
         def ranker(rows: Sequence[int], _peers: Sequence[int]) -> list[Any]:
+            places = _known_places([values[row] for row in rows], step) if ignores_nulls else None
             return [
-                values[rows[i + step]]
-                if 0 <= i + step < len(rows)
+                values[rows[at]]
+                if 0 <= (at := places[i] if places else i + step) < len(rows)
                 else (others[row] if others else None)
                 for i, row in enumerate(rows)
             ]
@@ -187,3 +174,13 @@ def _shifted(call: Call, scope: Scope) -> tuple[Any, Callable[[Batch], Ranker]]:
         return ranker
 
     return type_, compute
+
+
+def _known_places(values: Values, step: int) -> list[int]:
+    """Return, for each row, the place of the row so many known values away; -1 if there is none."""
+    known = [i for i, value in enumerate(values) if value is not None]
+    found = []
+    for i in range(len(values)):
+        at = (bisect_right(known, i) - 1 if step > 0 else bisect_left(known, i)) + step
+        found.append(known[at] if 0 <= at < len(known) else -1)
+    return found

@@ -7,6 +7,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sluice.interpreter.errors import NotHere
 
 DAY = 86_400_000_000  # microseconds
+UNITS = {  # those of a time of day, in microseconds
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+}
 EPOCH = date(1970, 1, 1).toordinal()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 from sluice.declare.table import Table
 from sluice.engine.query.identity import carried
 from sluice.engine.query.operator import Operator, Rows, names, passed_on
+from sluice.kinds.over.functions import ROWS_OF_FRAME, SUMS
 from sluice.kinds.over.resolve import BY
 from sluice.kinds.over.spec import Over
-from sluice.kinds.over.windowed import ROWS_OF_FRAME, SO_FAR, WHOLE, Call
+from sluice.kinds.over.windowed import SO_FAR, WHOLE, Call
 
 ALL = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 
@@ -34,7 +35,7 @@ class OverRows(Operator):
     @property
     def totals(self) -> tuple[str, ...]:
         calls = (call for one in self.spec.select.values() for call in one.calls)
-        return tuple(call.sql for call in calls if call.function in ("sum", "avg"))
+        return tuple(call.sql for call in calls if call.function in SUMS)
 
     def columns(self, name: str) -> tuple[str, ...]:
         calls = {call.name for one in self.spec.select.values() for call in one.calls}
@@ -75,5 +76,6 @@ class OverRows(Operator):
         if call.is_by_place:
             order += [f"`{column}`" for column in self.source.key]
         default = SO_FAR if call.function in ROWS_OF_FRAME else ""
-        frame = ALL if call.window == WHOLE else call.frame or default
+        named = call.frame.sql if call.frame else default
+        frame = ALL if call.window == WHOLE else named
         return f"{by}ORDER BY {', '.join(order)} {frame}"

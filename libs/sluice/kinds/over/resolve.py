@@ -1,14 +1,25 @@
 """Resolution of views with window functions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table, carried, hidden_of
+from sluice.kinds.over.functions import OTHERS, RANKS, SUMS, depends_on_ties
 from sluice.kinds.over.spec import Over
-from sluice.kinds.over.windowed import RANKS, Call, Windowed
-from sluice.language.families import widen_exactly
-from sluice.language.inference import aggregate_type
+from sluice.kinds.over.windowed import Call, Windowed
+from sluice.language.expression import Expression, SortKey
+from sluice.language.families import (
+    DAY,
+    INTERVALS,
+    KINDS,
+    MONTHS,
+    NUMERIC,
+    family,
+    fits,
+    widen_exactly,
+)
+from sluice.language.inference import aggregate_type, whole_type
 from sluice.language.types import INTEGERS, head
 
 BY = "_sluice_by_"  # and a number: a value that the rows of a partition share
@@ -22,7 +33,7 @@ def resolve(spec: Over, inputs: Mapping[Where, Table], report: Report) -> Table:
     scope.check_condition(spec.where, report, "where")
     scope.check_groups(spec.partition_by, report, "partition_by")
     scope.check_order(spec.order_by, report, "order_by")
-    columns = {n: _type(n, one, scope, report) for n, one in spec.select.items()}
+    columns = {n: _type(n, one, spec.order_by, scope, report) for n, one in spec.select.items()}
     plain = {name for name, one in spec.select.items() if one.plain_column == name}
     keys = carried(source, plain)
     by = {f"{BY}{i}": scope.type_of(e) for i, e in enumerate(spec.partition_by)}
@@ -31,10 +42,10 @@ def resolve(spec: Over, inputs: Mapping[Where, Table], report: Report) -> Table:
     return Table(spec.name, spec.pipeline, spec.KIND, columns, tuple(keys), spec, ids, hidden)
 
 
-def _type(name: str, one: Windowed, scope: Scope, report: Report) -> str:
+def _type(name: str, one: Windowed, order: Sequence[SortKey], scope: Scope, report: Report) -> str:
     """Return the type of a selected column; '' if only Spark knows it."""
     at = ("select", name)
-    types = {call.name: _type_of_call(call, scope, report, *at) for call in one.calls}
+    types = {call.name: _type_of_call(call, order, scope, report, *at) for call in one.calls}
     whole = Scope({**scope.columns, **types})
     whole.check(one.expression, report, *at)
     whole.check_storable(one.expression, report, *at)
@@ -47,16 +58,71 @@ def _check_default(call: Call, scope: Scope, report: Report, *at: str) -> None:
         report.add(at, f"{call.sql}: its default is {default}, not {value}")
 
 
-def _type_of_call(call: Call, scope: Scope, report: Report, *at: str) -> str:
+def _type_of_call(
+    call: Call, order: Sequence[SortKey], scope: Scope, report: Report, *at: str
+) -> str:
     for argument in call.arguments:
         scope.check(argument, report, *at)
+    _check_distances(call, order, scope, report, *at)
+    if call.function in OTHERS:
+        return _type_of_other(call, scope, report, *at)
     if len(call.arguments) == 3:
         _check_default(call, scope, report, *at)
     if call.aggregate is None:
         return RANKS.get(call.function) or scope.type_of(call.arguments[0])
     scope.check_aggregate(call.aggregate, report, *at)
     type_ = scope.type_of(call.aggregate.argument)
-    is_exact = type_ in INTEGERS or head(type_) == "DECIMAL"
-    if call.function in ("sum", "avg") and call.counts_ties and not is_exact:
-        report.add(at, INEXACT.format(f"{call.sql} of {type_ or 'an unknown type'}"))
+    _check_ties(call, type_, report, *at)
     return aggregate_type(call.aggregate, type_)
+
+
+def _type_of_other(call: Call, scope: Scope, report: Report, *at: str) -> str:
+    """Return the type of an aggregate that only windows have."""
+    kinds, type_ = OTHERS[call.function]
+    for argument, kind in zip(call.arguments, kinds, strict=True):
+        found = scope.type_of(argument)
+        if not fits(found, kind):
+            _, wanted = KINDS[kind]
+            report.add(at, f"{call.sql}: {argument.text!r} is {found}, not {wanted}")
+    _check_ties(call, "", report, *at)
+    return type_ or scope.type_of(call.arguments[0])
+
+
+def _check_ties(call: Call, type_: str, report: Report, *at: str) -> None:
+    is_exact = type_ in INTEGERS or head(type_) == "DECIMAL"
+    if call.counts_ties and depends_on_ties(call.function, of_exact_numbers=is_exact):
+        of = f" of {type_ or 'an unknown type'}" if call.function in SUMS else ""
+        report.add(at, INEXACT.format(f"{call.sql}{of}"))
+
+
+def _check_distances(
+    call: Call, order: Sequence[SortKey], scope: Scope, report: Report, *at: str
+) -> None:
+    """Note bounds of a RANGE that Spark can't add to the value of the order."""
+    distances = call.frame.distances if call.frame else ()
+    texts = [d.text for d in distances]
+    if len({family(whole_type(d, {}, {})) in INTERVALS for d in distances}) > 1:
+        report.add(at, f"{call.sql}: {' and '.join(texts)} are a number and an interval")
+    for distance in distances:
+        type_, by = scope.type_of(order[0].expression), order[0].expression.text
+        what, is_fit = _distance_of(type_, distance)
+        if not is_fit:
+            why = f"the order's {by!r} is {type_}; a RANGE of it goes by {what}"
+            report.add(at, f"{call.sql}: {why}, not by {distance.text}")
+
+
+def _distance_of(type_: str, distance: Expression) -> tuple[str, bool]:
+    """Return what a RANGE over values of that type goes by, and whether this is one."""
+    found = whole_type(distance, {}, {})
+    match family(type_):
+        case "integer" | "long":
+            return "a whole number", found in INTEGERS
+        case "decimal" | "fraction":
+            return "a number", family(found) in NUMERIC
+        case "date":
+            return "whole days, INTERVAL '7' DAYS or months", found in (*INTEGERS, DAY, MONTHS)
+        case "timestamp" | "local":
+            return "an interval, such as INTERVAL '7' DAYS", family(found) in INTERVALS
+        case "":
+            return "", True
+    return "UNBOUNDED and CURRENT ROW", False

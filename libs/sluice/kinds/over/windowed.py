@@ -5,29 +5,31 @@ expression, which then reads it as a column.
 """
 
 import hashlib
-import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 from sqlglot import exp
 
+from sluice.kinds.over.frames import Frame, frame_of
+from sluice.kinds.over.functions import (
+    AGGREGATES,
+    COUNTED,
+    FUNCTIONS,
+    IGNORES_NULLS,
+    LEAST,
+    MOST,
+    OF_TIES,
+    OTHER_ROWS,
+    RANKS,
+    ROWS_OF_FRAME,
+    SHARED,
+    arguments_of,
+)
 from sluice.language import syntax
 from sluice.language.expression import Aggregate, Expression, Written
 from sluice.language.model import Model
 
 ORDERED, WHOLE = "w", "p"
-RANKS = {
-    **dict.fromkeys(("row_number", "rank", "dense_rank", "ntile"), "INT"),
-    **dict.fromkeys(("percent_rank", "cume_dist"), "DOUBLE"),
-}
-OF_TIES = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
-OTHER_ROWS = frozenset({"lag", "lead"})
-ROWS_OF_FRAME = frozenset({"first_value", "last_value", "nth_value"})
-AGGREGATES = frozenset({"sum", "avg", "count", "min", "max", "bool_and", "bool_or"})
-ARGUMENTS = {"lag": (1, 3), "lead": (1, 3), "ntile": (1, 1), "nth_value": (2, 2)}
-COUNTED = {"ntile": 0, "lag": 1, "lead": 1, "nth_value": 1}  # argument that is a number of rows
-LEAST, MOST = {"lag": 0, "lead": 0}, 2**31 - 1
-FUNCTIONS = (*RANKS, *sorted(OTHER_ROWS | ROWS_OF_FRAME | AGGREGATES))
 SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
@@ -39,12 +41,12 @@ class Call(Model):
     arguments: tuple[Expression, ...] = ()
     aggregate: Aggregate | None = None
     window: str
-    frame: str = ""
+    frame: Frame | None = None
 
     @property
     def name(self) -> str:
         """Name of the column that holds its result; equal calls share it."""
-        text = f"{self.sql} {self.window} {self.frame}"
+        text = f"{self.sql} {self.window} {self.frame.sql if self.frame else ''}"
         return f"_sluice_over_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     @property
@@ -56,7 +58,7 @@ class Call(Model):
     def counts_ties(self) -> bool:
         """True for a frame that rows share if they tie, as RANGE has it."""
         is_default = self.function in AGGREGATES and self.window == ORDERED and not self.frame
-        return is_default or self.frame.startswith("RANGE")
+        return is_default or (self.frame is not None and self.frame.is_range)
 
 
 class Windowed(Written):
@@ -88,7 +90,8 @@ class Windowed(Written):
         """Yield every expression over the input's columns."""
         for call in self.calls:
             yield from call.arguments
-            yield from filter(None, [call.aggregate and call.aggregate.argument])
+            if found := call.aggregate:
+                yield from filter(None, [found.argument, *(k.expression for k in found.order_by)])
 
     @property
     def plain_column(self) -> str | None:
@@ -106,34 +109,53 @@ def _call(node: exp.Window) -> Call:
             f"{text!r}: write OVER w for the view's partition in its order, or OVER p for its "
             "whole partition"
         )
-    function = node.this.name.lower()
-    if not isinstance(node.this, exp.Anonymous) or function not in FUNCTIONS:
-        raise ValueError(f"{text!r} is no window function here; these are: {', '.join(FUNCTIONS)}")
-    frame = _frame(node.args.get("spec"), text)
+    called = _called(node.this, text)
+    function = called.name.lower()
+    frame = frame_of(node.args.get("spec"), text)
     _check_frame(function, window, frame, text)
-    if function in AGGREGATES:
-        aggregate = Aggregate.parse(syntax.render(node.this))
-        if aggregate.function != function:
-            raise ValueError(f"{text!r}: Spark has no DISTINCT in window functions")
-        return Call(
-            function=function,
-            sql=syntax.render(node.this),
-            aggregate=aggregate,
-            window=window,
-            frame=frame,
-        )
+    is_shared = function in SHARED
     return Call(
         function=function,
         sql=syntax.render(node.this),
-        arguments=tuple(_arguments(node.this, text)),
+        arguments=() if is_shared else tuple(_arguments(called, text)),
+        aggregate=_aggregate(called, text) if is_shared else None,
         window=window,
         frame=frame,
     )
 
 
+def _called(node: syntax.Tree, text: str) -> exp.Anonymous:
+    """Return the function that is called, perhaps without its nulls."""
+    if isinstance(node, exp.Filter):
+        condition = syntax.render(node.expression.this)
+        raise ValueError(
+            f"{text!r}: Spark has no FILTER in window functions; aggregate "
+            f"CASE WHEN {condition} THEN … END"
+        )
+    is_told = isinstance(node, exp.IgnoreNulls | exp.RespectNulls)
+    inner = node.this if is_told else node
+    function = inner.name.lower()
+    if not isinstance(inner, exp.Anonymous) or function not in FUNCTIONS:
+        raise ValueError(f"{text!r} is no window function here; these are: {', '.join(FUNCTIONS)}")
+    if is_told and function not in IGNORES_NULLS:
+        which = ", ".join(sorted(IGNORES_NULLS))
+        raise ValueError(f"{text!r}: {function} has no IGNORE NULLS; these have: {which}")
+    return inner
+
+
+def _aggregate(called: exp.Anonymous, text: str) -> Aggregate:
+    if called.find(exp.Distinct):
+        raise ValueError(f"{text!r}: Spark has no DISTINCT in window functions")
+    if called.find(exp.Order):
+        raise ValueError(f"{text!r}: its rows come in the order of the window; drop its ORDER BY")
+    alike = called.copy()
+    alike.set("this", SHARED[called.name.lower()])
+    return Aggregate.parse(syntax.render(alike))
+
+
 def _arguments(call: exp.Anonymous, text: str) -> Iterator[Expression]:
     function = call.name.lower()
-    least, most = ARGUMENTS.get(function, (0, 0) if function in RANKS else (1, 1))
+    least, most = arguments_of(function)
     if not least <= len(call.expressions) <= most:
         raise ValueError(f"{text!r}: {function} takes {_counts(least, most)}")
     counted = COUNTED.get(function)
@@ -151,41 +173,10 @@ def _counts(least: int, most: int) -> str:
     return f"{least} to {most} arguments" if least < most else f"{most} argument(s)"
 
 
-def _check_frame(function: str, window: str, frame: str, text: str) -> None:
+def _check_frame(function: str, window: str, frame: Frame | None, text: str) -> None:
     if window == WHOLE and (frame or function not in AGGREGATES):
         raise ValueError(f"{text!r}: p has no order; only aggregates without a frame go over it")
     if frame and (function in RANKS or function in OTHER_ROWS):
         raise ValueError(f"{text!r}: {function} has no frame")
-    if frame.startswith("RANGE") and function in ROWS_OF_FRAME:
+    if frame and frame.is_range and function in ROWS_OF_FRAME:
         raise ValueError(f"{text!r}: which of the rows that tie is meant? Write ROWS")
-
-
-def _frame(spec: Any, text: str) -> str:
-    if spec is None:
-        return ""
-    kind = str(spec.args.get("kind")).upper()
-    known = ("kind", "start", "start_side", "end", "end_side")
-    others = [name.upper() for name, value in spec.args.items() if value and name not in known]
-    if others or kind not in ("ROWS", "RANGE"):
-        what = ", ".join(others) or kind
-        raise ValueError(f"{text!r}: a frame is of ROWS or RANGE; {what} is not allowed")
-    (first, start), (last, end) = (_bound(spec, which, text) for which in ("start", "end"))
-    if first > last or first == math.inf or last == -math.inf:
-        raise ValueError(f"{text!r}: the frame ends before it begins")
-    frame = f"{kind} BETWEEN {start} AND {end}"
-    if kind == "RANGE" and any(c.isdigit() for c in frame):
-        raise ValueError(f"{text!r}: a RANGE goes to UNBOUNDED or to CURRENT ROW")
-    return frame
-
-
-def _bound(spec: exp.Expression, which: str, text: str) -> tuple[float, str]:
-    """Return a frame's bound: its distance from the row, and in SQL."""
-    value, side = spec.args.get(which), str(spec.args.get(f"{which}_side")).upper()
-    sign = -1 if side == "PRECEDING" else 1
-    if value is None or str(value).upper() == "CURRENT ROW":
-        return 0, "CURRENT ROW"
-    if str(value).upper() == "UNBOUNDED":
-        return sign * math.inf, f"UNBOUNDED {side}"
-    if isinstance(value, exp.Literal) and value.name.isdigit() and int(value.name) <= MOST:
-        return sign * int(value.name), f"{value.name} {side}"
-    raise ValueError(f"{text!r}: {syntax.render(value)} is no number of rows")

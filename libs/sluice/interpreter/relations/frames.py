@@ -1,0 +1,105 @@
+"""Frames of window functions: for each row of a partition, the places of those that it reads."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.expressions.nodes import Bound, Frame, Span
+from sluice.interpreter.relations.sorting import SortKey
+from sluice.interpreter.values.batch import Batch
+from sluice.interpreter.values.zones import DAY
+
+MOMENTS = (T.TimestampType, T.TimestampNTZType)
+WHOLE = (T.IntegerType, T.LongType, T.DateType)
+
+# From rows in order, and the place where each one's peers begin, to (first, behind the last).
+Bounds = list[tuple[int, int]]
+Framing = Callable[[Sequence[int], Sequence[int]], Bounds]
+
+
+def framing(frame: Frame, keys: Sequence[SortKey]) -> Callable[[Batch], Framing]:
+    """Return the frames of a batch's rows."""
+    if frame.by_rows or all(bound in (None, 0) for bound in (frame.lower, frame.upper)):
+        return lambda _: lambda _rows, peers: _by_place(frame, peers)
+    (key,) = keys
+    if len({type(bound) for bound in (frame.lower, frame.upper) if bound}) > 1:
+        raise NotHere("a frame between a number and an interval")
+    lower, upper = (_distance(bound, key.value.type) for bound in (frame.lower, frame.upper))
+
+    def of(batch: Batch) -> Framing:
+        values = key.value.run(batch)
+
+        def by_value(rows: Sequence[int], peers: Sequence[int]) -> Bounds:
+            return _near([values[row] for row in rows], peers, lower, upper, key)
+
+        return by_value
+
+    return of
+
+
+def _distance(bound: Bound, type_: T.DataType) -> int | None:
+    """Return a bound in the units of the order's values."""
+    match bound:
+        case None | 0:
+            return bound
+        case Span(micros) if isinstance(type_, MOMENTS):
+            return micros
+        case Span(micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
+            return micros // DAY
+        case int() if isinstance(type_, WHOLE):
+            return bound
+    raise NotHere("a frame by such a range of values")
+
+
+def _near(
+    values: Sequence[int | None],
+    peers: Sequence[int],
+    lower: int | None,
+    upper: int | None,
+    key: SortKey,
+) -> Bounds:
+    """Return the frames by values in order; of null's row, the nulls."""
+    sign = -1 if key.descending else 1
+    known = [sign * v for v in values if v is not None]
+    farthest = max(abs(lower or 0), abs(upper or 0))
+    safe = 1 << (62 if isinstance(key.value.type, MOMENTS) else 31)
+    if any(abs(v) + farthest >= safe for v in known):
+        raise NotHere("a range beyond the order's type")
+    first = next((i for i, v in enumerate(values) if v is not None), len(values))
+    ends = ends_of(peers)
+    found: Bounds = []
+    for i, value in enumerate(values):
+        at = None if value is None else sign * value
+        start, end = peers[i], ends[i]
+        if at is not None:
+            start = first + bisect_left(known, at + (lower or 0))
+            end = first + bisect_right(known, at + (upper or 0))
+        start = 0 if lower is None else start
+        end = len(values) if upper is None else end
+        found.append((start, max(start, end)))
+    return found
+
+
+def _by_place(frame: Frame, peers: Sequence[int]) -> Bounds:
+    count = len(peers)
+    if not frame.by_rows:
+        starts = [0] * count if frame.lower is None else list(peers)
+        return list(
+            zip(starts, [count] * count if frame.upper is None else ends_of(peers), strict=True)
+        )
+    first, last = frame.lower, frame.upper
+    if isinstance(first, Span) or isinstance(last, Span):
+        raise NotHere("a frame of ROWS by an interval")
+    lower = [0 if first is None else max(0, i + first) for i in range(count)]
+    upper = [count if last is None else i + last + 1 for i in range(count)]
+    return [(a, max(a, min(b, count))) for a, b in zip(lower, upper, strict=True)]
+
+
+def ends_of(peers: Sequence[int]) -> list[int]:
+    """Return, for each place, the one behind the last of its peers."""
+    counts: dict[int, int] = {}
+    for first in peers:
+        counts[first] = counts.get(first, 0) + 1
+    return [first + counts[first] for first in peers]
