@@ -64,6 +64,22 @@ def common(types: Iterable[str]) -> str:
     return str(reduce(Decimal.wider, known)) if len(known) == len(found) else UNKNOWN
 
 
+def widened(types: Iterable[str]) -> str:
+    """Return the type that a UNION of Spark's gives these; '' if it gives none.
+
+    Unlike `common`, it rounds: a BIGINT beside a DOUBLE, and a DATE to midnight.
+    """
+    found = [type_ for type_ in dict.fromkeys(types) if type_ != NOTHING]
+    families = {family(type_) for type_ in found}
+    if exact := common(found):
+        return exact
+    if families <= NUMERIC and "fraction" in families:
+        return "DOUBLE"
+    if families <= MOMENTS:
+        return "TIMESTAMP" if "timestamp" in families else "TIMESTAMP_NTZ"
+    return UNKNOWN
+
+
 def wider_integer(left: str, right: str) -> str:
     """Return the larger of two integer types."""
     return max(left, right, key=INTEGERS.index)

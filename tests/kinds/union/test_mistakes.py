@@ -2,10 +2,17 @@
 """What people get wrong in unions and selects, and the line that each gets."""
 
 from collections.abc import Callable
+from itertools import combinations
+from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from sluice.declare.table import Table
+from sluice.language.coercion import widened
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Mistakes = Callable[..., list[str]]
 OfViews = Callable[[str], Table]
@@ -21,8 +28,8 @@ OfViews = Callable[[str], Table]
             ],
         ),
         (
-            "[{table: sales, select: {i: at}}, {table: clicks, select: {i: cast(at as date)}}]",
-            ["from: i is DATE here and TIMESTAMP in sales: cast one"],
+            "[{table: sales, select: {i: at}}, {table: clicks, select: {i: item}}]",
+            ["from: i is STRING here and TIMESTAMP in sales: cast one"],
         ),
         ("[sales]", ["a union has at least two inputs; for one, declare a select"]),
         (
@@ -58,6 +65,23 @@ def test_types_widen_to_a_common_one(table: OfViews) -> None:
     parts = "[{table: sales, select: {i: id, d: at}}, {table: items, select: {i: price, d: cast('2024-01-01' as timestamp)}}]"
     found = table(f"v: {{kind: union, from: {parts}}}")
     assert dict(found.columns) == {"i": "DECIMAL(12, 2)", "d": "TIMESTAMP"}
+
+
+TYPES = (
+    *("TINYINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10, 2)", "DECIMAL(38, 0)"),
+    *("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN", "BINARY", "STRING"),
+)
+
+
+def test_types_widen_by_sparks_rules_except_that_texts_are_not_read(spark: "SparkSession") -> None:
+    for one, other in combinations(TYPES, 2):
+        try:
+            rows = spark.sql(f"SELECT CAST(NULL AS {one}) x UNION ALL SELECT CAST(NULL AS {other})")
+            theirs = rows.schema["x"].dataType.simpleString()
+        except AnalysisException:
+            theirs = ""
+        if other != "STRING":
+            assert widened([one, other]).lower().replace(" ", "") == theirs, (one, other)
 
 
 def test_equal_keys_share_columns_and_others_do_not(table: OfViews) -> None:

@@ -1,5 +1,6 @@
 """Unions against brute force: all rows of all inputs."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -76,12 +77,30 @@ def of_unions(state: State) -> list[Row]:
     return [r for r in both if (r["v"] or 0) > 0] + both
 
 
+def of_wider_types(state: State) -> list[Row]:
+    sold = [{"n": _float(r["v"]), "at": _midnight(r["id"])} for r in state["sales"]]
+    return sold + [{"n": _float(r["v"]), "at": NOON} for r in state["lines"]]
+
+
+def _float(value: int | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _midnight(day: int) -> datetime:
+    return datetime(2024, 1, day, tzinfo=UTC)
+
+
+WIDER = (
+    "[{table: sales, select: {n: double(v), at: make_date(2024, 1, id)}}, "
+    "{table: lines, select: {n: v, at: timestamp '2024-01-01 12:00:00'}}]"
+)
 NESTED = """\
   part: {kind: select, from: sales, select: {g: g, v: v}}
   u: {kind: union, from: [part, part]}
   both: {kind: union, from: [{table: u, where: v > 0}, u]}
 """
 CASES = [
+    case("types that Spark widens", of_wider_types, WIDER, ("sales", "lines")),
     case(
         "the same key, a tag, types that widen",
         of_one_key,

@@ -6,7 +6,7 @@ from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope, plain_columns
 from sluice.declare.table import Table, carried_name
 from sluice.kinds.union.spec import Part, Union
-from sluice.language.coercion import common
+from sluice.language.coercion import widened
 from sluice.language.families import family
 
 NUMBER = "_sluice_from"  # which of the inputs a row comes from
@@ -77,7 +77,7 @@ def _together(spec: Union, found: list[dict[str, str]], report: Report) -> dict[
             if not _go_together(types):
                 here, there = _named(types[0]), _named(types[-1])
                 report.add(("from", i), f"{name} is {here} here and {there} in {first}: cast one")
-    return {name: common(c[name] for c in found if name in c) for name in found[0]}
+    return {name: widened(c[name] for c in found if name in c) for name in found[0]}
 
 
 def _named(type_: str) -> str:
@@ -85,9 +85,9 @@ def _named(type_: str) -> str:
 
 
 def _go_together(types: Sequence[str]) -> bool:
-    """True if the types have a common one without reading texts; unknown ones must be cast."""
+    """True if Spark widens the types without reading texts; unknown ones must be cast."""
     are_texts = {family(type_) == "string" for type_ in types}
-    return "" not in types and len(are_texts) == 1 and common(types) != ""
+    return "" not in types and len(are_texts) == 1 and widened(types) != ""
 
 
 def _check_names(
