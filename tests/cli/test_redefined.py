@@ -103,7 +103,10 @@ def test_a_table_that_no_declaration_names_any_more_is_listed(project: Project) 
     said, records = project.sluice("status"), project.sluice("status", "--json").records
     found, one = project.sluice("doctor", "--json"), project.sluice("doctor", "late", "--json")
     project.declare(CHANGED)
-    assert said.out.splitlines()[-1] == "undeclared: trips.gusts, which no declaration names"
+    assert said.out.splitlines()[-2:] == [
+        "undeclared: trips.gusts, which no declaration names",
+        "hint: declare it again, `sluice drop trips.gusts`, or `sluice rename trips.gusts NEW`",
+    ]
     assert [r["table"] for r in records if r["kind"] == "undeclared"] == ["trips.gusts"]
     assert [(r["table"], r["name"]) for r in found.records] == [("trips.gusts", "undeclared")]
     assert (found.code, one.records) == (0, [])

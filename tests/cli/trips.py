@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
+
+from sluice.cli.main import main
+
 ROOT = Path(__file__).parents[2]
 SETTINGS = "lake: lake\nspark: {conf: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 1}}\n"
 TRIPS = """
@@ -94,3 +98,21 @@ class Project:
         environment = {**os.environ, "SPARK_REMOTE": self.remote}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return Ended(done.returncode, done.stdout, done.stderr)
+
+
+@dataclass(frozen=True)
+class Here(Project):
+    """A project whose commands run in this process, without a JVM."""
+
+    remote: str = ""
+
+    def sluice(self, *arguments: str) -> Ended:
+        done = CliRunner().invoke(main, [*arguments, "--config", str(self.folder / "config")])
+        return Ended(done.exit_code, done.stdout, done.stderr)
+
+    def killed(self, place: str, *arguments: str) -> int:
+        """The exit code of the command in a process of its own that is killed at a place."""
+        command = [sys.executable, "-m", "sluice.cli.main", *arguments]
+        command += ["--config", str(self.folder / "config")]
+        environment = {**os.environ, "SLUICE_FAILPOINT": place}
+        return subprocess.run(command, env=environment, capture_output=True, check=False).returncode

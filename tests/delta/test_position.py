@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,15 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
 from sluice.delta.log.actions import Log
-from sluice.delta.log.position import Position, _positions, head, head_as_found, head_of, positions
+from sluice.delta.log.position import (
+    Pin,
+    Position,
+    _positions,
+    head,
+    head_as_found,
+    head_of,
+    positions,
+)
 from sluice.delta.writing.commit import commit_arrow
 from sluice.errors import HistoryLost
 
@@ -166,3 +175,14 @@ def clean_log(uri: str) -> None:
     table.create_checkpoint()
     for version in range(table.version()):
         (Path(uri) / "_delta_log" / f"{version:020d}.json").unlink()
+
+
+def test_an_earlier_position_is_read_by_the_names_that_came_after_it() -> None:
+    first = Position(1, "a", "batch", inputs={"p.a": Pin("t", 3), "p.a__state": Pin("s", 4)})
+    second = first.renamed("p.a", "p.b").renamed("p.b", "p.a")
+    third = replace(second, inputs={"p.a": Pin("other", 1)}).renamed("p.c", "p.d")
+    newest = third.renamed("p.a", "p.e")
+    named = [set(one.as_named_in(newest).inputs) for one in (first, second, third, newest)]
+    assert named == [{"p.e", "p.e__state"}, {"p.e", "p.e__state"}, {"p.e"}, {"p.e"}]
+    assert Position.from_json(newest.to_json()) == newest
+    assert Position.from_json(first.to_json()) == first

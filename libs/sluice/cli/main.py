@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
     "maintain": ("sluice.cli.views:maintain", "Put many small files together; no row changes."),
+    "drop": ("sluice.cli.tables:drop", "Take a table out of the lake; kept for a week."),
+    "rename": ("sluice.cli.tables:rename", "Give a table another name; its history stays."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
     "changes": ("sluice.cli.changes:changes", "Show a table's changelog, or one run's part."),
     "get": ("sluice.cli.reads:get", "Show the row of one key."),

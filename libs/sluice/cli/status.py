@@ -48,6 +48,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
         click.echo(line)
     for name in others:
         click.echo(f"undeclared: {name}, which no declaration names")
+        click.echo(f"hint: declare it again, `sluice drop {name}`, or `sluice rename {name} NEW`")
 
 
 def troubles(one: TableStatus) -> Iterator[str]:

@@ -83,6 +83,11 @@ class TableSpec(Model):
         """True if dimensions are looked up for it."""
         return any(reference.is_dimension for reference in self.references())
 
+    @property
+    def rows_name_inputs(self) -> bool:
+        """True if its rows hold names of the tables that it reads."""
+        return False
+
     def references(self) -> Iterator[Reference]:
         """Yield every table that the declaration names."""
         return iter(())

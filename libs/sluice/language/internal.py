@@ -14,6 +14,11 @@ def internal(name: str, suffix: str) -> str:
     return f"{name}{MARK}{suffix}"
 
 
+def renamed(name: str, old: str, new: str) -> str:
+    """Return the name or id of a table, or of one kept beside it, after `old` became `new`."""
+    return new + name[len(old) :] if declared(name) == old else name
+
+
 def declared(name: str) -> str:
     """Return the name or id of the declared table that this one is, or is kept beside."""
     return name.partition(MARK)[0]

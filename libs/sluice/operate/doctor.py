@@ -22,7 +22,7 @@ from sluice.delta.upkeep.vacuum import committed_at
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import SluiceError
-from sluice.language.internal import INTERVALS, MARK
+from sluice.language.internal import INTERVALS
 from sluice.operate.guard import consumers
 from sluice.operate.maintain import kept_in
 from sluice.read.status import missing
@@ -73,13 +73,13 @@ def _of_failure(failure: Failure) -> Finding:
 
 def strangers(project: Project) -> list[Finding]:
     """Return the tables of the lake that no declaration names."""
-    what, lake = "no declaration names this table", layout(project)
+    what = "no declaration names this table"
     return [
         Finding(
             name,
             UNDECLARED,
             what,
-            f"declare it again, or remove {lake.uri(name)} and its {MARK}* beside it",
+            f"declare it again, `sluice drop {name}`, or `sluice rename {name} NEW`",
         )
         for name in undeclared(project)
     ]

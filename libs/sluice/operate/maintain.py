@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.arrow import clean_rows
+from sluice.delta.places import dropped
 from sluice.delta.places.lake import layout
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.vacuum import vacuum
@@ -27,7 +28,7 @@ from sluice.spark.session import Spark
 class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
-    `done`: expiry, seal, compact or vacuum.
+    `done`: expiry, seal, compact or vacuum; deleted, of a table that was dropped a week ago.
     """
 
     table: str
@@ -40,7 +41,9 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     tables = list(tables)
     every = [kept for table in tables for kept in kept_in(table, project)]
     done = [upkeep for kept in every for upkeep in _done(kept, spark, project)]
-    return [*done, *(upkeep for table in tables for upkeep in _of_notes(table, project))]
+    done += [upkeep for table in tables for upkeep in _of_notes(table, project)]
+    expired = dropped.expire(layout(project), datetime.now(UTC))
+    return [*done, *(Upkeep(table_id, "deleted", 0) for table_id in expired)]
 
 
 def kept_in(table: Table, project: Project) -> Iterator[Kept]:

@@ -33,8 +33,10 @@ def as_of(at: Head, version: int) -> Head:
     """Return the head as it was at an earlier version."""
     if version == at.version:
         return at
-    changed = min(at.data_version, version)
-    return replace(at, version=version, data_version=changed, position=position_at(at.uri, version))
+    changed, position = min(at.data_version, version), position_at(at.uri, version)
+    if position and at.position:
+        position = position.as_named_in(at.position)
+    return replace(at, version=version, data_version=changed, position=position)
 
 
 def is_still(at: Head, pin: Pin) -> bool:

@@ -19,6 +19,7 @@ from sluice.delta.log.fitness import Fault, faults
 from sluice.delta.log.opened import opened
 from sluice.delta.places.lake import table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
+from sluice.language.internal import renamed
 
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
@@ -45,7 +46,8 @@ class Position:
     from which the commit was computed. `unchanged_since` is set on commits that change no data.
     `stored_from`: windows that begin before it have expired and were dropped. `refills`: number of
     groups filled again from the input since the table was built. `parts`: fingerprints of the
-    definition's parts, if they can be distinguished. `meaning`: the definition itself.
+    definition's parts, if they can be distinguished. `meaning`: the definition itself. `renames`:
+    old and new ids of tables that got other names since the table was made, in order.
     """
 
     batch: int
@@ -63,6 +65,7 @@ class Position:
     refills: int = 0
     parts: Mapping[str, str] = field(default_factory=dict)
     meaning: Mapping[str, Any] = field(default_factory=dict)
+    renames: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """Return the text for `userMetadata`."""
@@ -86,6 +89,8 @@ class Position:
             body["parts"] = dict(self.parts)
         if self.meaning:
             body["meaning"] = dict(self.meaning)
+        if self.renames:
+            body["renames"] = self.renames
         body |= {name: version for name, version in later.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 
@@ -99,11 +104,34 @@ class Position:
         moments = {name: _moment(body.get(name)) for name in ("horizon", "stored_from")}
         pins = {name: _pins(body.get(name, {})) for name in ("inputs", "references")}
         known = {f.name: body[f.name] for f in fields(cls) if f.name in body}
-        return cls(**{**known, **pins, **moments})
+        renames = tuple((old, new) for old, new in body.get("renames", ()))
+        return cls(**{**known, **pins, **moments, "renames": renames})
 
     def is_overtaken(self, version: int) -> bool:
         """True if upkeep landed on commits that it was not made from: theirs is the position."""
         return self.kind in UPKEEP and self.after is not None and self.after != version - 1
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Ids of its inputs and references."""
+        return (*self.inputs, *self.references)
+
+    def renamed(self, old: str, new: str) -> "Position":
+        """Return the same position after a table got another name."""
+        return replace(
+            self,
+            inputs={renamed(name, old, new): pin for name, pin in self.inputs.items()},
+            references={renamed(name, old, new): pin for name, pin in self.references.items()},
+            frontier={renamed(name, old, new): at for name, at in self.frontier.items()},
+            renames=(*self.renames, (old, new)),
+        )
+
+    def as_named_in(self, newer: "Position") -> "Position":
+        """Return the same position with the names of a newer position of the same table."""
+        position = self
+        for old, new in newer.renames[len(self.renames) :]:
+            position = position.renamed(old, new)
+        return position
 
     def without_change(self, data_version: int) -> "Position":
         """Return the same position for a commit that changes no row."""
@@ -195,10 +223,12 @@ def positions(uri: str, limit: int | None = None) -> list[tuple[int, Position]]:
 
 
 def _positions(table: DeltaTable, limit: int | None) -> Iterator[tuple[int, Position]]:
+    newest: Position | None = None
     for version, entry in _commits(table, limit):
         position = Position.from_json(entry.get("userMetadata"))
         if position and not position.is_overtaken(version):
-            yield version, position
+            newest = newest or position
+            yield version, position.as_named_in(newest)
 
 
 def _commits(table: DeltaTable, limit: int | None) -> list[tuple[int, dict[str, Any]]]:

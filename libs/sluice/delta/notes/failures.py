@@ -5,7 +5,7 @@ written while nothing fails. A process that is killed keeps nothing.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from sluice.delta.places.lake import LakeLayout
@@ -49,6 +49,13 @@ def keep(lake: LakeLayout, failure: Failure) -> None:
 def clear(lake: LakeLayout, table_id: str) -> None:
     """Delete a table's failure; do nothing if there is none."""
     _files(lake).delete(table_id)
+
+
+def rename(lake: LakeLayout, table_id: str, to: str) -> None:
+    """Give the failure of a table to its new name. Safe to repeat."""
+    if failure := kept(lake).get(table_id):
+        keep(lake, replace(failure, table=to))
+        clear(lake, table_id)
 
 
 def kept(lake: LakeLayout) -> dict[str, Failure]:

@@ -1,10 +1,30 @@
-"""Temporary folders of a lake, which are removed whole."""
+"""Folders of a lake that are moved or removed whole."""
 
-from pyarrow.fs import FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem, copy_files
+
+
+def filesystem_of(uri: str) -> tuple[FileSystem, str]:
+    """Return the file system of a location, and its path there."""
+    found: tuple[FileSystem, str] = (
+        FileSystem.from_uri(uri) if "://" in uri else (LocalFileSystem(), uri)
+    )
+    return found
 
 
 def remove(uri: str) -> None:
     """Remove everything at `uri`; do nothing if nothing is there."""
-    filesystem, path = FileSystem.from_uri(uri) if "://" in uri else (LocalFileSystem(), uri)
+    filesystem, path = filesystem_of(uri)
     if filesystem.get_file_info(path).type != FileType.NotFound:
         filesystem.delete_dir(path)
+
+
+def move(uri: str, to: str) -> None:
+    """Move a folder; on a local disk in one step, elsewhere it is copied first."""
+    filesystem, path = filesystem_of(uri)
+    _, target = filesystem_of(to)
+    filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+    if isinstance(filesystem, LocalFileSystem):
+        filesystem.move(path, target)
+        return
+    copy_files(path, target, source_filesystem=filesystem, destination_filesystem=filesystem)
+    filesystem.delete_dir(path)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.declare.project import Project
+from sluice.delta.places.folders import filesystem_of
 from sluice.delta.places.lake import LakeLayout, exists, layout
 from sluice.language.internal import declared
 
@@ -13,18 +14,25 @@ HIDDEN = ("_", ".")  # what begins so is no pipeline
 
 def undeclared(project: Project) -> list[str]:
     """Return the tables in the project's lake that none of its declarations names, by id."""
-    found = {declared(table_id) for table_id in _tables(layout(project))}
+    found = {declared(table_id) for table_id in stored(layout(project))}
     return sorted(found - project.graph.tables.keys())
 
 
-def _tables(lake: LakeLayout) -> Iterator[str]:
-    """Yield every Delta table of the lake, as `pipeline.table`."""
-    at = lake.root
-    filesystem, root = FileSystem.from_uri(at) if "://" in at else (LocalFileSystem(), at)
+def stored(lake: LakeLayout) -> Iterator[str]:
+    """Yield every Delta table of the lake, internal ones too, as `pipeline.table`."""
+    filesystem, root = filesystem_of(lake.root)
     for pipeline in _folders(filesystem, root):
         for table in _folders(filesystem, pipeline.path):
-            if exists(f"{at}/{pipeline.base_name}/{table.base_name}"):
+            if exists(f"{lake.root}/{pipeline.base_name}/{table.base_name}"):
                 yield f"{pipeline.base_name}.{table.base_name}"
+
+
+def folders_of(lake: LakeLayout, table_id: str) -> list[str]:
+    """Return the names of the folders of a table and of all that is kept beside it."""
+    filesystem, path = filesystem_of(lake.uri(table_id))
+    pipeline, _, table = path.rpartition("/")
+    names = (folder.base_name for folder in _folders(filesystem, pipeline))
+    return sorted(name for name in names if declared(name) == table)
 
 
 def _folders(filesystem: FileSystem, path: str) -> list[FileInfo]:

@@ -296,7 +296,8 @@ def _fenced(before: Head, position: Position) -> Iterator[Position]:
     """Yield the position to commit; raise LostRace if the table has moved on."""
     passing("committing", before.uri)
     with lost_race_of(before.uri, before.version):
-        yield replace(position, after=before.version)
+        renames = before.position.renames if before.position else ()
+        yield replace(position, after=before.version, renames=position.renames or renames)
     passing("committed", before.uri)
 
 

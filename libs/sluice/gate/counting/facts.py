@@ -68,6 +68,18 @@ def keep(lake: LakeLayout, table_id: str, new: Kept, past: Sequence[Kept]) -> No
     _files(lake).write(table_id, json.dumps([_row(k) for k in last]).encode())
 
 
+def clear(lake: LakeLayout, table_id: str) -> None:
+    """Delete the facts of a table; do nothing if there are none."""
+    _files(lake).delete(table_id)
+
+
+def rename(lake: LakeLayout, table_id: str, to: str) -> None:
+    """Give the facts of a table to its new name. Safe to repeat."""
+    if text := _files(lake).read(table_id):
+        _files(lake).write(to, text)
+        clear(lake, table_id)
+
+
 def _files(lake: LakeLayout) -> SmallFiles:
     return SmallFiles(f"{lake.quality_uri}/facts")
 

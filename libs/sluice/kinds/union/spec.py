@@ -55,6 +55,10 @@ class Union(View):
             raise ValueError("`retention` needs a window; a union keeps its inputs' rows")
         return self
 
+    @property
+    def rows_name_inputs(self) -> bool:
+        return self.tag is not None
+
     def references(self) -> Iterator[Reference]:
         for i, part in enumerate(self.from_):
             yield Reference(("from", i), part.table)

@@ -1,0 +1,71 @@
+"""Dropped tables, kept for a week at `<lake>/__dropped/<pipeline>.<table>@<time>/`.
+
+Moving a table there removes it from the lake; moving it back restores it. Folders are moved one by
+one, so a note names a drop that has begun: the next attempt continues in the same folder.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+from pyarrow.fs import FileSelector, FileType
+
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.folders import filesystem_of, move, remove
+from sluice.delta.places.inventory import folders_of
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.small_files import SmallFiles
+from sluice.language.internal import MARK, NOTES, internal
+
+FOLDER = "__dropped"
+KEPT = timedelta(days=7)
+TIME = "%Y%m%dT%H%M%SZ"
+
+
+def begun(lake: LakeLayout) -> list[str]:
+    """Return the tables whose drop began and did not end, by id."""
+    return _notes(lake).names()
+
+
+def drop(lake: LakeLayout, table_id: str, now: datetime) -> tuple[str, list[str]]:
+    """Move a table and all that is kept beside it; return where to, and the names of its folders.
+
+    Notes of deliveries go first. A source that has lost only these reads its files again.
+    """
+    name = (_notes(lake).read(table_id) or b"").decode() or f"{table_id}@{now:{TIME}}"
+    _notes(lake).write(table_id, name.encode())
+    target, pipeline = f"{lake.root}/{FOLDER}/{name}", table_id.partition(".")[0]
+    for folder in sorted(folders_of(lake, table_id), key=_is_note, reverse=True):
+        passing("dropping", folder)
+        move(f"{lake.root}/{pipeline}/{folder}", f"{target}/{folder}")
+    passing("dropped", table_id)
+    return target, _folders(target)
+
+
+def end(lake: LakeLayout, table_id: str) -> None:
+    """Note that the drop of a table is complete."""
+    _notes(lake).delete(table_id)
+
+
+def expire(lake: LakeLayout, now: datetime) -> list[str]:
+    """Delete what was dropped a week ago, and return the tables by id."""
+    gone = []
+    for name in _folders(f"{lake.root}/{FOLDER}"):
+        table_id, _, text = name.rpartition("@")
+        if table_id and datetime.strptime(text, TIME).replace(tzinfo=UTC) + KEPT <= now:
+            remove(f"{lake.root}/{FOLDER}/{name}")
+            gone.append(table_id)
+    return gone
+
+
+def _is_note(folder: str) -> bool:
+    table = folder.partition(MARK)[0]
+    return folder in {internal(table, note) for note in NOTES}
+
+
+def _folders(uri: str) -> list[str]:
+    filesystem, path = filesystem_of(uri)
+    listed = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
+    return sorted(f.base_name for f in listed if f.type == FileType.Directory)
+
+
+def _notes(lake: LakeLayout) -> SmallFiles:
+    return SmallFiles(f"{lake.root}/{FOLDER}")
