@@ -10,6 +10,7 @@ MODULES: Mapping[str, tuple[str, str]] = {
     "spark": ("py4j", "Spark"),
     "quality": ("great_expectations", "Great Expectations"),
     "airflow": ("airflow", "Airflow"),
+    "dbt": ("dbt_artifacts_parser", "dbt-artifacts-parser"),
 }
 
 

@@ -19,6 +19,7 @@ from sluice.terminal.options import debug_option, wants_trace
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("sluice.cli.project:init", "Begin a project, with tables for the data that is there."),
+    "import": ("sluice.cli.importing:import_", "Take over a project of another tool: dbt."),
     "validate": ("sluice.cli.project:validate", "Check the configuration: every mistake at once."),
     "schema": ("sluice.cli.project:schema", "Print the configuration's JSON Schema, for editors."),
     "plan": ("sluice.cli.views:plan", "Show what a run would read, and how; nothing is run."),

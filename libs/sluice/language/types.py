@@ -21,6 +21,7 @@ OF_SPARK = frozenset(
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 EVENT_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 UNORDERED = ("MAP", "VARIANT")
+GAP = "?"  # stands in a schema for what an import could not learn
 
 
 def read_columns(ddl: str) -> list[tuple[str, str]]:
@@ -48,11 +49,20 @@ def split_columns(ddl: str) -> list[str]:
 
 
 def _read_column(part: str) -> tuple[str, str]:
+    if part == GAP:
+        raise ValueError(
+            "'?' stands for columns that were not known: write their names and types here, "
+            "e.g. 'id BIGINT, name STRING'"
+        )
     name, _, type_ = part.replace(
         ":", " ", 1 if part.split(":", maxsplit=1)[0].isidentifier() else 0
     ).partition(" ")
     if not type_.strip():
         raise ValueError(f"{part!r}: a column is written as a name and a type")
+    if type_.strip() == GAP:
+        raise ValueError(
+            f"{part!r}: the type of {name} was not known: write it here, e.g. '{name} BIGINT'"
+        )
     return name, canonical(type_)
 
 

@@ -1,0 +1,70 @@
+"""Import of a dbt project: from its manifest to a pipeline's file."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sluice.dbt.artifacts import COMPILE, Project, read
+from sluice.dbt.document import check_free, text_of, write
+from sluice.dbt.names import clean
+from sluice.dbt.pipeline import Imported, finder
+from sluice.dbt.report import lines
+from sluice.dbt.selection import selected
+from sluice.declare.resolution.scope import Review
+from sluice.errors import UsageError
+from sluice.language.names import check_name
+
+
+def import_project(
+    manifest: Path,
+    catalog: Path | None,
+    selectors: Iterable[str],
+    target: tuple[Path, str],
+    review: Review,
+    *,
+    force: bool,
+) -> tuple[Path, Imported]:
+    """Write the pipeline's file, and return it with what it holds.
+
+    `target`: the folder of the configuration, and the pipeline's name, '' for dbt's own. Raises
+    UsageError, before anything is written, for what can't be imported.
+    """
+    project = read(manifest, catalog or _beside(manifest))
+    config, name = target[0], _name(target[1] or clean(project.name))
+    file = config / "pipelines" / f"{name}.yaml"
+    check_free(file, force=force)
+    chosen = selected(project.nodes, selectors)
+    _check_compiled(project, chosen, manifest)
+    imported = Imported(project, name, finder(manifest, config.resolve().parent), review)
+    imported.add(chosen)
+    if not imported.report.views:
+        why = "\n".join(lines(imported.report))
+        raise UsageError(
+            f"none of these models can be a view, so nothing was written\n{why}",
+            hint="docs/from_dbt.md says what a model may have",
+        )
+    write(file, text_of(imported))
+    return file, imported
+
+
+def _beside(manifest: Path) -> Path | None:
+    catalog = manifest.with_name("catalog.json")
+    return catalog if catalog.exists() else None
+
+
+def _name(name: str) -> str:
+    try:
+        return check_name(name)
+    except ValueError as error:
+        raise UsageError(f"--pipeline {error}") from None
+
+
+def _check_compiled(project: Project, chosen: list[str], manifest: Path) -> None:
+    """Raise UsageError if no chosen model is there, or none is compiled."""
+    models = [node for i in chosen if (node := project.nodes[i]).type == "model" and node.is_sql]
+    if not models:
+        raise UsageError(f"{manifest} has no model in SQL among those chosen", hint=COMPILE)
+    if not any(model.sql.strip() for model in models):
+        raise UsageError(
+            f"{manifest} has no compiled SQL, as after `dbt parse`",
+            hint=COMPILE,
+        )

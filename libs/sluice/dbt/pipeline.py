@@ -1,0 +1,247 @@
+"""A pipeline's declarations of a dbt project, judged as they are made.
+
+Each model's view is resolved by the same code as a declared one, over the tables made before it.
+What a view reads and no view keeps is delivered from outside: dbt's sources and seeds, snapshots,
+and models that are not imported.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+from sluice.dbt.artifacts import Check, Node, Project
+from sluice.dbt.checks import Fields, expectation, key_of, orphans
+from sluice.dbt.names import Relations, clean, free, named
+from sluice.dbt.queries import translated
+from sluice.dbt.report import Report
+from sluice.dbt.types import declared
+from sluice.declare.building import build, resolved_alone
+from sluice.declare.document import VARIABLE, Document
+from sluice.declare.graph import Graph
+from sluice.declare.mistakes import Mistakes
+from sluice.declare.quality import Expectation
+from sluice.declare.reading import Reading, read_tables
+from sluice.declare.resolution.scope import Review
+from sluice.declare.table import Table
+from sluice.errors import ConfigError
+from sluice.language.names import NAME
+from sluice.language.types import GAP
+
+FIELDS = ("description", "kind", "incremental", "sql", "expect")
+Find = Callable[[str], str]  # path of a file in the dbt project -> its path for Sluice, or ''
+ANALYSIS = "an analysis, which keeps no table"
+NOT_COMPILED = "the manifest has no compiled SQL of it: `dbt compile --full-refresh`"
+
+
+@dataclass
+class Imported:
+    """A pipeline's tables by section, and the report of how they were made."""
+
+    project: Project
+    name: str
+    find: Find
+    review: Review
+    sections: dict[str, dict[str, Fields]] = field(
+        default_factory=lambda: {"sources": {}, "dimensions": {}, "views": {}}
+    )
+    report: Report = field(default_factory=Report)
+
+    def __post_init__(self) -> None:
+        self._names = named(self.project.nodes)
+        self._relations = Relations(self.project)
+        self._tables: dict[str, Table] = {}
+        self._declared: dict[str, Fields] = {}  # by node, also of what no kept view reads
+        self._checks: dict[str, list[Check]] = defaultdict(list)
+        for check in self.project.checks:
+            self._checks[check.node].append(check)
+
+    def add(self, models: Iterable[str]) -> None:
+        """Add a view for each of these nodes, which come in order, and what the views read."""
+        for model in models:
+            self._add(self.project.nodes[model])
+        for node, fields in self._declared.items():
+            for check in self._checks[node]:
+                self._expect(check, fields)
+        self.report.not_taken |= dict.fromkeys(self.project.analyses, ANALYSIS)
+        for check in self._checks[""]:
+            self.report.untested[check.name] = "it is a query of its own; write it as a view in SQL"
+
+    @property
+    def next_steps(self) -> str:
+        """What to do before the first run, in words."""
+        has_gaps = any(GAP in fields["schema"] for fields in self.sections["sources"].values())
+        first = "fill in the `?`, then " if has_gaps else ""
+        return f"{first}look over the paths and start_date, `sluice validate`, `sluice plan`"
+
+    def _add(self, node: Node) -> None:
+        if node.materialized == "ephemeral":
+            self.report.inlined.append(node.name)
+        elif why := _not_taken(node):
+            self.report.not_taken[node.name] = why
+        else:
+            try:
+                self._add_view(node)
+            except ValueError as error:
+                self.report.not_understood[node.name] = str(error)
+
+    def _add_view(self, node: Node) -> None:
+        if not node.sql.strip():
+            raise ValueError(NOT_COMPILED)
+        name = self._names[node.id]
+        query = translated(node, self.project.dialect, self._relations, self._names, self.name)
+        made = {read: self._delivered(self.project.nodes[read]) for read in query.reads}
+        view: Fields = {**_described(node), "kind": "sql", "sql": f"{query.text}\n"}
+        unknown = [self._names[r] for r in query.reads if self._id(r) not in self._tables]
+        if unknown:
+            self.report.unjudged[name] = f"the columns of {', '.join(unknown)} aren't known"
+        elif why := self._judge(name, view):
+            view = _preferred(view)
+            self.report.preferred[name] = why
+        else:
+            self.report.kept.append(name)
+        for read, delivered in made.items():
+            self._declare(self.project.nodes[read], delivered)
+        self._declared[node.id] = self.sections["views"][name] = view
+        self.report.cautions |= {name: "; ".join(query.cautions)} if query.cautions else {}
+        self._note_name(node)
+
+    def _id(self, node: str) -> str:
+        return f"{self.name}.{self._names[node]}"
+
+    def _judge(self, name: str, fields: Fields) -> str:
+        """Add the view's table; return why it can't be kept incrementally, '' if it can.
+
+        Raises ValueError if it can't be computed at all.
+        """
+        graph, table_id = Graph(self._tables), f"{self.name}.{name}"
+        try:
+            self._tables[table_id] = resolved_alone(graph, "sql", fields, table_id)
+        except ConfigError as refused:
+            try:
+                self._tables[table_id] = resolved_alone(graph, "sql", _preferred(fields), table_id)
+            except ConfigError as error:
+                raise ValueError(_reasons(error)) from None
+            return _reasons(refused)
+        return ""
+
+    def _delivered(self, node: Node) -> tuple[str, Fields]:
+        """Return the section and declaration of what a view reads; none if it is a view."""
+        if node.id in self._declared:
+            return "", {}
+        section, fields = self._as_files(node)
+        name, mistakes = self._names[node.id], Mistakes()
+        document = Document("dbt", {"pipeline": self.name, section: {name: fields}})
+        read = read_tables(Reading(document), mistakes)
+        self._tables |= build({d.id: d for d in read.declared}, mistakes).tables
+        return section, fields
+
+    def _as_files(self, node: Node) -> tuple[str, Fields]:
+        """Return a seed with a key as a dimension of dbt's own file, all others as sources."""
+        key, columns = key_of(self._checks[node.id]).lower(), self._columns(node)
+        file = self.find(node.path) if node.type == "seed" and key else ""
+        name = self._names[node.id]
+        path = file or f"landing/{name}/{{interval_start:%Y-%m-%d}}/"
+        fields: Fields = {
+            **_described(node),
+            "path": path,
+            "format": "csv" if node.type == "seed" else "parquet",
+            "schema": ", ".join(f"{c} {t}" for c, t in columns.items()) or GAP,
+            **({"key": [key]} if key in columns else {}),
+        }
+        return ("dimensions" if file else "sources"), fields
+
+    def _columns(self, node: Node) -> dict[str, str]:
+        """Return the columns that can be declared, with Spark's types."""
+        lower = ((name.lower(), type_) for name, type_ in node.columns.items())
+        dialect = self.project.dialect
+        return {name: declared(type_, dialect) for name, type_ in lower if NAME.fullmatch(name)}
+
+    def _declare(self, node: Node, delivered: tuple[str, Fields]) -> None:
+        section, fields = delivered
+        if not fields:
+            return
+        name = self._names[node.id]
+        self._declared[node.id] = self.sections[section][name] = fields
+        what = f"{node.type} {node.group}.{node.name}, from {fields['path']}"
+        gaps = "; fill in the `?` of its schema" if GAP in fields["schema"] else ""
+        self.report.delivered[name] = f"{what}{gaps}"
+        self._note_name(node)
+
+    def _note_name(self, node: Node) -> None:
+        if self._names[node.id] != node.name:
+            self.report.renamed[f"{node.type} {node.group}.{node.name}"] = self._names[node.id]
+
+    def _expect(self, check: Check, fields: Fields) -> None:
+        """Add what is like a test to its table, or report why nothing is."""
+        if check.macro in ("unique", "not_null") and [check.column.lower()] == fields.get("key"):
+            self.report.by_key += 1
+            return
+        try:
+            if check.macro == "relationships":
+                self._add_orphans(check)
+            else:
+                self._add_expectation(check, fields)
+        except ValueError as error:
+            self.report.untested[check.name] = str(error)
+        else:
+            self.report.expectations += 1
+
+    def _add_expectation(self, check: Check, fields: Fields) -> None:
+        table = self._tables.get(self._id(check.node))
+        columns: Mapping[str, str] = table.columns if table else {}
+        found = expectation(check, columns, self.project.dialect)
+        if columns and found["column"] not in columns:
+            raise ValueError(f"{self._names[check.node]} has no column {found['column']!r}")
+        if problems := list(self.review(Expectation.model_validate(found), columns)):
+            raise ValueError("; ".join(problems))
+        fields.setdefault("expect", []).append(found)
+
+    def _add_orphans(self, check: Check) -> None:
+        if check.to not in self._declared:
+            raise ValueError("the table that it refers to is not in the pipeline")
+        child, parent = self._names[check.node], self._names[check.to]
+        wanted = clean(f"{child}_{check.column}_not_in_{parent}")
+        name = free([wanted], [*self._names.values(), *self.sections["views"]])
+        view = orphans(check, child, parent, self.project.dialect)
+        are_known = {self._id(check.node), self._id(check.to)} <= {*self._tables}
+        is_refused = are_known and self._judge(name, view)
+        self.sections["views"][name] = _preferred(view) if is_refused else view
+
+
+def _not_taken(node: Node) -> str:
+    if node.type == "snapshot":
+        return "a snapshot, whose past only dbt knows; a dimension with `history` keeps one"
+    if not node.is_sql:
+        return "a model in Python"
+    return ""
+
+
+def _described(node: Node) -> dict[str, Any]:
+    """Return the description, which reads no variable of the environment."""
+    text = VARIABLE.sub(r"$\1", node.description).strip()
+    return {"description": text} if text else {}
+
+
+def _preferred(view: Fields) -> Fields:
+    """Return the view, which may be computed whole."""
+    fields = {**view, "incremental": "preferred"}
+    return {name: fields[name] for name in FIELDS if name in fields}
+
+
+def _reasons(error: ConfigError) -> str:
+    """Return a view's mistakes without their place in a file."""
+    return "; ".join(m.partition(".sql: ")[2] or m for m in error.mistakes)
+
+
+def finder(manifest: Path, root: Path) -> Find:
+    """Return how a file of the dbt project is found, from the folder of its manifest upwards."""
+    folders = manifest.resolve().parents[:3]
+
+    def find(path: str) -> str:
+        file = next((f / path for f in folders if (f / path).is_file()), None)
+        return Path(relpath(file, root.resolve())).as_posix() if file else ""
+
+    return find

@@ -1,0 +1,1 @@
+select city, count(*) from {{ ref('stg_bakery__customers') }} group by 1

@@ -1,0 +1,1 @@
+select * from {{ ref('monthly_sales') }} where sales < 0
