@@ -30,6 +30,10 @@ ABOVE_RIGHT = {  # view -> through which input it knows how `right` was declared
     "both": "both__state",
     "tail__state": "both",
     "tail": "tail__state",
+    "paired": "tail",
+    "listed": "paired",
+    "seen": "listed",
+    "steps": "paired",
 }
 
 
@@ -182,7 +186,8 @@ class Game(RuleBasedStateMachine):
             table = self.tables[self.uri(short(input_id))]
             is_new = any(len(table.log[v]) > 1 for v in range(after + 1, upto + 1))
             assert is_new or upto < table.version, "nothing was to be done"
-        return self.computed(name, plan, Run("r")) if plan.is_pending else None
+        is_unread = plan.strategy is Strategy.BUILD and self.is_vacuumed(plan)
+        return self.computed(name, plan, Run("r")) if plan.is_pending and not is_unread else None
 
     @property
     def loaded_before(self) -> int:
@@ -196,13 +201,20 @@ class Game(RuleBasedStateMachine):
         view = name.removesuffix("__state")
         for node in (n for n in self.by.nodes.values() if n.table.name == view):
             plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
-            if "same state" in plan.waiting_for:
+            if "same state" in plan.waiting_for or self.is_vacuumed(plan):
                 self.bring_up_to_date(NODES[: NODES.index(self.nodes_of(view)[0])])
                 plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
             if plan.waiting_for:
                 return
             batch = self.computed(node.id.removeprefix("shop."), plan, Run("r"), is_whole=True)
             self.commit(replace(batch, position=replace(batch.position, kind=REBUILD)))
+
+    def is_vacuumed(self, plan: BatchPlan) -> bool:
+        """Whether it would read an older state with a lagging input, whose files nobody named."""
+        pins = {**plan.pins, **plan.references}.items()
+        return any(
+            f"rows-{p.version}" not in self.tables[self.uri(short(i))].files for i, p in pins
+        )
 
     def bring_up_to_date(self, names: Iterable[str]) -> None:
         for name in names:
@@ -222,8 +234,8 @@ class Game(RuleBasedStateMachine):
         if plan.before and not is_whole and plan.strategy is not Strategy.BUILD:
             old = self.tables.snapshot(plan.uri, plan.before.version)
             touched = set(self.touched(name, plan, of, old))
-            kept = {key: row for key, row in old.items() if key not in touched}
-            new = kept | {key: row for key, row in new.items() if key in touched}
+            kept = {k: row for k, row in old.items() if group_of(name, k, row) not in touched}
+            new = kept | {k: row for k, row in new.items() if group_of(name, k, row) in touched}
         return Batch(name, plan, new, position, self.by, of.get("d", {}))
 
     def touched(
@@ -236,7 +248,11 @@ class Game(RuleBasedStateMachine):
                 if input_id == D:
                     rows = (*of["s"].items(), *old.items())
                     yield from (key for key, row in rows if row[0] == change.key)
-                elif input_id == S and not is_lookup:
+                elif name == "listed":
+                    yield short(input_id), change.key
+                elif name == "seen":
+                    yield from (row[1] for row in (change.old, change.new) if row)
+                elif name == "steps" or (input_id == S and not is_lookup):
                     yield from (row[0] for row in (change.old, change.new) if row)
                 else:
                     yield change.key
@@ -318,6 +334,11 @@ class Game(RuleBasedStateMachine):
     def rows(self, name: str) -> Rows:
         table = self.tables[self.uri(name)]
         return table.rows[table.version]
+
+
+def group_of(name: str, key: Any, row: Any) -> Any:
+    """The group of a view's row; of most views, its key."""
+    return row[0] if name in ("paired", "steps") else key
 
 
 def made_by(kind: str, **given: Any) -> Position:

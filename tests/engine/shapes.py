@@ -1,7 +1,8 @@
-"""A pipeline of cogroups and lookups, and what its views are by a line of Python each.
+"""A pipeline of several kinds, and what its views are by a line of Python each.
 
 A diamond (`left` and `right` of one source meet in `both`) with a tail that reads the source again,
-and both kinds of lookup. `right` may be declared with one of two aggregates.
+both kinds of lookup, a join of the source with the tail, a union of the source with the join, and
+what is distinct in it. `right` may be declared with one of two aggregates.
 """
 
 from collections import Counter
@@ -50,9 +51,29 @@ views:
     refresh: true
     join: [{dimension: d, on: v = d.v, type: left}]
     select: {v: v, n: n, price: d.price}
+  paired:
+    kind: join
+    left: s
+    right: tail
+    on: s.v = tail.v
+    select: {v: s.v, n: s.n, most: tail.most, all: tail.all}
+  listed:
+    kind: union
+    from: [{table: s, select: {v: v, n: n}}, {table: paired, select: {v: v, n: n}}]
+  seen: {kind: select, from: listed, select: {n: n}, distinct: true}
+  steps:
+    kind: over
+    from: paired
+    partition_by: [v]
+    order_by: [n]
+    select: {v: v, n: n, so_far: sum(n) OVER w}
 """
 COGROUPS = ("left", "right", "both", "tail")
-NODES = (*(name for view in COGROUPS for name in (f"{view}__state", view)), "priced", "fresh")
+JOINED = ("paired", "listed", "seen", "steps")
+NODES = (
+    *(name for view in COGROUPS for name in (f"{view}__state", view)),
+    *("priced", "fresh", *JOINED),
+)
 
 
 @dataclass(frozen=True)
@@ -79,8 +100,8 @@ class Declared:
 
     def query(self, name: str, of: Mapping[str, Rows]) -> Rows:
         """What a view is, by its inputs' rows. A row of the source is (v, n)."""
-        if name in COGROUPS:
-            return of[f"{name}__state"]
+        if name in (*COGROUPS, *JOINED):
+            return joined(name, of) if name in JOINED else of[f"{name}__state"]
         facts, prices = of.get("s", {}), of.get("d", {})
         sums: Counter[str] = Counter()
         numbers: dict[str, list[int]] = {}
@@ -106,3 +127,20 @@ class Declared:
         for view in NODES[: NODES.index(name) + 1]:
             of[view] = self.query(view, of)
         return of[name]
+
+
+def joined(name: str, of: Mapping[str, Rows]) -> Rows:
+    """What the join is, and the views over it."""
+    match name:
+        case "paired":
+            tail = of["tail"]
+            return {key: (v, n, tail[v]) for key, (v, n) in of["s"].items() if v in tail}
+        case "listed":
+            return {(i, key): row[:2] for i in ("s", "paired") for key, row in of[i].items()}
+        case "seen":
+            return {n: n for _, n in of["listed"].values()}
+    pairs = [(v, n) for v, n, _ in of["paired"].values()]
+    return {
+        key: (v, n, sum(m for w, m in pairs if w == v and m <= n))
+        for key, (v, n, _) in of["paired"].items()
+    }

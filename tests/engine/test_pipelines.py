@@ -1,8 +1,9 @@
 """Whole pipelines by the thousand: real plans, positions and frontiers over dictionaries.
 
 A source whose days are delivered, corrected and repeated, a dimension, a diamond with a tail, both
-kinds of lookup; upkeep, definitions that change, foreign commits, cleaned logs, a backup put back,
-batches that sleep over all that. In the end all are up to date, and one more run changes nothing.
+kinds of lookup, a join, a union, a distinct select and window functions over them; upkeep,
+definitions that change, foreign commits, cleaned logs, a backup put back, batches that sleep over
+all that. In the end all are up to date, and one more run changes nothing.
 """
 
 from contextlib import suppress
@@ -12,7 +13,7 @@ from random import Random, SystemRandom
 import pytest
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from tests.engine.game import Game, made_by
-from tests.engine.shapes import COGROUPS, NODES, Declared
+from tests.engine.shapes import COGROUPS, JOINED, NODES, Declared
 from tests.support.games import choice, games, in_depth, play
 
 from sluice.delta.upkeep.maintenance import upkeep
@@ -31,11 +32,11 @@ PRICES = choice(
         for prices in product((None, 1, 2, 3), repeat=3)
     ]
 )
-VIEW_NAMES = (*COGROUPS, "priced", "fresh")
+VIEW_NAMES = (*COGROUPS, "priced", "fresh", *JOINED)
 VIEWS, NAMES = choice(VIEW_NAMES), choice(NODES)
 SOME_VIEWS = choice([{*v} for n in range(len(VIEW_NAMES) + 1) for v in combinations(VIEW_NAMES, n)])
 TABLES = choice((*("s", "d") * 4, *NODES))
-SIDE_NAMES = ("left", "right", "both", "fresh")
+SIDE_NAMES = ("left", "right", "both", "fresh", "tail", "paired")
 SIDES = choice(SIDE_NAMES)
 EITHER = choice((False, True))
 HARM = choice(("rows", "rows below a batch", "log", "vacuum"))
@@ -146,7 +147,7 @@ class Pipelines(Game):
         elif what == "vacuum":
             self.tables.vacuum(uri, self.tables[uri].version)
             self.all_views_are_advanced()
-        elif name in NODES and self.head(name).is_filled:
+        elif name in NODES and self.views[name].made:
             self.intrude(name, is_below=what != "rows")
 
     @precondition(lambda self: len(self.backups) < MOST_BACKUPS)
