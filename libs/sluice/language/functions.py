@@ -77,9 +77,11 @@ SCALAR = _read(_TABLE)
 
 # Known, so that a refusal can say where they belong.
 _AGGREGATES = """
-any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bool_and bool_or
-collect_list collect_set corr count count_distinct count_if every first first_value last last_value
-listagg max max_by mean median min min_by mode percentile percentile_approx some stddev stddev_pop
-stddev_samp string_agg sum var_pop var_samp variance
+any any_value approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or
+bit_xor bool_and bool_or collect_list collect_set corr count count_distinct count_if covar_pop
+covar_samp every first first_value kurtosis last last_value listagg max max_by mean median min
+min_by mode percentile percentile_approx regr_avgx regr_avgy regr_count regr_intercept regr_r2
+regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp string_agg
+sum try_avg try_sum var_pop var_samp variance
 """
 AGGREGATES = frozenset(_AGGREGATES.split())

@@ -151,6 +151,17 @@ GROUP BY g ORDER BY sum(v) DESC, g LIMIT 2;
 SELECT id, v - lag(v) OVER (PARTITION BY g ORDER BY id) AS step, sum(v) OVER (PARTITION BY g) AS whole
 FROM orders;
 
+-- known
+SELECT id, lag(v) IGNORE NULLS OVER (PARTITION BY g ORDER BY id) AS before,
+  last_value(v) IGNORE NULLS OVER (PARTITION BY g ORDER BY id ROWS UNBOUNDED PRECEDING) AS last,
+  first_value(v) OVER (PARTITION BY g ORDER BY id) AS first,
+  count_if(v > 0) OVER (PARTITION BY g) AS above
+FROM orders;
+
+-- near
+SELECT id, sum(v) OVER (PARTITION BY g ORDER BY id RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) AS s
+FROM orders;
+
 -- shares
 SELECT g, sum(v) AS s, rank() OVER (ORDER BY sum(v) DESC) AS r FROM orders GROUP BY g;
 

@@ -15,6 +15,7 @@ from sluice.language.syntax import Tree
 
 EVERY = "every"
 LATER = "_later"  # stands for values that are joined to groups
+CALLED_WITH = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 
 
@@ -31,13 +32,17 @@ def is_aggregate(node: Tree) -> bool:
     """True for the call of an aggregate, with its FILTER."""
     if isinstance(node, exp.Filter):
         return is_aggregate(node.this)
-    if isinstance(node.parent, exp.Window) and node.arg_key == "this":
-        return False
-    if isinstance(node.parent, exp.Filter) and isinstance(node.parent.parent, exp.Window):
+    if isinstance(_window_of(node), exp.Window):
         return False
     return (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES) or isinstance(
         node, exp.Any
     )
+
+
+def _window_of(node: Tree) -> Tree | None:
+    """Return the parent of a call, past its FILTER or IGNORE NULLS, if it is what that calls."""
+    parent = node.parent if node.arg_key == "this" else None
+    return parent.parent if isinstance(parent, CALLED_WITH) else parent
 
 
 def grouped(parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str, Tree]) -> AnyRows:

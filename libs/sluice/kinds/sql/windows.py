@@ -9,7 +9,8 @@ from sluice.kinds.sql.trees import columns_in, conjuncts, is_column, key_of, sql
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
-TO_THE_END = ("last_value", "nth_value")
+TO_THE_END = ("last_value", "last", "nth_value")
+FROM_THE_START = ("first_value", "first", "any_value")
 RANKINGS = ("row_number", "rank", "dense_rank")
 TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 
@@ -88,13 +89,21 @@ def _call(window: Tree) -> Tree:
         if window.args.get("spec"):
             raise Refused(window, f"{syntax.render(window)!r}: a frame needs an ORDER BY")
         return _over(window.this, "p", None)
-    if window.this.name.lower() in TO_THE_END and not window.args.get("spec"):
+    if _reads_its_ties(window.this) and not window.args.get("spec"):
         raise Refused(
             window,
             f"{syntax.render(window)!r} ends with the last of the rows that tie, in no order; "
             "write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
         )
     return _over(window.this, "w", window.args.get("spec"))
+
+
+def _reads_its_ties(function: Tree) -> bool:
+    """True if the frame that ends with the rows that tie may give one of them."""
+    if isinstance(function, exp.IgnoreNulls):
+        return function.this.name.lower() in (*TO_THE_END, *FROM_THE_START)
+    called = function.this if isinstance(function, exp.RespectNulls) else function
+    return called.name.lower() in TO_THE_END
 
 
 def _over(function: Tree, name: str, spec: Tree | None) -> Tree:
