@@ -315,3 +315,60 @@ WHERE NOT (v = 2 OR k NOT IN (SELECT k FROM people WHERE n > 0) OR v IS NULL);
 
 -- not_of_a_condition_and_a_scalar
 SELECT id FROM orders o WHERE NOT (id <= (SELECT max(n) FROM people p WHERE p.k = o.k) AND v > 0);
+
+-- pair_in
+SELECT id FROM orders WHERE (k, v) IN (SELECT k, n FROM people);
+
+-- pair_in_list
+SELECT id FROM orders WHERE (k, v) IN ((1, 2), (2, 0)) OR (k, g) NOT IN ((3, 'a'));
+
+-- not_in_tied
+SELECT id FROM orders o WHERE v NOT IN (SELECT n FROM people p WHERE p.k = o.k);
+
+-- only_one
+SELECT e.eid, (SELECT g FROM orders o WHERE o.id = e.id) AS g FROM events e;
+
+-- only_one_of_all
+SELECT id, (SELECT w FROM people WHERE pid = 3) AS third FROM orders WHERE v > 0;
+
+-- grouped_scalar
+SELECT id, (SELECT count(*) FROM people p WHERE p.k = o.k GROUP BY p.k) AS n FROM orders o;
+
+-- having_in
+SELECT k, sum(v) AS s FROM orders GROUP BY k HAVING k IN (SELECT k FROM people WHERE n > 0);
+
+-- name_of_group
+SELECT id, count(*) AS n, (SELECT max(g) FROM orders o WHERE o.id = e.id) AS g FROM events e GROUP BY id;
+
+-- in_groups_shown
+SELECT id, CASE WHEN id IN (SELECT id FROM events GROUP BY id HAVING count(*) > 1) THEN 1 ELSE 0 END AS f FROM orders;
+
+-- distinct_sum
+SELECT g, sum(DISTINCT v) AS s, avg(DISTINCT v) AS m, count(*) AS n, count(DISTINCT v) AS c, min(k) AS low FROM orders GROUP BY g;
+
+-- distinct_sum_of_all
+SELECT sum(DISTINCT v) AS s, count(k) AS n FROM orders WHERE g = 'a';
+
+-- distinct_pairs
+SELECT g, count(DISTINCT k, v) AS n FROM orders GROUP BY g;
+
+-- counted_if
+SELECT g, count_if(v > 0) AS n FROM orders GROUP BY g;
+
+-- sorted_list
+SELECT g, sort_array(collect_list(v)) AS l FROM orders GROUP BY g;
+
+-- distinct_from
+SELECT id FROM orders WHERE v IS DISTINCT FROM k;
+
+-- days
+SELECT eid, timestampdiff(DAY, o.at, d) AS days, dateadd(DAY, 1, d) AS later FROM events e JOIN orders o ON e.id = o.id;
+
+-- named_window_of_names
+SELECT id, lag(v) OVER w AS before, sum(v) OVER w AS total FROM orders WINDOW w AS (PARTITION BY k ORDER BY id);
+
+-- sets_numbered
+SELECT g, k, grouping_id(g, k) AS level, count(*) AS n FROM orders GROUP BY CUBE (g, k);
+
+-- alias_like_ours
+SELECT s0.id, (SELECT max(n) FROM people s1 WHERE s1.k = s0.k) AS m FROM orders s0;

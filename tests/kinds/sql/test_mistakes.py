@@ -33,10 +33,23 @@ REFUSED = {
     "SELECT o.id FROM orders o JOIN (VALUES (1), (2, 3)) AS n(a) ON o.k = n.a": "each row of",
     "SELECT id FROM orders o, (VALUES (now())) AS n(a)": "the time of running is not allowed",
     "SELECT id FROM orders o WHERE v > (SELECT n FROM people p WHERE p.k = o.k)": "several rows",
-    "SELECT id FROM orders WHERE v > 1 OR EXISTS (SELECT k FROM people GROUP BY k)": (
+    "SELECT id FROM orders o WHERE v > 1 OR k IN (SELECT max(k) FROM people p WHERE p.w = o.g)": (
         "can be kept as conditions of WHERE, not within others"
     ),
-    "SELECT id FROM orders o WHERE k NOT IN (SELECT k FROM people p WHERE p.w = o.g)": "NOT EXISTS",
+    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k, n FROM people)": "NOT EXISTS",
+    "SELECT id, (SELECT n FROM people p WHERE p.k = o.k AND p.pid > 1) AS n FROM orders o": (
+        "a scalar subquery without an aggregate may give several rows"
+    ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k GROUP BY w) AS n FROM orders o": (
+        "a scalar subquery with GROUP BY may give several rows"
+    ),
+    "SELECT g, sum(DISTINCT v) AS a, avg(DISTINCT k) AS b FROM orders GROUP BY g": (
+        "DISTINCT sums of two values: write two queries"
+    ),
+    "SELECT g, sum(DISTINCT v) AS a, sum(k) AS b FROM orders GROUP BY g": (
+        "SUM(k) beside a DISTINCT sum can't be kept"
+    ),
+    "SELECT * FROM (SELECT k, v FROM orders) PIVOT (sum(v) FOR k IN (1, 2))": "PIVOT",
     "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",
     "SELECT sum(g) AS s FROM orders": "sum",
     "SELECT first(v) AS f FROM orders GROUP BY k": "first depends on the order of the rows",

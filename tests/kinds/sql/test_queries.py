@@ -10,7 +10,10 @@ from tests.kinds.sql.shop import change, fill, project, written, wrong
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LEFT_TO_SPARK = {"spark: the function split", "spark: a map of columns"}
+LEFT_TO_SPARK = {
+    *("spark: the function split", "spark: a map of columns"),
+    "spark: the function timestampdiff",
+}
 QUERIES = written(Path(__file__).parent / "queries.sql")
 
 

@@ -25,7 +25,7 @@ from sluice.kinds.sql.sources import (
     Together,
 )
 from sluice.kinds.sql.trees import columns_in, conjuncts, sql
-from sluice.kinds.sql.windows import as_ranked, windowed
+from sluice.kinds.sql.windows import as_ranked, windowed, with_windows_inlined
 from sluice.language.syntax import Tree
 
 NEVER = {
@@ -121,6 +121,7 @@ class Planner:
         for name, what in NEVER.items():
             if select.args.get(name):
                 raise Refused(select, f"{what} can't be kept incrementally")
+        with_windows_inlined(select)
         items = {item.alias_or_name: item.unalias() for item in select.expressions}
         if len(items) < len(select.expressions):
             raise Refused(select, "two columns have one name: give one of them another by AS")
@@ -151,7 +152,7 @@ class Planner:
             shown = {name: scope.rows.resolved(tree) for name, tree in trees.items()}
             relation = Relation(scope.rows.source, shown, scope.rows.where)
         relation = relation.kept(relation.columns[name] for name in asked)
-        relation = windowed(self.chain, _without(relation, asked), select)
+        relation = windowed(self.chain, _without(relation, asked))
         relation = as_ranked(relation.kept(relation.columns[name] for name in best))
         relation = _without(relation, best)
         if select.args.get("distinct"):
@@ -313,7 +314,7 @@ def _exploded(scope: Scope, items: dict[str, Tree], after: list[Tree]) -> dict[s
     if len(calls) > 1:
         raise Refused([*calls.values()][1], "two arrays are exploded: write LATERAL VIEW for each")
     ((name, call),) = calls.items()
-    alias = f"s{scope.planner.chain.number()}"
+    alias = f"E{scope.planner.chain.number()}"
     scope.explode(call, alias, [name], after, outer=False)
     return {**items, name: exp.column(name, alias)}
 

@@ -1,6 +1,6 @@
 """The chain of views that a query becomes, in the order in which they are advanced."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import count
 
 from sqlglot import exp
@@ -16,6 +16,7 @@ from sluice.kinds.sql.sources import (
     anything,
 )
 from sluice.kinds.sql.trees import columns_in, free_name, key_of, substituted
+from sluice.kinds.sql.unique import Facts, facts_of
 from sluice.language.internal import internal
 from sluice.language.syntax import Tree
 
@@ -23,13 +24,13 @@ from sluice.language.syntax import Tree
 class Chain:
     """Declarations of views, by name: `<view>__1` and so on, the view itself last.
 
-    `made`: the relation of each, whose columns are those that it shows.
+    `facts`: what is known of the rows of each, and of the tables that they read.
     """
 
-    def __init__(self, view: str) -> None:
+    def __init__(self, view: str, facts: Mapping[str, Facts] | None = None) -> None:
         self.view = view
         self.views: dict[str, Fields] = {}
-        self.made: dict[str, AnyRows] = {}
+        self.facts = dict(facts or {})
         self._numbers = count()
 
     def number(self) -> int:
@@ -44,7 +45,12 @@ class Chain:
             found = relation.source.fields(relation.columns, relation.where, exactly=True)
         assert found is not None
         self.views[self.view] = found
-        self.made[self.view] = relation
+        self.facts[self.view] = self.known_of(relation)
+
+    def known_of(self, relation: AnyRows) -> Facts:
+        """Return what is known of a relation's rows, by its columns."""
+        found = facts_of(relation.source, relation.where, self.facts)
+        return found.shown_as(relation.columns)
 
     def is_one_row(self, relation: AnyRows) -> bool:
         """True if the relation has one row, whatever its tables hold."""
@@ -100,7 +106,7 @@ class Chain:
 
     def _add(self, fields: Fields, made: AnyRows) -> str:
         name = internal(self.view, str(len(self.views) + 1))
-        self.views[name], self.made[name] = fields, made
+        self.views[name], self.facts[name] = fields, self.known_of(made)
         return name
 
 

@@ -8,9 +8,11 @@ from sqlglot import exp
 
 from sluice.kinds.sql.grouping import has_aggregates
 from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.trees import columns_in
 from sluice.language.syntax import Tree
 
 ZERO: Tree = exp.Literal.number(0)
+ROWS = "rows_of"  # alias of a subquery that is taken as it is
 CLOSED = ("group", "having", "distinct", "limit", "offset")
 
 
@@ -56,10 +58,10 @@ def _is_any(count: Tree) -> Tree:
 
 def _among(node: exp.In, *, may_be_unknown: bool) -> Tree:
     """Return `x IN (query)`; where it is negated, true also if a null leaves it open."""
-    query, value = node.args["query"], node.this
+    value, query = node.this, _open(node.args["query"])
     select = query.this if isinstance(query, exp.Subquery) else query
-    if len(select.selects) != 1:
-        raise Refused(node, "IN compares with one column")
+    if not isinstance(select, exp.Query) or len(select.selects) != 1 or has_aggregates([value]):
+        raise Refused(node, "IN within others compares one column, no aggregate, with one column")
     (column,) = (item.unalias() for item in select.selects)
     equal = exp.EQ(this=column.copy(), expression=value.copy())
     found = _is_any(_count(query, [equal]))
@@ -75,6 +77,7 @@ def _among(node: exp.In, *, may_be_unknown: bool) -> Tree:
 
 def _count(query: Tree, more: list[Tree]) -> Tree:
     """Return the number of a subquery's rows that meet further conditions, as a subquery."""
+    query = _open(query)
     select = query.this if isinstance(query, exp.Subquery) else query
     if not isinstance(select, exp.Select) or _is_closed(select):
         what = "EXISTS and IN over a query with groups, DISTINCT, LIMIT or a set operation"
@@ -89,6 +92,23 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
         )
         found.set("where", exp.Where(this=both))
     return exp.Subquery(this=found)
+
+
+def _open(query: Tree) -> Tree:
+    """Return a query of its own as a SELECT from it, to which conditions can be added."""
+    select = query.this if isinstance(query, exp.Subquery) else query
+    is_open = isinstance(select, exp.Select) and not _is_closed(select)
+    if is_open or not isinstance(select, exp.Query) or not is_alone(select):
+        return query
+    rows = exp.Subquery(this=select.copy(), alias=exp.TableAlias(this=exp.to_identifier(ROWS)))
+    shown = [exp.column(name, ROWS) for name in select.named_selects]
+    return exp.Select(expressions=shown, from_=exp.From(this=rows))
+
+
+def is_alone(select: Tree) -> bool:
+    """True if the query names no column of an outer one."""
+    tables = {t.alias_or_name for t in select.find_all(exp.Table, exp.Subquery)}
+    return {c.table for c in columns_in(select) if c.table} <= tables
 
 
 def _is_closed(select: exp.Select) -> bool:

@@ -5,10 +5,11 @@ from itertools import chain, combinations, product
 
 from sqlglot import exp
 
+from sluice.kinds.sql import distincts
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.query import OF_SETS, Refused
 from sluice.kinds.sql.sources import AnyRows, Branch, Grouped, Relation, StoredRows, Together
-from sluice.kinds.sql.trees import columns_in, key_of, sql
+from sluice.kinds.sql.trees import columns_in, key_of, sql, substituted
 from sluice.language import syntax
 from sluice.language.functions import AGGREGATES
 from sluice.language.syntax import Tree
@@ -54,7 +55,36 @@ def grouped(parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str
     named = {f"k{i}": stored.resolved(key) for i, key in enumerate(keys)}
     places = Places({sql(tree): name for name, tree in named.items()}, stored)
     columns = {name: places.placed(tree) for name, tree in trees.items()}
+    if distincts.are_summed(places.aggregates):
+        return _of_distinct(parts, stored, named, places.aggregates, columns)
     return Relation(groups_of(stored, named, places.aggregates), columns)
+
+
+def _of_distinct(
+    parts: Chain,
+    rows: StoredRows,
+    keys: Mapping[str, Tree],
+    aggregates: Mapping[str, Tree],
+    columns: Mapping[str, Tree],
+) -> AnyRows:
+    """Return groups whose sums of distinct values take two steps."""
+    groups, found = distincts.in_two_steps(parts, rows, keys, aggregates)
+    zero = exp.Literal.number(0)
+    counts = {
+        name: exp.Anonymous(this="coalesce", expressions=[exp.column(name), zero.copy()])
+        for name, tree in aggregates.items()
+        if is_count(tree)
+    }
+    shown = {name: substituted(tree, counts) for name, tree in columns.items()}
+    return Relation(groups_of(groups, {k: groups.columns[k] for k in keys}, found), shown)
+
+
+def is_count(tree: Tree) -> bool:
+    """True for an aggregate that is 0 where there are no rows."""
+    call = tree.this if isinstance(tree, exp.Filter) else tree
+    return isinstance(call, exp.Anonymous) and call.name.lower().startswith(
+        ("count", "approx_count")
+    )
 
 
 def groups_of(
@@ -154,21 +184,31 @@ class Places:
             return self._number_of_sets(tree)
         if is_aggregate(tree):
             return exp.column(self._aggregate(tree))
-        if isinstance(tree, exp.Column) and tree.table == LATER:
-            return tree.copy()
         if isinstance(tree, exp.Column):
-            raise Refused(tree, f"{syntax.render(tree)} is neither in GROUP BY nor in an aggregate")
+            return self._column(tree)
         copied = tree.copy()
         for child in list(copied.iter_expressions()):
             child.replace(self.placed(child))
         return copied
 
+    def _column(self, column: exp.Column) -> Tree:
+        """Return a column that is no key: a value joined to groups, or the same in all rows."""
+        if column.table == LATER:
+            return column.copy()
+        if column.table.isupper() and not self.lacking:
+            return exp.column(
+                self._aggregate(exp.Anonymous(this="max", expressions=[column.copy()]))
+            )
+        raise Refused(column, f"{syntax.render(column)} is neither in GROUP BY nor in an aggregate")
+
     def _number_of_sets(self, tree: exp.Anonymous) -> Tree:
-        """Return grouping(x): 1 where a set lacks the key x, else 0."""
-        if tree.name.lower() != "grouping" or len(tree.expressions) != 1:
-            raise Refused(tree, f"{syntax.render(tree)!r}: write grouping(key) for each key")
-        text = sql(self.rows.resolved(tree.expressions[0]))
-        return exp.cast(exp.Literal.number(int(text in self.lacking)), "tinyint")
+        """Return grouping(x): 1 where a set lacks the key x, else 0; grouping_id: bits of these."""
+        is_one = tree.name.lower() == "grouping"
+        if not tree.expressions or (is_one and len(tree.expressions) != 1):
+            raise Refused(tree, f"{syntax.render(tree)!r}: name the keys")
+        texts = [sql(self.rows.resolved(key)) for key in tree.expressions]
+        bits = "".join(str(int(text in self.lacking)) for text in texts)
+        return exp.cast(exp.Literal.number(int(bits, 2)), "tinyint" if is_one else "bigint")
 
     def _aggregate(self, tree: Tree) -> str:
         resolved = self.rows.resolved(_whole_count(tree))

@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
+from sluice.kinds.sql.spelling import respell
 from sluice.kinds.sql.trees import free_name
 from sluice.language import syntax
 from sluice.language.functions import AGGREGATES, SCALAR
@@ -73,6 +74,7 @@ class Query:
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
             raise ValueError("one SELECT is wanted")
         tree = _in_lower_case(trees[0])
+        respell(tree)
         _check_functions(tree)
         _check_shared(tree)
         _name_columns(tree)

@@ -15,9 +15,10 @@ from sluice.declare.resolution.scope import Report
 from sluice.declare.table import Table
 from sluice.kinds.sql.block import Planner
 from sluice.kinds.sql.chain import Chain
+from sluice.kinds.sql.query import Refused
 from sluice.kinds.sql.sources import Fields, Relation, Stored
 from sluice.kinds.sql.spec import Sql
-from sluice.kinds.sql.unique import Facts, facts_of, of_table
+from sluice.kinds.sql.unique import Facts, of_table
 from sluice.language.names import check_name, unknown
 from sluice.language.types import inner_types
 
@@ -64,7 +65,7 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], report: Report) -> Table |
     if last is None:
         return None
     shown = {n: last.columns[n] for n in names} if {*names} == {*last.columns} else last.columns
-    key = _key(spec, shown, _facts(spec, chain, tables, parts), report) or last.key
+    key = _key(spec, shown, chain.facts[spec.name], report) or last.key
     return replace(last, columns=shown, key=key, inputs=tuple(tables), parts=tuple(parts.values()))
 
 
@@ -95,15 +96,6 @@ def _instead(facts: Facts) -> str:
         )
     each = " or ".join(f"({', '.join(one)})" for one in known)
     return f"its rows are known to be unique by {each}"
-
-
-def _facts(spec: Sql, chain: Chain, tables: Tables, parts: Tables) -> Facts:
-    """Return what is known of the query's rows."""
-    known = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
-    for name, made in chain.made.items():
-        found = facts_of(made.source, made.where, known).shown_as(made.columns)
-        known[name] = replace(found, types=parts[f"{spec.pipeline}.{name}"].columns)
-    return known[spec.name]
 
 
 def _named(spec: Sql, table: Table) -> str:
@@ -137,7 +129,8 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
         table_id: Relation(Stored(_named(spec, t)), {n: exp.column(n) for n in t.columns})
         for table_id, t in tables.items()
     }
-    chain = Chain(spec.name)
+    facts = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
+    chain = Chain(spec.name, facts)
     try:
         chain.end(Planner(chain, rows).query(tree))
     except ValueError as error:
@@ -147,6 +140,11 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
 
 
 def _names(tree: exp.Query) -> tuple[str, ...]:
+    if pivot := tree.find(exp.Pivot):
+        raise Refused(
+            pivot,
+            "PIVOT can't be kept incrementally: write an aggregate with FILTER for each column",
+        )
     names = tuple(tree.named_selects)
     for name in names:
         check_name(name)

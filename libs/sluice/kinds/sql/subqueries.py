@@ -1,15 +1,19 @@
-"""Queries inside conditions and expressions: EXISTS, IN, and scalar ones."""
+"""Queries inside conditions and expressions: EXISTS, IN, and scalar ones.
+
+Their values have aliases in upper case, such as S1, which no query has once it is read.
+"""
 
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from sluice.kinds.sql import exists
-from sluice.kinds.sql.grouping import LATER, Places, groups_of, has_aggregates
+from sluice.kinds.sql.exists import is_alone
+from sluice.kinds.sql.grouping import LATER, Places, groups_of, has_aggregates, is_count
 from sluice.kinds.sql.query import Refused
 from sluice.kinds.sql.scope import Scope, equalities, prefixed, tables_of
 from sluice.kinds.sql.sources import AnyRows, Relation
-from sluice.kinds.sql.trees import columns_in, conjuncts, has_query, key_of, substituted
+from sluice.kinds.sql.trees import columns_in, conjuncts, has_query, key_of, sql, substituted
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
@@ -37,7 +41,8 @@ def keep(scope: Scope, condition: Tree) -> None:
         if is_negated:
             _not_in(scope, test)
         else:
-            _semi(scope, query, [test.this], is_negated=False)
+            values = test.this.expressions if isinstance(test.this, exp.Tuple) else [test.this]
+            _semi(scope, query, values, is_negated=False)
     else:
         replaced = with_scalars(scope, {"condition": condition})["condition"]
         scope.rows = scope.rows.kept([scope.rows.resolved(replaced)])
@@ -47,12 +52,16 @@ def _not_in(scope: Scope, test: exp.In) -> None:
     """Keep the rows whose value is not among those of a subquery; nulls may make it unknown."""
     query = test.args["query"]
     select = _query_of(query)
-    if isinstance(select, exp.Select) and not _is_alone(select):
+    if isinstance(test.this, exp.Tuple):
         raise Refused(test, NULLS)
+    if isinstance(select, exp.Select) and not is_alone(select):
+        condition = with_scalars(scope, {"condition": exp.Not(this=test.copy())})["condition"]
+        scope.rows = scope.rows.kept([scope.rows.resolved(condition)])
+        return
     value = test.this.copy()
     scope.after.append(value)
     _semi(scope, query.copy(), [value], is_negated=True)
-    alias = f"s{scope.planner.chain.number()}"
+    alias = f"S{scope.planner.chain.number()}"
     rows = scope.planner.query(select.copy())
     (name,) = rows.columns
     stored = scope.planner.chain.stored(rows)
@@ -87,7 +96,8 @@ def deferred(trees: dict[str, Tree]) -> tuple[dict[str, Tree], dict[str, exp.Sub
     found: dict[str, exp.Subquery] = {}
 
     def step(node: Tree) -> Tree:
-        if isinstance(node, exp.Subquery) and _is_alone(node.this):
+        is_value = isinstance(node, exp.Subquery) and node.arg_key != "query"
+        if isinstance(node, exp.Subquery) and is_value and is_alone(node.this):
             name = f"q{len(found)}"
             found[name] = node
             return exp.column(name, LATER)
@@ -105,19 +115,13 @@ def with_later(planner: "Planner", rows: AnyRows, subqueries: dict[str, exp.Subq
     after: list[Tree] = [exp.column(name, "_") for name in places]
     scope = Scope(planner, Relation(rows.source, columns, rows.where), {"_"}, [], after)
     values = {
-        f"{LATER}.{name}": _scalar(scope, subquery, f"s{planner.chain.number()}")
+        f"{LATER}.{name}": _scalar(scope, subquery, f"S{planner.chain.number()}")
         for name, subquery in subqueries.items()
     }
     seen = {name: scope.rows.resolved(value) for name, value in values.items()}
     seen |= {name: scope.rows.columns[f"_.{name}"] for name in places}
     shown = {name: substituted(tree, seen) for name, tree in rows.columns.items()}
     return Relation(scope.rows.source, shown, scope.rows.where)
-
-
-def _is_alone(select: Tree) -> bool:
-    """True if the query names no column of an outer one."""
-    tables = {t.alias_or_name for t in select.find_all(exp.Table, exp.Subquery)}
-    return {c.table for c in columns_in(select) if c.table} <= tables
 
 
 def _query_of(tree: Tree) -> Tree:
@@ -129,7 +133,7 @@ def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) ->
     select = _query_of(query)
     type_ = "anti" if is_negated else "semi"
     planner = scope.planner
-    alias = f"s{planner.chain.number()}"
+    alias = f"S{planner.chain.number()}"
     if not isinstance(select, exp.Select) or _is_closed(select):
         rows = planner.query(select)
         on: list[Tree] = [
@@ -220,7 +224,7 @@ def with_scalars(scope: Scope, trees: dict[str, Tree]) -> dict[str, Tree]:
     while found := next((n for n in trees if trees[n].find(exp.Subquery)), None):
         holder = exp.Paren(this=trees[found])
         subquery = next(s for s in holder.find_all(exp.Subquery, bfs=True))
-        alias = f"s{scope.planner.chain.number()}"
+        alias = f"S{scope.planner.chain.number()}"
         subquery.replace(_scalar(scope, subquery, alias))
         trees[found] = holder.this
     return trees
@@ -234,19 +238,16 @@ def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     item = select.expressions[0].unalias()
     if select.args.get("from_") is None and not has_aggregates([item]):
         return exp.Paren(this=item)
-    if _is_alone(select) and _is_one(select.args.get("limit")):
+    if is_alone(select) and _is_one(select.args.get("limit")):
         return _only(scope, select, alias)
-    if any(select.args.get(a) for a in ("group", "having", "distinct", "limit", "offset")):
-        raise Refused(
-            subquery, "a scalar subquery with GROUP BY, DISTINCT or LIMIT can't be kept yet"
-        )
-    if not has_aggregates([item]):
-        raise Refused(subquery, "a scalar subquery without an aggregate may give several rows")
     inner, outer = correlated(scope.planner, select)
     own = _own(select)
     pairs, others = equalities(outer, scope.aliases, own)
     if others:
         raise Refused(others[0], "a scalar subquery is tied to the outer query by equalities alone")
+    _check_single(scope, select, item, inner, [b for _, b in pairs])
+    if not has_aggregates([item]):
+        item = exp.Anonymous(this="max", expressions=[item])
     wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
     stored = scope.planner.chain.stored(inner, wanted)
     keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
@@ -265,13 +266,30 @@ def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     seen: dict[str, Tree] = {name: exp.column(name, alias) for name in places.aggregates}
     scope.after += [*seen.values()]
     scope.join(prefixed(groups, alias), {alias}, "left", on, [])
-    counts = {n for n, tree in places.aggregates.items() if _is_count(tree)}
+    is_grouped = bool(select.args.get("group"))  # then there is no row, not a count of 0
+    counts = {n for n, t in places.aggregates.items() if is_count(t) and not is_grouped}
     zero = exp.Literal.number(0)
     values = {
         n: exp.Anonymous(this="coalesce", expressions=[c, zero]) if n in counts else c
         for n, c in seen.items()
     }
     return exp.Paren(this=substituted(value, values))
+
+
+def _check_single(
+    scope: Scope, select: exp.Select, item: Tree, inner: AnyRows, keys: list[Tree]
+) -> None:
+    """Refuse a scalar subquery that may give several rows for one row of the outer query."""
+    if any(select.args.get(a) for a in ("having", "distinct", "limit", "offset")):
+        raise Refused(select, "a scalar subquery with HAVING, DISTINCT or LIMIT can't be kept yet")
+    group = select.args.get("group")
+    by = {sql(key) for key in (group.expressions if group else ())}
+    if group and (not by or not by <= {sql(key) for key in keys}):
+        raise Refused(select, "a scalar subquery with GROUP BY may give several rows")
+    facts = scope.planner.chain.known_of(inner)
+    named = [key_of(key) for key in keys if isinstance(key, exp.Column)]
+    if not has_aggregates([item]) and not facts.are_unique_by(named):
+        raise Refused(select, "a scalar subquery without an aggregate may give several rows")
 
 
 def _is_one(limit: Tree | None) -> bool:
@@ -290,10 +308,3 @@ def _only(scope: Scope, select: exp.Select, alias: str) -> Tree:
     value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
     whole = Relation(groups_of(stored, {}, {"v": value}), {"v": exp.column("v")})
     return exp.Paren(this=_everywhere(scope, whole, alias)["v"])
-
-
-def _is_count(tree: Tree) -> bool:
-    call = tree.this if isinstance(tree, exp.Filter) else tree
-    return isinstance(call, exp.Anonymous) and call.name.lower().startswith(
-        ("count", "approx_count")
-    )

@@ -68,7 +68,8 @@ class Facts:
         unique = (self._renamed(one, plain) for one in self.unique)
         found = frozenset(one for one in unique if one is not None)
         whole = {(one, frozenset(columns)) for one in found}
-        return Facts(found, frozenset(rules | whole))
+        types = {new: self.types[old] for old, new in plain.items() if old in self.types}
+        return Facts(found, frozenset(rules | whole), types)
 
     def _following(self, names: Names, columns: Columns) -> Names:
         known = self.determined_by(names)

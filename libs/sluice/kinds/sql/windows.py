@@ -15,20 +15,23 @@ RANKINGS = ("row_number", "rank", "dense_rank")
 TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 
 
-def windowed(chain: Chain, relation: AnyRows, select: exp.Select) -> AnyRows:
-    """Return the relation with its window functions computed, a part for each window."""
+def with_windows_inlined(select: exp.Select) -> None:
+    """Replace the names of windows by what they stand for."""
     named = {w.name: w for w in select.args.get("windows") or ()}
+    for window in select.find_all(exp.Window):
+        if window.arg_key != "windows" and window.parent_select is select:
+            _inline(window, named)
+
+
+def windowed(chain: Chain, relation: AnyRows) -> AnyRows:
+    """Return the relation with its window functions computed, a part for each window."""
     while windows := [w for tree in relation.columns.values() for w in tree.find_all(exp.Window)]:
-        relation = _first_window(chain, relation, windows, named)
+        relation = _first_window(chain, relation, windows)
     return relation
 
 
-def _first_window(
-    chain: Chain, relation: AnyRows, windows: list[exp.Window], named: dict[str, exp.Window]
-) -> AnyRows:
+def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) -> AnyRows:
     """Return the relation with the functions of one window as columns."""
-    for window in windows:
-        _inline(window, named)
     spec = _spec_of(windows[0])
     mine = {sql(w): w for w in windows if _spec_of(w) == spec}
     inner = _columns_of([*mine.values(), *relation.columns.values()])
