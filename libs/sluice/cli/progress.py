@@ -101,6 +101,11 @@ def _print(done: Sequence[BatchReport]) -> None:
         print("nothing was new")
     if left := _left_to_spark(done):
         print(f"left to Spark, though small: {left}")
+    print_notes(done)
+
+
+def print_notes(done: Sequence[BatchReport]) -> None:
+    """Print on standard error what batches warned of, and what a run left undone."""
     warnings = (f"warning: {w}" for w in _warnings(done))
     for line in dict.fromkeys((*warnings, *map(not_done, done))):
         if line:

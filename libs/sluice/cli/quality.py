@@ -9,7 +9,7 @@ import click
 
 from sluice.cli.options import empty_option
 from sluice.cli.runs import do
-from sluice.declare.project import load
+from sluice.declare.project import Project, load
 from sluice.declare.table import Table
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
@@ -52,7 +52,7 @@ def replay(
         f"replay-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}", allow_empty=allow_empty
     )
 
-    def step(spark: Spark, table: Table) -> Iterable[BatchReport]:
+    def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
         return replay_intervals(spark, project, table, intervals, run)
 
     do(project, [table], run, step, format_)

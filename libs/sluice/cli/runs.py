@@ -12,6 +12,7 @@ import click
 
 from sluice.cli.jobs.ingest import deliver
 from sluice.cli.options import empty_option, end_option, pin_option, read_pins, start_option
+from sluice.cli.preview import Asked, Show, preview_option, project_of
 from sluice.cli.progress import Steps, summary
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.project import load as load_project
@@ -25,6 +26,7 @@ from sluice.language.names import listing, unknown
 from sluice.limits import Limits
 from sluice.operate.failures import Failures
 from sluice.operate.outside import pending_intervals
+from sluice.operate.preview import downstream
 from sluice.operate.run import intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
@@ -42,6 +44,7 @@ from sluice.terminal.output import Format, counted
     "--changed", is_flag=True, help="Take the intervals whose files changed, too; no bounds."
 )
 @empty_option
+@preview_option
 @format_option
 @config_option
 def run(
@@ -50,6 +53,7 @@ def run(
     end: str | None,
     changed: bool,
     allow_empty: bool,
+    preview: Asked | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -71,23 +75,43 @@ def run(
         else intervals_to_run(project, declared, first, last, now)
     )
     tables = project.graph.pipeline(pipeline)
-    with Steps(_steps(intervals, tables, project.limits), format_ is Format.TABLE) as steps:
+    if preview:
+        with project_of(project, tables, preview, format_) as (beside, show):
+            _run_steps(beside, declared, intervals, show, format_, allow_empty=allow_empty)
+        return
+    show = partial(summary, format_=format_)
+    try:
+        _run_steps(project, declared, intervals, show, format_, allow_empty=allow_empty)
+    except BaseException:
+        with suppress(Exception):  # a failing report must not hide why the run failed
+            publish(project)
+        raise
+    path = publish(project)
+    if format_ is Format.TABLE:
+        click.echo(f"{counted(len(intervals), 'interval')}; quality report: {path}")
+
+
+def _run_steps(
+    project: Project,
+    pipeline: Pipeline,
+    intervals: Sequence[Interval],
+    show: Show,
+    format_: Format,
+    *,
+    allow_empty: bool,
+) -> None:
+    """Run the pipeline behind a bar of progress, and show what was done."""
+    count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits)
+    with Steps(count, format_ is Format.TABLE) as steps:
 
         def work(spark: Spark) -> None:
-            run_pipeline(spark, project, declared, intervals, steps.done, allow_empty=allow_empty)
+            run_pipeline(spark, project, pipeline, intervals, steps.done, allow_empty=allow_empty)
 
         try:
             with_spark(project.spark, work)
-        except BaseException:
-            with suppress(Exception):  # a failing report must not hide why the run failed
-                publish(project)
-            raise
         finally:
             steps.stop()
-            summary(steps.reports, format_)
-        path = publish(project)
-    if format_ is Format.TABLE:
-        click.echo(f"{counted(len(intervals), 'interval')}; quality report: {path}")
+            show(steps.reports)
 
 
 @click.command()
@@ -95,6 +119,7 @@ def run(
 @start_option
 @end_option
 @empty_option
+@preview_option
 @format_option
 @config_option
 def ingest(
@@ -102,6 +127,7 @@ def ingest(
     start: str | None,
     end: str | None,
     allow_empty: bool,
+    preview: Asked | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -117,29 +143,38 @@ def ingest(
         project,
         [table],
         this,
-        lambda s, t: deliver(s, project, t, this, intervals),
+        lambda s, p, t: deliver(s, p, t, this, intervals),
         format_,
         intervals,
+        preview=preview,
     )
 
 
 @click.command()
 @click.argument("dimension")
+@preview_option
 @format_option
 @config_option
-def load(dimension: str, format_: Format, config: str) -> None:
+def load(dimension: str, preview: Asked | None, format_: Format, config: str) -> None:
     """Bring DIMENSION to the state of its source; only rows that differ are written."""
     project = load_project(config)
     tables, this = [_table(project, dimension, "dimension")], _run("load")
-    do(project, tables, this, lambda s, t: deliver(s, project, t, this, ()), format_)
+    do(project, tables, this, lambda s, p, t: deliver(s, p, t, this, ()), format_, preview=preview)
 
 
 @click.command()
 @click.argument("views", nargs=-1, required=True)
 @pin_option
+@preview_option
 @format_option
 @config_option
-def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, config: str) -> None:
+def advance(
+    views: tuple[str, ...],
+    pin: tuple[str, ...],
+    preview: Asked | None,
+    format_: Format,
+    config: str,
+) -> None:
     """Bring VIEWS up to their inputs, inputs before the views over them.
 
     One that fails stops only those that are made from it.
@@ -148,29 +183,40 @@ def advance(views: tuple[str, ...], pin: tuple[str, ...], format_: Format, confi
     pins = {project.graph.table(name).id: version for name, version in read_pins(pin).items()}
     this = replace(_run("advance"), pins=pins)
     tables = [_view(project, name) for name in views]
-    do(project, tables, this, lambda s, t: advance_view(s, project, t, this), format_)
+    do(project, tables, this, lambda s, p, t: advance_view(s, p, t, this), format_, preview=preview)
 
 
 def do(
     project: Project,
     tables: Sequence[Table],
     run: Run,
-    step: Callable[[Spark, Table], Iterable[BatchReport]],
+    step: Callable[[Spark, Project, Table], Iterable[BatchReport]],
     format_: Format,
     intervals: Sequence[Interval] = (),
+    *,
+    preview: Asked | None = None,
 ) -> None:
-    """Run the step of each table, sum up, and raise what failed. Each failure is kept."""
-    failures, reports = Failures(project, run.id), list[BatchReport]()
+    """Run the step of each table, sum up, and raise what failed. Each failure is kept.
 
-    def work(spark: Spark) -> None:
-        for table in tables:
-            reports.extend(failures.attempt(table, partial(step, spark, table), intervals))
+    A preview does so beside the lake, and then brings up to date what depends on the tables.
+    """
+    after = downstream(project, tables) if preview else []
+    with project_of(project, [*tables, *after], preview, format_) as (there, show):
+        failures, reports = Failures(there, run.id), list[BatchReport]()
 
-    try:
-        with_spark(project.spark, work)
-    finally:
-        summary(reports, format_)
-    failures.raise_all()
+        def work(spark: Spark) -> None:
+            for table in tables:
+                taken = partial(step, spark, there, table)
+                reports.extend(failures.attempt(table, taken, intervals))
+            for view in after:
+                follow = partial(advance_view, spark, there, view, run)
+                reports.extend(failures.attempt(view, follow))
+
+        try:
+            with_spark(there.spark, work)
+        finally:
+            show(reports)
+        failures.raise_all()
 
 
 def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits) -> int:

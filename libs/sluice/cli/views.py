@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from sluice.cli.options import empty_option
+from sluice.cli.preview import Asked, preview_option
 from sluice.cli.progress import summary
 from sluice.cli.runs import do
 from sluice.declare.project import Project
@@ -83,6 +84,7 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 )
 @click.option("--as-landed", is_flag=True, help="Take a source's files that were corrected since.")
 @empty_option
+@preview_option
 @format_option
 @config_option
 def rebuild(
@@ -90,6 +92,7 @@ def rebuild(
     changed: bool,
     as_landed: bool,
     allow_empty: bool,
+    preview: Asked | None,
     format_: Format,
     config: str,
 ) -> None:
@@ -102,14 +105,14 @@ def rebuild(
         check_asked(chosen[0], as_landed=as_landed)
     run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}", allow_empty=allow_empty)
 
-    def step(spark: Spark, table: Table) -> Iterable[BatchReport]:
+    def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
         if changed and not redefined_parts(project, table):
             return ()  # rebuilt already, with a table that it reads
         again = as_landed and table.is_source
         return rebuild_table(spark, project, table, run, as_landed=again)
 
     if chosen:
-        do(project, chosen, run, step, format_)
+        do(project, chosen, run, step, format_, preview=preview)
     elif format_ is Format.TABLE:
         click.echo("no table was filled by another definition than the configuration has now")
     else:

@@ -7,12 +7,14 @@ files that nobody needs any more. It starts Spark only for enough rows that thei
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.arrow import clean_rows
 from sluice.delta.places import dropped
 from sluice.delta.places.lake import layout
+from sluice.delta.places.overlay import sweep
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.dimensions.spec import Dimension
@@ -21,6 +23,7 @@ from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, STATE, internal
 from sluice.operate.guard import oldest_named
+from sluice.operate.preview import FOLDER as PREVIEW
 from sluice.spark.session import Spark
 
 
@@ -42,6 +45,7 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     every = [kept for table in tables for kept in kept_in(table, project)]
     done = [upkeep for kept in every for upkeep in _done(kept, spark, project)]
     done += [upkeep for table in tables for upkeep in _of_notes(table, project)]
+    sweep(Path(layout(project).root, PREVIEW))
     expired = dropped.expire(layout(project), datetime.now(UTC))
     return [*done, *(Upkeep(table_id, "deleted", 0) for table_id in expired)]
 

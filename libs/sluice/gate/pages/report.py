@@ -27,8 +27,8 @@ INDEX = "index.html"
 def render(lake: str, tables: Sequence[TableFacts], now: dt.datetime) -> dict[str, str]:
     """Return file names and their HTML: the overview, and one page per table."""
     digests = [digest(facts) for facts in tables]
-    environment = _environment(now)
-    overview, page = (environment.get_template(f"{name}.html.j2") for name in ("overview", "table"))
+    templates = environment(now)
+    overview, page = (templates.get_template(f"{name}.html.j2") for name in ("overview", "table"))
     pages = {page_name(d): page.render(lake=lake, table=d) for d in digests}
     by_pipeline = groupby(
         sorted(digests, key=lambda d: d.facts.pipeline), lambda d: d.facts.pipeline
@@ -41,7 +41,7 @@ def write(folder: Path, pages: Mapping[str, str]) -> Path:
     """Write the pages as files of `folder`, and return the overview's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(pages, key=lambda name: name == INDEX):
-        _replace(folder / name, pages[name])
+        replace_file(folder / name, pages[name])
     return folder / INDEX
 
 
@@ -55,22 +55,24 @@ def figure(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 or number == int(number) else f"{number:.3g}"
 
 
-def _environment(now: dt.datetime) -> Environment:
-    environment = Environment(
+def environment(now: dt.datetime) -> Environment:
+    """Return what renders the templates of all pages."""
+    made = Environment(
         loader=PackageLoader("sluice.gate.pages", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"now": moment_text(now), "State": State, "strip": strip, "bars": bars}
-    environment.globals |= {"page_name": page_name, "moment_text": moment_text, "curve": curve}
-    environment.filters["figure"] = figure
-    environment.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
-    return environment
+    made.globals |= {"now": moment_text(now), "State": State, "strip": strip, "bars": bars}
+    made.globals |= {"page_name": page_name, "moment_text": moment_text, "curve": curve}
+    made.filters["figure"] = figure
+    made.filters["count"] = lambda number: "–" if number is None else f"{number:,}"
+    return made
 
 
-def _replace(path: Path, html: str) -> None:
+def replace_file(path: Path, html: str) -> None:
+    """Put a page in place of an earlier one of that name."""
     path.parent.mkdir(exist_ok=True)
     with NamedTemporaryFile(
         "w",

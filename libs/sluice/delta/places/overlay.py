@@ -1,0 +1,149 @@
+"""A lake beside a lake: the same tables at the same versions, whose writes don't reach the first.
+
+Logs and small files are copied, data files are hard links, so the cost is one name per file and no
+data. No writer changes a data file in place: new rows are new files, and upkeep removes names. The
+folder belongs to its process as long as that holds a lock on it. What a killed process left is
+removed by the next one.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from sluice.delta.places.inventory import folders_of
+from sluice.delta.places.lake import LakeLayout
+from sluice.errors import Retryable, UsageError
+
+LOG, LAST = "_delta_log", "_last_checkpoint"
+DATA = ".parquet"
+ATTEMPTS = 3
+
+
+@contextmanager
+def overlay(lake: LakeLayout, folder: str, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
+    """Yield a lake with these tables as they are now, which is removed afterwards.
+
+    It lies in `folder` of the lake. Raises UsageError if the lake can't be linked to, Retryable if
+    its tables changed meanwhile, each time.
+    """
+    if "://" in lake.root:
+        raise UsageError(
+            f"{lake.root} is an object store, which has no links to files",
+            hint="a lake on a disk can be previewed",
+        )
+    wanted = list(table_ids)
+    with _own_folder(Path(lake.root, folder)) as root:
+        for _ in range(ATTEMPTS):
+            if _share(lake, root, wanted):
+                break
+        else:
+            raise Retryable(
+                f"the tables of {lake.root} changed while they were looked at",
+                hint="wait until the run that writes them has ended",
+            )
+        yield LakeLayout(str(root))
+
+
+def sweep(folder: Path) -> list[str]:
+    """Remove the folders that no process holds any more, and return their names."""
+    gone = []
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if (held := _lock(entry)) is not None:
+            shutil.rmtree(entry, ignore_errors=True)
+            os.close(held)
+            gone.append(entry.name)
+    return gone
+
+
+@contextmanager
+def _own_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder, held by a lock that ends with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mine = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(mine, fcntl.LOCK_EX)  # nobody sweeps between the next two lines
+        sweep(folder)
+        root = folder / uuid4().hex
+        root.mkdir()
+        held = _lock(root)
+    finally:
+        os.close(mine)
+    try:
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+        if held is not None:
+            os.close(held)
+
+
+def _lock(folder: Path) -> int | None:
+    """Return an open lock on a folder; None if another process has one, or the folder is gone."""
+    try:
+        found = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(found)
+        return None
+    return found
+
+
+def _share(lake: LakeLayout, root: Path, table_ids: list[str]) -> bool:
+    """Put the tables into the folder; false if one of them changed meanwhile."""
+    before = _heads(lake, table_ids)
+    shutil.rmtree(root, ignore_errors=True) if any(root.iterdir()) else None
+    try:
+        for table_id in table_ids:
+            pipeline = table_id.partition(".")[0]
+            for name in folders_of(lake, table_id):
+                _share_folder(Path(lake.root, pipeline, name), root / pipeline / name)
+        _share_folder(Path(lake.quality_uri, "facts"), root / "__quality" / "facts")
+    except FileNotFoundError:  # vacuumed or replaced meanwhile
+        return False
+    return _heads(lake, table_ids) == before
+
+
+def _share_folder(folder: Path, to: Path) -> None:
+    for place, folders, files in os.walk(folder):
+        target = to / Path(place).relative_to(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        is_log = LOG in target.parts
+        for name in files:
+            if is_log and name == LAST:
+                continue  # it may name a checkpoint that is younger than the copy
+            source = Path(place, name)
+            if name.endswith(DATA) and not is_log:
+                _link(source, target / name)
+            else:
+                shutil.copyfile(source, target / name)
+        folders.sort()
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(source)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"{source} can't be linked to: {error.strerror}",
+            hint="the lake's disk must allow hard links, and the lake be writable",
+        ) from None
+
+
+def _heads(lake: LakeLayout, table_ids: list[str]) -> dict[str, list[str]]:
+    """Return the commits of each table, internal ones too."""
+    found = {}
+    for table_id in table_ids:
+        pipeline = table_id.partition(".")[0]
+        for name in folders_of(lake, table_id):
+            log = Path(lake.root, pipeline, name, LOG)
+            if log.is_dir():
+                found[f"{pipeline}.{name}"] = sorted(path.name for path in log.glob("*.json"))
+    return found
