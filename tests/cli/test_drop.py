@@ -135,6 +135,16 @@ def test_a_drop_that_was_killed_is_finished_by_the_next(project: Here, nth: int)
     assert [p.is_dir() for p in (project.folder / "lake" / "__dropped").iterdir()] == [True]
 
 
+def test_a_broken_table_is_dropped_and_named_when_another_is(project: Here) -> None:
+    log = project.folder / "lake" / "trips" / "worst" / "_delta_log"
+    for commit in log.iterdir():
+        commit.write_text("{")
+    refused = project.sluice("drop", "query")
+    assert (refused.code, "can't be read, so nobody knows" in refused.err) == (5, True)
+    assert project.sluice("drop", "worst").code == 0
+    assert project.sluice("drop", "query").code == 0
+
+
 def test_what_can_not_be_dropped_is_named(project: Here) -> None:
     assert "'delayz' in the lake" in project.sluice("drop", "delayz").err
     assert "did you mean 'trips.delays'?" in project.sluice("drop", "trips.delayz").err
@@ -208,3 +218,29 @@ def test_a_rename_that_the_configuration_does_not_have_is_refused(project: Here)
     project.declare(renamed("delays", "lateness"))
     assert "has a table trips.worst already" in project.sluice("rename", "delays", "worst").err
     assert "delays" in names(project)
+
+
+def test_a_union_whose_rows_name_the_table_is_not_taken_for_the_same(project: Here) -> None:
+    union = "  all: {kind: union, from: [flights, {table: flights, as: again}], tag: which}\n"
+    project.declare(declared() + union)
+    assert project.sluice("advance", "all").code == 0
+    project.declare((declared() + union).replace("flights", "departures"))
+    done = project.sluice("rename", "flights", "departures", "--json")
+    assert [r["table"] for r in done.records if r["what"] == "rebuild"] == ["trips.all"]
+    steps = {s["table"]: s["next"] for s in project.sluice("plan", "--json").records}
+    assert [table for table, following in steps.items() if following == "rebuild"] == ["trips.all"]
+
+
+def test_a_name_may_be_given_to_another_table_after_a_rename(project: Here) -> None:
+    """`delays` becomes `lateness`; then `worst` becomes `delays`, over it."""
+    before = rows(project, "delays", "worst")
+    first = renamed("delays", "lateness")
+    project.declare(first)
+    assert project.sluice("rename", "delays", "lateness").code == 0
+    project.declare(first.replace("  worst:", "  delays:"))
+    assert project.sluice("rename", "worst", "delays").code == 0
+    assert list(rows(project, "lateness", "delays").values()) == list(before.values())
+    assert {s["next"] for s in project.sluice("plan", "--json").records} <= {
+        *("nothing", "ingest", "load"),
+    }
+    assert project.sluice("run", "trips").out.startswith("nothing was new")

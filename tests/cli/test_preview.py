@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.trips import Ended, Here
+from tests.cli.trips import Ended, Here, Project
 
 from sluice.delta.places.lake import exists
 from sluice.read.lake import open_lake
@@ -275,3 +275,18 @@ def _leaves_nothing(project: Here) -> Iterator[None]:
     yield
     beside = Path(project.folder, "lake", "__preview")
     assert not beside.exists() or not list(beside.iterdir())
+
+
+def test_a_preview_by_spark_counts_the_same(project: Here, remote: str) -> None:
+    by_spark = Project(project.folder, remote)
+    world = World(project, random.Random(11))
+    settings = project.folder / "config" / "sluice.yaml"
+    text = settings.read_text()
+    settings.write_text(text.replace("spark: {", "spark: {small_batches: spark, commit: spark, "))
+    for _ in range(2):
+        world.land()
+        before = digest(project)
+        told = by_spark.sluice("run", "trips", "--changed", "--preview", "--json")
+        assert (told.code, digest(project)) == (0, before), told.err
+        ran = by_spark.sluice("run", "trips", "--changed", "--json")
+        assert foreseen(told) == done(ran)

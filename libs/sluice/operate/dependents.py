@@ -2,7 +2,7 @@
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.position import Position, head_as_found
+from sluice.delta.log.position import Position, readable_head
 from sluice.delta.places.inventory import stored
 from sluice.delta.places.lake import LakeLayout, layout
 from sluice.language.internal import declared
@@ -16,10 +16,12 @@ def dependents(project: Project, table_id: str) -> list[str]:
 
 
 def built_from(lake: LakeLayout, table_id: str) -> dict[str, Position]:
-    """Return the stored tables whose position names a table or one kept beside it, by id."""
+    """Return the other stored tables whose position names a table or one kept beside it, by id."""
     found = {}
     for name in stored(lake):
-        at = head_as_found(lake.uri(name))
+        if declared(name) == table_id:
+            continue  # it may be broken, and be dropped for that
+        at = readable_head(lake.uri(name))
         if at and at.position and table_id in map(declared, at.position.reads):
             found[name] = at.position
     return found

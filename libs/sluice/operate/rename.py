@@ -13,7 +13,7 @@ from sluice.declare.definition import meaning
 from sluice.declare.project import Project
 from sluice.declare.renamed import definitions_before
 from sluice.declare.table import Table
-from sluice.delta.log.position import Head, Position, head_as_found
+from sluice.delta.log.position import Head, Position, readable_head
 from sluice.delta.notes import failures
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.folders import move
@@ -50,7 +50,7 @@ def rename(project: Project, old: str, table: Table) -> list[Renamed]:
     lake, nodes = layout(project), _nodes(project)
     done = []
     for name in sorted(stored(lake)):
-        at = head_as_found(lake.uri(name))
+        at = readable_head(lake.uri(name))
         if at and at.position and (one := _followed(at, at.position, name, old, table, nodes)):
             done.append(one)
     followed = [one for one in done if declared(one.table) != table.id or one.what == REBUILD]
@@ -71,7 +71,7 @@ def _check(project: Project, old: str, table: Table) -> None:
             f"{old} can't be renamed: the lake has a table {table.id} already ({', '.join(there)})",
             hint=f"if it is not wanted, run `sluice drop {table.id}` first",
         )
-    at = head_as_found(lake.uri(old)) if exists(lake.uri(old)) else None
+    at = readable_head(lake.uri(old)) if exists(lake.uri(old)) else None
     kind = at.position.meaning.get("kind", table.kind) if at and at.position else table.kind
     if kind != table.kind:
         raise UsageError(f"{old} is a {kind}, but {table.id} is declared as a {table.kind}")

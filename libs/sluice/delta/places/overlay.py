@@ -1,13 +1,14 @@
 """A lake beside a lake: the same tables at the same versions, whose writes don't reach the first.
 
-Logs and small files are copied, data files are hard links, so the cost is one name per file and no
-data. No writer changes a data file in place: new rows are new files, and upkeep removes names. The
+Data files and commits are hard links, so the cost is one name per file. No writer changes these in
+place: new rows are new files, and upkeep removes names. Checkpoints and notes are copied. The
 folder belongs to its process as long as that holds a lock on it. What a killed process left is
 removed by the next one.
 """
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from sluice.delta.places.lake import LakeLayout
 from sluice.errors import Retryable, UsageError
 
 LOG, LAST = "_delta_log", "_last_checkpoint"
-DATA = ".parquet"
+DATA, COMMIT = ".parquet", re.compile(r"\d{20}\.json")
 ATTEMPTS = 3
 
 
@@ -118,7 +119,7 @@ def _share_folder(folder: Path, to: Path) -> None:
             if is_log and name == LAST:
                 continue  # it may name a checkpoint that is younger than the copy
             source = Path(place, name)
-            if name.endswith(DATA) and not is_log:
+            if COMMIT.fullmatch(name) if is_log else name.endswith(DATA):
                 _link(source, target / name)
             else:
                 shutil.copyfile(source, target / name)
