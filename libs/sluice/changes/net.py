@@ -45,6 +45,11 @@ def arrivals(changes: DataFrame) -> DataFrame:
     return changes.where(F.col(WEIGHT) > 0).drop(WEIGHT)
 
 
+def departures(changes: DataFrame) -> DataFrame:
+    """Return the old images, without weights. Only for changes whose rows are unique."""
+    return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)
+
+
 def summed(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Sum the weights of equal rows and drop those that cancel out. One shuffle."""
     sums = rows.groupBy(*_quoted(columns)).agg(F.sum(WEIGHT).alias(WEIGHT))

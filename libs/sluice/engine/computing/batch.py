@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
-from sluice.changes.net import WEIGHT, arrivals, as_inserts, net, weighted
+from sluice.changes.net import arrivals, as_inserts, departures, net, weighted
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading import table as delta
@@ -245,14 +244,14 @@ class Batch:
         new = self.stored(self.living(operator.combine(come, {})))
         if self.plan.growing == changes.keys():
             return Computed(inserted(new), is_projection=True)
-        gone = {n: operator.prepare(n, _departures(c)) for n, c in changes.items()}
+        gone = {n: operator.prepare(n, departures(c)) for n, c in changes.items()}
         old = self.living(operator.combine(gone, {}))
         return Computed(diff(old, new, operator.key))
 
     def _recomputed(self, changes: Rows) -> Computed:
         """Compute the touched groups from every input."""
         operator, snapshots = self.operator, self.snapshots()
-        touched = self._touched(changes, snapshots)
+        touched = self.touched(changes, snapshots)
         if few := self._picked(touched):
             touched, rows, current, bounds = few.touched, few.inputs, few.current, None
         else:
@@ -273,7 +272,8 @@ class Batch:
             return None
         return picked(self.context, self.plan, touched, self.operator)
 
-    def _touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
+    def touched(self, changes: Rows, snapshots: Rows) -> DataFrame:
+        """Return the groups whose rows may differ."""
         operator = self.operator
         own = {n: c for n, c in changes.items() if n in operator.inputs}
         groups = [operator.touched(own)] if own else []
@@ -294,8 +294,3 @@ class Batch:
 def count_of(late: DataFrame) -> int:
     """Return the number that `engine.lateness` finds. One Spark job."""
     return int(late.collect()[0][0] or 0)
-
-
-def _departures(changes: DataFrame) -> DataFrame:
-    """Return the old images, without weights."""
-    return changes.where(F.col(WEIGHT) < 0).drop(WEIGHT)

@@ -57,6 +57,18 @@ def picked(
     return Picked(few, found, own)
 
 
+def picked_of(
+    context: Context, plan: BatchPlan, touched: DataFrame, operator: Operator, input_id: str
+) -> DataFrame | None:
+    """Pick the touched groups' rows of one large input, like `picked`."""
+    place, named = _place(context, plan, input_id, operator), operator.named(input_id)
+    if not place.is_large or not named:
+        return None
+    most = context.limits.picked_groups
+    groups = to_arrow(touched.limit(most + 1))
+    return None if groups.num_rows > most else _rows(place, groups, named, touched)
+
+
 def _place(context: Context, plan: BatchPlan, input_id: str, operator: Operator) -> Place:
     uri, version = context.lake.uri(input_id), plan.pins[input_id].version
     return Place(uri, version, context.limits, operator.columns(input_id))

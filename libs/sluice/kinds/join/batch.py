@@ -1,34 +1,87 @@
-"""Batch of a join: touched values of both sides, without the rows that have expired."""
+"""Batch of a join: touched values of both sides, without the rows that have expired.
+
+If only one side has changed, its changed rows are joined, before and after, with the other side's.
+"""
 
 from collections.abc import Sequence
+from enum import StrEnum
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from sluice.changes.diff import diff, inserted
+from sluice.changes.net import arrivals, departures
 from sluice.delta.log.feed_size import FeedSize, table_size
+from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading import table as delta
 from sluice.delta.writing.commit import Committed
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.computed import Computed
+from sluice.engine.computing.picking import picked_of
 from sluice.engine.context import Context
-from sluice.engine.planning.plan import BatchPlan, Strategy
-from sluice.engine.query.operator import Rows, names
+from sluice.engine.planning.plan import BatchPlan, Strategy, Way
+from sluice.engine.query.operator import Rows, names, within
 from sluice.kinds.join.operator import JoinedRows
+from sluice.limits import Limits
 
 COUNT = "_count"
 NAMED = 3  # values that a report names
+
+
+class JoinStrategy(StrEnum):
+    """Strategies of a join beside those of all kinds."""
+
+    ONE_SIDE = "one side"  # changed rows of one side, with the rows that they match
 
 
 class JoinBatch(Batch):
     """One batch of a join."""
 
     @classmethod
+    def way(cls, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> Way:
+        join = plan.node.operator
+        assert isinstance(join, JoinedRows)
+        changed = [i for i in plan.pins if i in plan.ranges or i not in plan.recorded]
+        if len(changed) == 1 and join.follows_alone(changed[0]):
+            return JoinStrategy.ONE_SIDE, f"only {changed[0]} has changed: its rows are joined"
+        return super().way(plan, lake, limits)
+
+    def changed(self) -> Computed:
+        if self.plan.strategy != JoinStrategy.ONE_SIDE:
+            return super().changed()
+        changes = self.changes()
+        ((changed, rows),) = changes.items()
+        other = self._matched(changed, self.touched(changes, {}))
+        new = self._joined(changed, arrivals(rows), other)
+        if changed in self.plan.growing:
+            return Computed(inserted(new))
+        old = self._joined(changed, departures(rows), other)
+        return Computed(diff(old, new, self.operator.key, ignore=self.plan.node.ignored))
+
+    def _joined(self, changed: str, rows: DataFrame, other: Rows) -> DataFrame:
+        prepared = {changed: self.operator.prepare(changed, rows), **other}
+        return self.stored(self.operator.combine(prepared, {}))
+
+    def _matched(self, changed: str, touched: DataFrame) -> Rows:
+        """Return the rows of the side that did not change, for the touched values."""
+        join = self.operator
+        (other,) = (i for i in join.inputs if i != changed)
+        found = picked_of(self.context, self.plan, touched, join, other)
+        bounds = self.bounds(touched) if found is None else None
+        rows = join.prepare(other, self.snapshots()[other] if found is None else found)
+        near = rows if bounds is None else rows.where(bounds)
+        return {other: within(near, touched, join.group)}
+
+    @classmethod
     def remarks(cls, context: Context, plan: BatchPlan) -> tuple[str, ...]:
-        """Say which files of both inputs the next batch opens."""
+        """Say which files of the inputs the next batch opens."""
         if not plan.is_pending or plan.strategy == Strategy.BUILD:
             return ()
         join = plan.node.operator
         assert isinstance(join, JoinedRows)
-        sizes = {i: table_size(context.lake.uri(i), pin.version) for i, pin in plan.pins.items()}
+        is_one_sided = plan.strategy == JoinStrategy.ONE_SIDE
+        read = [i for i in plan.pins if not (is_one_sided and i in plan.ranges)]
+        sizes = {i: table_size(context.lake.uri(i), plan.pins[i].version) for i in read}
         is_large = max(size.bytes for size in sizes.values()) > context.limits.read_here_bytes
         return tuple(
             _read(i, size, join.searched(i), is_large=is_large) for i, size in sizes.items()

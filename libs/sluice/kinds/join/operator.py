@@ -2,7 +2,8 @@
 
 Both sides drive the result. The groups are the values that rows of either side have or had; both
 sides' rows of a touched group are joined again at the batch's versions, and the difference is the
-change. There is no algebra of deltas, so both sides may change in one batch.
+change. So both sides may change in one batch. If only one has, its changed rows are joined with the
+other side's, as long as no other row depends on them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +46,16 @@ class JoinedRows(Operator):
         of_sides = (nth for nth, (_, _, table) in enumerate(self.shape.both) if table.id == name)
         found = [dict(self._plain(nth)) for nth in of_sides]
         return found if all(found) else ()
+
+    def follows_alone(self, name: str) -> bool:
+        """True if changes of this input alone are joined with the other, which stays as it is.
+
+        A row of the other side must not change by whether it has a match.
+        """
+        sides = [which for which, _, table in self.shape.both if table.id == name]
+        kept = {"inner": ("left", "right"), "right": ("right",), "full": ()}
+        is_free = len(sides) == 1 and sides[0] in kept.get(self.spec.type, ("left",))
+        return is_free and self.retention is None
 
     def prepare(self, name: str, rows: DataFrame) -> DataFrame:
         """Return rows with the values to share, their side, and a struct of their columns.
