@@ -9,14 +9,16 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from threading import Lock
 from typing import Any
 
+from cachetools import LRUCache
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
 from sluice.delta.log.fitness import Fault, faults
-from sluice.delta.log.opened import opened
+from sluice.delta.log.opened import Commit, commit_of, opened
 from sluice.delta.places.lake import table_at
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 from sluice.language.internal import renamed
@@ -24,6 +26,7 @@ from sluice.language.internal import renamed
 FIELD = "sluice"
 CREATE, REBUILD = "create", "rebuild"
 UPKEEP = frozenset({"compact", "seal", "vacuum", "expiry"})  # kinds of commits that no batch makes
+MOST_KEPT = 512
 
 
 @dataclass(frozen=True)
@@ -188,13 +191,27 @@ class Head:
         return max(self.last_txn, self.position.batch if self.position else 0) + 1
 
 
+_heads: LRUCache[Commit, Head] = LRUCache(MOST_KEPT)
+_keeping = Lock()
+
+
 def head(uri: str) -> Head | None:
     """Return the head of the table at `uri`; None if there is no table.
 
     A newest commit without a position is somebody else's. Commits that changed no data are stepped
-    over; one that did raises HistoryLost.
+    over; one that did raises HistoryLost. A commit is read once in a process.
     """
-    return head_of(opened(uri), uri) if DeltaTable.is_deltatable(uri) else None
+    commit = commit_of(uri)
+    with _keeping:
+        if commit in _heads:
+            return _heads[commit]
+    if commit is None and not DeltaTable.is_deltatable(uri):
+        return None
+    found = head_of(opened(uri), uri)
+    if commit and commit[1] == found.version:
+        with _keeping:
+            _heads[commit] = found
+    return found
 
 
 def head_of(table: DeltaTable, uri: str) -> Head:

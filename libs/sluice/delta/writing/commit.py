@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.conflicts import lost, lost_race_of
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.opened import keep, opened
+from sluice.delta.log.opened import keep, opened, taken
 from sluice.delta.log.position import Head, Position, positions
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake import table_at
@@ -57,7 +57,7 @@ class Committed:
 
 def commit_position(before: Head, position: Position) -> Committed:
     """Make a position-only commit: it consumed changes that alter no row. No file, no feed row."""
-    table = DeltaTable(before.uri, version=before.version)
+    table = taken(before.uri, before.version)
     unchanged = position.without_change(before.data_version)
     with _fenced(before, unchanged) as mine:
         table.create_write_transaction(
@@ -67,6 +67,7 @@ def commit_position(before: Head, position: Position) -> Committed:
             partition_by=table.metadata().partition_columns,
             commit_properties=_properties(before, mine),
         )
+    keep(before.uri, table)
     return _won(before, position, Committed(before.version + 1))
 
 
@@ -76,7 +77,7 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
     The commit goes onto exactly the version that `before` names, or raises LostRace.
     """
     done = _done(before, Counter(rows[CHANGE].to_pylist()))
-    table = DeltaTable(before.uri, version=before.version)
+    table = taken(before.uri, before.version)
     columns = [field.name for field in table.schema().fields]
     with _fenced(before, position) as mine:
         properties = _properties(before, mine)
