@@ -29,7 +29,7 @@ from sluice.sources.stream import ingest_stream, is_stream
 from sluice.spark.session import Spark
 
 Step = Callable[[BatchReport], None]
-UPKEEP_EVERY = 2  # rounds: each interval leaves one or more files in its sources' tables
+UPKEEP_EVERY = 32  # intervals: each leaves one or more files in its sources' tables
 
 
 def run(
@@ -65,8 +65,9 @@ def run(
             steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins)
             for _ in workers.in_order(tables, project.graph, steps.take):
                 pass
-            gc.collect()  # plans are reference cycles; objects in the JVM live as long as they do
-            if nth % UPKEEP_EVERY == UPKEEP_EVERY - 1:
+            if spark.is_started:  # plans are cycles; objects in the JVM live as long as they do
+                gc.collect()
+            if _is_upkeep_due(nth, rounds):
                 maintain(spark, project, tables)
     failures.raise_all()
 
@@ -98,6 +99,12 @@ def rounds_of(intervals: Sequence[Interval], limits: Limits) -> list[tuple[Inter
     most = limits.round_intervals
     found = [tuple(intervals[i : i + most]) for i in range(0, len(intervals), most)]
     return found or [()]
+
+
+def _is_upkeep_due(nth: int, rounds: Sequence[Sequence[Interval]]) -> bool:
+    """True if a round completes another UPKEEP_EVERY intervals."""
+    before, after = (sum(map(len, rounds[:n])) for n in (nth, nth + 1))
+    return after // UPKEEP_EVERY > before // UPKEEP_EVERY
 
 
 def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:

@@ -4,6 +4,7 @@ The same jobs run in a Spark of their own (local, standalone, YARN, Kubernetes b
 through Spark Connect. The settings that they need of either are here.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -73,6 +74,7 @@ LARGE: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
+COLLECTED_AT = (50_000, 20, 20)  # rows are tuples, which are many and never in cycles
 
 
 class Spark:
@@ -196,6 +198,8 @@ def _why(engine: str, *, is_small: bool) -> str:
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
     """Return what `work` returns; stop the session afterwards, if one was needed."""
     spark = Spark(settings, is_short=True)
+    gc.freeze()  # modules and declarations stay, so no collection looks through them again
+    gc.set_threshold(*COLLECTED_AT)
     with lasting():
         try:
             return work(spark)
