@@ -5,11 +5,21 @@
 
 from collections.abc import Iterable
 from functools import reduce
+from itertools import combinations
 
 from sqlglot import exp
 
 from sluice.language.decimals import Decimal
-from sluice.language.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, NUMERIC, family
+from sluice.language.families import (
+    DAY,
+    DAYS,
+    INTERVALS,
+    MOMENTS,
+    MONTHS,
+    NUMERIC,
+    family,
+    widen_exactly,
+)
 from sluice.language.types import INTEGERS, head, inner_types
 
 UNKNOWN = ""
@@ -67,11 +77,13 @@ def common(types: Iterable[str]) -> str:
 def widened(types: Iterable[str]) -> str:
     """Return the type that a UNION of Spark's gives these; '' if it gives none.
 
-    Unlike `common`, it rounds: a BIGINT beside a DOUBLE, and a DATE to midnight.
+    Unlike `common`, it rounds: a BIGINT beside a DOUBLE, and a DATE to midnight. Decimals that need
+    more than 38 digits together, whose places Spark would cut, have none here.
     """
     found = [type_ for type_ in dict.fromkeys(types) if type_ != NOTHING]
     families = {family(type_) for type_ in found}
-    if exact := common(found):
+    exact = common(found)
+    if exact and all(widen_exactly(*pair) for pair in combinations(found, 2)):
         return exact
     if families <= NUMERIC and "fraction" in families:
         return "DOUBLE"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.declare.definition import definition
 from sluice.declare.table import Table
 
 Mistakes = Callable[..., list[str]]
@@ -154,3 +155,10 @@ def test_types_follow_from_the_functions(table: OfViews) -> None:
     assert {name: found.columns[name] for name in types} == types
     assert found.columns["part"].startswith("DECIMAL(")
     assert found.key == ("id",)
+
+
+def test_a_frame_of_rows_means_what_it_meant_before_distances(table: OfViews) -> None:
+    """A view that was built by an earlier version is not built again."""
+    declared = "order_by: [at], select: {id: id, x: 'sum(id) OVER (w ROWS 2 PRECEDING)'}"
+    found = table(f"v: {{kind: over, from: sales, {declared}}}")
+    assert definition(found) == "dc363df92762f6d0"

@@ -73,14 +73,20 @@ TYPES = (
 )
 
 
-def test_types_widen_by_sparks_rules_except_that_texts_are_not_read(spark: "SparkSession") -> None:
+CUT = ("DECIMAL(10, 2)", "DECIMAL(38, 0)")  # Spark would drop the cents
+
+
+def test_types_widen_by_sparks_rules_unless_texts_are_read_or_places_cut(
+    spark: "SparkSession",
+) -> None:
+    assert widened(CUT) == ""
     for one, other in combinations(TYPES, 2):
         try:
             rows = spark.sql(f"SELECT CAST(NULL AS {one}) x UNION ALL SELECT CAST(NULL AS {other})")
             theirs = rows.schema["x"].dataType.simpleString()
         except AnalysisException:
             theirs = ""
-        if other != "STRING":
+        if other != "STRING" and (one, other) != CUT:
             assert widened([one, other]).lower().replace(" ", "") == theirs, (one, other)
 
 

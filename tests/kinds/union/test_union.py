@@ -91,8 +91,8 @@ def _midnight(day: int) -> datetime:
 
 
 WIDER = (
-    "[{table: sales, select: {n: double(v), at: make_date(2024, 1, id)}}, "
-    "{table: lines, select: {n: v, at: timestamp '2024-01-01 12:00:00'}}]"
+    "[{table: sales, select: {n: double(v), at: 'make_date(2024, 1, id)'}}, "
+    "{table: lines, select: {n: v, at: \"timestamp '2024-01-01 12:00:00'\"}}]"
 )
 NESTED = """\
   part: {kind: select, from: sales, select: {g: g, v: v}}

@@ -11,29 +11,19 @@ from sqlglot import exp
 from sluice.kinds.over.functions import MOST
 from sluice.language import syntax
 from sluice.language.expression import Expression
-from sluice.language.model import Model
 
 # What a unit of an interval is worth, to see which of two bounds is first.
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _UNITS = {**_SECONDS, "month": 2_629_746, "year": 31_556_952}
 
 
-class Frame(Model):
-    """A frame in SQL. `distances`: how far a RANGE goes from the row's own value."""
+def frame_of(spec: Any, text: str) -> tuple[str, tuple[Expression, ...]]:
+    """Return a window's frame in SQL, and the distances of a RANGE.
 
-    sql: str
-    distances: tuple[Expression, ...] = ()
-
-    @property
-    def is_range(self) -> bool:
-        """True if rows that tie in the order are in it together."""
-        return self.sql.startswith("RANGE")
-
-
-def frame_of(spec: Any, text: str) -> Frame | None:
-    """Read the frame of a window; ValueError says what is wrong with it."""
+    Raises ValueError for what is wrong with it.
+    """
     if spec is None:
-        return None
+        return "", ()
     kind = str(spec.args.get("kind")).upper()
     known = ("kind", "start", "start_side", "end", "end_side")
     others = [name.upper() for name, value in spec.args.items() if value and name not in known]
@@ -45,10 +35,8 @@ def frame_of(spec: Any, text: str) -> Frame | None:
     if first > last or first == math.inf or last == -math.inf:
         raise ValueError(f"{text!r}: the frame ends before it begins")
     distances = [spec.args[which] for which in ("start", "end") if _is_distance(spec, which)]
-    return Frame(
-        sql=f"{kind} BETWEEN {start} AND {end}",
-        distances=tuple(map(Expression.of, distances)) if kind == "RANGE" else (),
-    )
+    frame = f"{kind} BETWEEN {start} AND {end}"
+    return frame, tuple(map(Expression.of, distances)) if kind == "RANGE" else ()
 
 
 def _is_distance(spec: exp.Expression, which: str) -> bool:

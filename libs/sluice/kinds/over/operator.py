@@ -76,6 +76,5 @@ class OverRows(Operator):
         if call.is_by_place:
             order += [f"`{column}`" for column in self.source.key]
         default = SO_FAR if call.function in ROWS_OF_FRAME else ""
-        named = call.frame.sql if call.frame else default
-        frame = ALL if call.window == WHOLE else named
+        frame = ALL if call.window == WHOLE else call.frame or default
         return f"{by}ORDER BY {', '.join(order)} {frame}"

@@ -99,8 +99,7 @@ def _check_distances(
     call: Call, order: Sequence[SortKey], scope: Scope, report: Report, *at: str
 ) -> None:
     """Note bounds of a RANGE that Spark can't add to the value of the order."""
-    distances = call.frame.distances if call.frame else ()
-    texts = [d.text for d in distances]
+    distances, texts = call.distances, [d.text for d in call.distances]
     if len({family(whole_type(d, {}, {})) in INTERVALS for d in distances}) > 1:
         report.add(at, f"{call.sql}: {' and '.join(texts)} are a number and an interval")
     for distance in distances:

@@ -7,7 +7,7 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
-from sluice.kinds.over.windowed import ORDERED, Call, Windowed
+from sluice.kinds.over.windowed import ORDERED, Windowed
 from sluice.language.expression import Expression, SortKey
 from sluice.language.names import Name
 
@@ -35,19 +35,15 @@ class Over(View):
             raise ValueError("no window function (… OVER w) is selected: declare a select")
         if not self.order_by and any(call.window == ORDERED for call in calls):
             raise ValueError("`order_by` is missing: OVER w goes by it")
-        if len(self.order_by) > 1 and (far := next(filter(_has_distance, calls), None)):
+        if len(self.order_by) > 1 and (far := next((c for c in calls if c.distances), None)):
             raise ValueError(
-                f"{far.sql}: {far.frame and far.frame.sql} goes by the values of one expression; "
+                f"{far.sql}: {far.frame} goes by the values of one expression; "
                 f"`order_by` has {len(self.order_by)}"
             )
         return self
 
     def references(self) -> Iterator[Reference]:
         yield Reference(("from",), self.from_)
-
-
-def _has_distance(call: Call) -> bool:
-    return call.frame is not None and bool(call.frame.distances)
 
 
 SPEC = Over

@@ -10,7 +10,7 @@ from typing import Self
 
 from sqlglot import exp
 
-from sluice.kinds.over.frames import Frame, frame_of
+from sluice.kinds.over.frames import frame_of
 from sluice.kinds.over.functions import (
     AGGREGATES,
     COUNTED,
@@ -34,19 +34,23 @@ SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
 class Call(Model):
-    """One window function: its call in SQL, what it reads, its window and its frame."""
+    """One window function: its call in SQL, what it reads, its window and its frame.
+
+    `distances`: how far a RANGE goes from the value of the row's order.
+    """
 
     function: str
     sql: str
     arguments: tuple[Expression, ...] = ()
     aggregate: Aggregate | None = None
     window: str
-    frame: Frame | None = None
+    frame: str = ""
+    distances: tuple[Expression, ...] = ()
 
     @property
     def name(self) -> str:
         """Name of the column that holds its result; equal calls share it."""
-        text = f"{self.sql} {self.window} {self.frame.sql if self.frame else ''}"
+        text = f"{self.sql} {self.window} {self.frame}"
         return f"_sluice_over_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     @property
@@ -58,7 +62,7 @@ class Call(Model):
     def counts_ties(self) -> bool:
         """True for a frame that rows share if they tie, as RANGE has it."""
         is_default = self.function in AGGREGATES and self.window == ORDERED and not self.frame
-        return is_default or (self.frame is not None and self.frame.is_range)
+        return is_default or self.frame.startswith("RANGE")
 
 
 class Windowed(Written):
@@ -111,7 +115,7 @@ def _call(node: exp.Window) -> Call:
         )
     called = _called(node.this, text)
     function = called.name.lower()
-    frame = frame_of(node.args.get("spec"), text)
+    frame, distances = frame_of(node.args.get("spec"), text)
     _check_frame(function, window, frame, text)
     is_shared = function in SHARED
     return Call(
@@ -121,6 +125,7 @@ def _call(node: exp.Window) -> Call:
         aggregate=_aggregate(called, text) if is_shared else None,
         window=window,
         frame=frame,
+        distances=distances,
     )
 
 
@@ -173,10 +178,10 @@ def _counts(least: int, most: int) -> str:
     return f"{least} to {most} arguments" if least < most else f"{most} argument(s)"
 
 
-def _check_frame(function: str, window: str, frame: Frame | None, text: str) -> None:
+def _check_frame(function: str, window: str, frame: str, text: str) -> None:
     if window == WHOLE and (frame or function not in AGGREGATES):
         raise ValueError(f"{text!r}: p has no order; only aggregates without a frame go over it")
     if frame and (function in RANKS or function in OTHER_ROWS):
         raise ValueError(f"{text!r}: {function} has no frame")
-    if frame and frame.is_range and function in ROWS_OF_FRAME:
+    if frame.startswith("RANGE") and function in ROWS_OF_FRAME:
         raise ValueError(f"{text!r}: which of the rows that tie is meant? Write ROWS")
