@@ -1,8 +1,11 @@
 """Small deliveries and batches are computed without Spark; what is unknown there is left to it."""
 
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Row
@@ -61,6 +64,7 @@ GOOD = [
 BAD = {"id": 9, "who": "ann", "price": "-1", "at": "2024-01-01T12:00:00Z"}
 MORE = "at TIMESTAMP, more MAP<INT, INT>"
 ANSI = {"spark.sql.ansi.enabled": "false"}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VIEWS = ("placed", "towns", "best", "latest", "steps")
 
 
@@ -101,6 +105,24 @@ def test_the_history_of_a_small_dimension_needs_no_spark(lake: Landed) -> None:
     assert not lake.spark.is_started
     ends = sorted((r["who"], r["town"], r["is_current"]) for r in lake.rows("moves"))
     assert ends == [("ann", "Bern", False), ("ann", "Rome", True), ("bob", "Graz", True)]
+
+
+def test_times_of_parquet_in_nanoseconds_need_no_spark(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    path = "path: 'landing/events/{interval_start:%Y-%m-%d}/', format: parquet"
+    schema = "schema: 'id INT, at TIMESTAMP, price DECIMAL(10, 2)'"
+    lake = Landed(tmp_path, f"sources:\n  events: {{{path}, {schema}}}\n", spark)
+    nanos = pa.array([1_709_614_800_000_000_123, -1, None], pa.timestamp("ns"))
+    prices = pa.array([Decimal("1.500"), Decimal("2.000"), Decimal("1.005")])
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "at": nanos, "price": prices})
+    lake.land("events/2024-01-01", a_parquet=rows)
+    (report,) = lake.deliver()
+    assert not lake.spark.is_started
+    times = {r["id"]: r["at"] for r in lake.rows("events")}
+    assert times == {1: datetime(2024, 3, 5, 5, tzinfo=UTC), 2: EPOCH - timedelta(microseconds=1)}
+    assert report.warnings[0].startswith("shop.events: 2 time(s) had digits beyond a microsecond")
+    assert [r["reason"] for r in lake.quarantine()] == ["column price: 1.005 is no DECIMAL(10, 2)"]
 
 
 def test_what_it_keeps_is_what_spark_would_keep(lake: Landed, tmp_path: Path) -> None:

@@ -147,7 +147,8 @@ class _Conversion:
             return ""
         places = self.declared.scale if isinstance(self.declared, DecimalType) else 0
         # Compared as doubles: a common type with 0 would lose the last places of DECIMAL(38, 38).
-        rest = f"double(`{self.name}` % 1E-{places}BD) <> 0D"
+        last = f"0.{'1':0>{places}}" if places else "1BD"
+        rest = f"double(`{self.name}` % {last}) <> 0D"
         return f" OR {rest}" if self.stored.scale > places else ""
 
     def _is_beyond(self) -> str:

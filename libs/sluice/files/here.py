@@ -8,16 +8,18 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     DataType,
+    IntegerType,
     LongType,
     MapType,
     StringType,
@@ -26,11 +28,12 @@ from pyspark.sql.types import (
 )
 
 from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import FILE, RAW
+from sluice.declare.delivered_row import CUT, FILE, RAW
 from sluice.files.conversion import BLOCK, ROW, ddl
 from sluice.files.filehead import FileHead, Unreadable, content
 from sluice.files.json_texts import MARK, MAY_BE_ALTERED
 from sluice.files.nested_types import texts_of
+from sluice.files.parquet_types import NANOS
 from sluice.files.retyped import NESTED
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.arrow import arrow_type
@@ -208,20 +211,41 @@ def _cells(text: str, separator: str, width: int) -> Iterator[list[str | None]]:
 def parquet_here(
     session: SparkSession, pairs: Sequence[tuple[str, str]], heads: Iterable[FileHead]
 ) -> DataFrame:
-    """Return these columns of Parquet files, in the given types, and their place."""
-    schema = ", ".join(f"`{name}` {type_}" for name, type_ in pairs)
+    """Return these columns of Parquet files, in the given types, and their place.
+
+    Nanoseconds are cut to microseconds; CUT is the number of times of a row that lost digits.
+    """
+    nanos = tuple(name for name, type_ in pairs if type_ == NANOS)
+    schema = ", ".join(f"`{n}` {'TIMESTAMP' if n in nanos else t}" for n, t in pairs)
     fields = session.createDataFrame([], schema).schema.fields if pairs else []
     try:
-        rows = pa.concat_tables([_table(found, fields) for found in heads])
+        rows = pa.concat_tables([_table(found, fields, nanos) for found in heads])
     except (pa.ArrowException, LookupError) as error:
         raise NotHere(f"Parquet that is not plain: {error}") from error
-    return session.createDataFrame(rows, StructType([*fields, *PLACE]))
+    cut = [StructField(CUT, IntegerType())] if nanos else []
+    return session.createDataFrame(rows, StructType([*fields, *PLACE, *cut]))
 
 
-def _table(found: FileHead, fields: Sequence[StructField]) -> pa.Table:
+def _table(found: FileHead, fields: Sequence[StructField], nanos: Collection[str]) -> pa.Table:
     names = [f.name for f in fields]
     table = pq.read_table(pa.BufferReader(_content(found)), columns=names)
+    cut: dict[str, pa.Array] = {}
+    for name in nanos:
+        place = table.column_names.index(name)
+        micros, is_cut = _micros(table[name])
+        table = table.set_column(place, name, micros)
+        cut[CUT] = pc.add(cut[CUT], is_cut) if cut else is_cut
     columns = {f.name: table[f.name].cast(arrow_type(f.dataType)) for f in fields}
     count = table.num_rows
-    place = {FILE: [found.file.uri] * count, BLOCK: [0] * count, ROW: list(range(count))}
-    return pa.table({**columns, **place})
+    where = {FILE: [found.file.uri] * count, BLOCK: [0] * count, ROW: list(range(count))}
+    return pa.table({**columns, **where, **cut})
+
+
+def _micros(times: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return nanoseconds as the microseconds they are in, and 1 for each that lost digits."""
+    nanos = times.cast(pa.int64())
+    whole = pc.divide(nanos, 1000)
+    rest = pc.subtract(nanos, pc.multiply(whole, 1000))
+    micros = pc.subtract(whole, pc.less(rest, 0).cast(pa.int64()))
+    is_cut = pc.fill_null(pc.not_equal(rest, 0), False).cast(pa.int32())
+    return micros.cast(pa.timestamp("us", "UTC")), is_cut
