@@ -92,6 +92,7 @@ def test_an_undefined_variable_is_a_mistake_at_its_place(tmp_path: Path) -> None
             "'coalesce(c, d)' has no quotes; inside {...} and [...] a comma ends a value: quote",
         ),
         ("a: [x, if(a, b, f(c)), d]\n", 1, "'if(a, b, f(c))' has no quotes; inside {...}"),
+        ("a: {x: id INT, d DATE, n INT, y: 1}\n", 1, "'id INT, d DATE, n INT' has no quotes; ins"),
         ("a: {x: f(a, b), y: g(a, b)}\n", 1, "'b)' is given twice in one mapping; inside {...}"),
         ("a: {x: f(a, 'b')}\n", 1, "can't read this as YAML: expected ',' or '}', but got"),
         ("- a\n- b\n", 1, "a mapping of keys to values is wanted"),

@@ -4,7 +4,7 @@ YAML ends a value there at every comma outside quotes. `{a: coalesce(x, y)}` giv
 `coalesce(x` and a key `y)` without a value.
 """
 
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import ScalarString
@@ -26,7 +26,14 @@ def split_by_commas(node: CommentedMap | CommentedSeq) -> str:
         whole = next((text for text in joined if unclosed(text) <= 0), "")
         if unclosed(value) > 0 and whole:
             return whole
+        if value and isinstance(node, CommentedMap) and (words := _words(parts[i + 1 :])):
+            return ", ".join([value, *words])
     return ""
+
+
+def _words(parts: list[tuple[str, bool]]) -> list[str]:
+    """Return the first texts of several words: as keys without a value, they were one's rest."""
+    return [text for text, _ in takewhile(lambda part: part[1] and " " in part[0], parts)]
 
 
 def _parts(node: CommentedMap | CommentedSeq) -> list[tuple[str, bool]]:
