@@ -26,15 +26,21 @@ def diff(
     pairs = sides.groupBy(*[F.col(f"`{c}`") for c in key]).agg(
         *[F.first(F.when(F.col("_side") == s, F.col("_row")), True).alias(s) for s in _SIDES]
     )
-    compared = [c for c in columns if c not in ignore and c not in key]
     change = (
         F.when(F.col("old").isNull(), "insert")
         .when(F.col("new").isNull(), "delete")
-        .when(~unchanged(new.schema, compared), "update")
+        .when(~_is_same(new.schema, key, ignore), "update")
     )
     changed = pairs.withColumn(CHANGE, change).where(F.col(CHANGE).isNotNull())
-    row = F.coalesce(F.col("new"), F.col("old"))
-    return changed.select(*[row.getField(c).alias(c) for c in columns], CHANGE)
+    shown = changed.withColumn("_row", F.coalesce(F.col("new"), F.col("old")))
+    return shown.select(*[F.col("_row").getField(c).alias(c) for c in columns], CHANGE)
+
+
+def _is_same(schema: StructType, key: Sequence[str], ignore: Collection[str]) -> Column:
+    """True if the rows of one key agree. Rows are compared whole if all of them counts."""
+    if not ignore and not _has_map(schema):
+        return F.col("old").eqNullSafe(F.col("new"))
+    return unchanged(schema, [c for c in schema.names if c not in ignore and c not in key])
 
 
 def inserted(rows: DataFrame) -> DataFrame:

@@ -26,7 +26,7 @@ from sluice.interpreter.expressions.nodes import (
 from sluice.interpreter.functions.arrays import element
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
 from sluice.interpreter.functions.lambdas import HIGHER_ORDER
-from sluice.interpreter.values.batch import Batch, Value, constant, whole
+from sluice.interpreter.values.batch import Batch, Value, constant, rows_of
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.types import LONG, plain
 
@@ -103,7 +103,7 @@ def _struct(node: Call, scope: Scope) -> Value:
         keys = [_field_name(a, i) for i, a in enumerate(node.arguments)]
         values = [compile_node(a, scope) for a in node.arguments]
     fields = [T.StructField(str(k), v.type) for k, v in zip(keys, values, strict=True)]
-    return whole(T.StructType(fields), lambda *row: row, *values)
+    return rows_of(T.StructType(fields), values)
 
 
 def _field_name(node: Node, index: int) -> str:

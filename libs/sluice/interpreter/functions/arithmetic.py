@@ -1,13 +1,15 @@
 """Arithmetic in ANSI mode: an overflow, like a division by zero, is left to Spark to report."""
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.values.batch import Batch, Value, each
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.numbers import bounded, fits_in, half_up, rescale
 from sluice.interpreter.values.types import (
@@ -52,9 +54,9 @@ def _modulus(a: int, b: int) -> int:
 
 
 WHOLE: Mapping[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "%": _remainder,
     "pmod": _modulus,
 }
@@ -73,9 +75,9 @@ def _rest(a: float, b: float) -> float:
 
 
 REAL: Mapping[str, Callable[[float, float], float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": _divided,
     "%": _rest,
 }
@@ -104,8 +106,19 @@ def binary(name: str, arguments: list[Value]) -> Value:
     if name == "/":
         return _of_reals(name, a, b)
     type_ = wider(a.type, b.type)
-    fits, compute = bounded(type_), WHOLE[name]
-    return each(type_, lambda x, y: fits(compute(x, y)), a, b)
+    return _within(bounded(type_), each(type_, WHOLE[name], a, b))
+
+
+def _within(fits: Callable[[int], int], value: Value) -> Value:
+    """Return the numbers, of which the least and the greatest are checked to fit."""
+
+    def run(batch: Batch) -> list[Any]:
+        found = value.run(batch)
+        if given := [v for v in found if v is not None]:
+            fits(min(given)), fits(max(given))
+        return found
+
+    return Value(value.type, run)
 
 
 def _of_reals(name: str, a: Value, b: Value) -> Value:

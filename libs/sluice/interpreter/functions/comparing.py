@@ -62,6 +62,8 @@ def _null_safe(arguments: list[Value]) -> Value:
     if isinstance(a.type, T.NullType):
         return constant(value=True, type_=BOOLEAN)
     equal = equality(a.type)
+    if equal is operator.eq:  # Python's equality of any two values, None among them
+        return Value(BOOLEAN, lambda batch: list(map(operator.eq, a.run(batch), b.run(batch))))
 
     def same(x: Any, y: Any) -> bool:
         return x is y if x is None or y is None else equal(x, y)
@@ -83,6 +85,8 @@ def _logic(arguments: list[Value], *, decides: bool) -> Value:
 
     def run(batch: Batch) -> list[Any]:
         found = left.run(batch)
+        if decides not in found and None not in found:
+            return right.run(batch)
         open_ = [i for i, v in enumerate(found) if v is not decides]
         if not open_:
             return found
@@ -116,6 +120,10 @@ def _in(arguments: list[Value]) -> Value:
     if isinstance(type_, T.NullType):
         return constant(None, BOOLEAN)
     same = equality(type_)
+    if same is operator.eq and all(o.is_literal and o.literal is not None for o in others):
+        wanted = frozenset(o.literal for o in others)
+        run = value.run
+        return Value(BOOLEAN, lambda b: [None if x is None else x in wanted for x in run(b)])
 
     def among(x: Any, *rest: Any) -> bool | None:
         if x is None:

@@ -15,12 +15,15 @@ SEED = 42
 Hash = Callable[[Any, int], int]
 
 
+_PACK_INT, _PACK_LONG = struct.Struct("<i").pack, struct.Struct("<q").pack
+
+
 def _int(value: int, seed: int) -> int:
-    return xxhash.xxh64_intdigest(struct.pack("<i", value), seed)
+    return xxhash.xxh64_intdigest(_PACK_INT(value), seed)
 
 
 def _long(value: int, seed: int) -> int:
-    return xxhash.xxh64_intdigest(struct.pack("<q", value), seed)
+    return xxhash.xxh64_intdigest(_PACK_LONG(value), seed)
 
 
 def _double(value: float, seed: int) -> int:

@@ -221,6 +221,8 @@ AGGREGATES: Mapping[str, Callable[[list[Value]], Aggregate]] = {
     "mode": _mode,
     "approx_count_distinct": _approximate,
 }
+# Of one row, its value; but for sums of DOUBLE, in which -0.0 becomes 0.0.
+OF_ONE = frozenset({"sum", "min", "max", "first", "first_value", "any_value", "last", "last_value"})
 # Known, so that one without a meaning here is not taken for a function of rows.
 SPARKS = frozenset(
     {

@@ -1,6 +1,7 @@
 """Grouping: aggregates of the rows of each group, and expressions of them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import types as T
@@ -8,7 +9,7 @@ from pyspark.sql import types as T
 from sluice.interpreter.expressions.compiling import Column, Scope, column, compile_node
 from sluice.interpreter.expressions.nodes import Call, Literal, Node, Over, Star, name_of
 from sluice.interpreter.expressions.walking import outermost
-from sluice.interpreter.relations.aggregates import AGGREGATES, SPARKS, aggregate_of
+from sluice.interpreter.relations.aggregates import AGGREGATES, OF_ONE, SPARKS, aggregate_of
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.sorting import grouped
 from sluice.interpreter.values.batch import Batch, Value, Values
@@ -45,11 +46,15 @@ def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> 
         if not keys:
             groups = groups or {(): []}
         lists = list(groups.values())
-        found: dict[Any, Values] = {key: run(batch, lists) for key, (_, run) in folds.items()}
-        found |= {i: [shown[i](key[i]) for key in groups] for i in range(len(keys))}
-        whole = Batch(len(lists), found)
-        parts = [whole.column(i) for i in range(len(keys))] + [v.run(whole) for v in values]
-        return Batch(len(lists), dict(enumerate(parts)))
+        by_key = list(zip(*groups, strict=True)) if lists else [()] * len(keys)
+        whole = Batch(
+            len(lists),
+            {i: list(map(shown[i], by_key[i])) for i in range(len(keys))},
+            {key: partial(run, batch, lists) for key, (_, run) in folds.items()},
+        )
+        parts = [partial(whole.column, i) for i in range(len(keys))]
+        parts += [partial(v.run, whole) for v in values]
+        return Batch(len(lists), {}, dict(enumerate(parts)))
 
     return Relation(tuple(columns), compute)
 
@@ -62,12 +67,21 @@ def _folded(
     where = boolean(compile_node(call.where, scope)) if call.where else None
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=call.is_distinct)
 
+    shows_one = call.name in OF_ONE and not isinstance(type_, T.DoubleType)
+
     def run(batch: Batch, groups: list[list[int]]) -> Values:
+        if where is not None:
+            wanted = where.run(batch)
+            groups = [[i for i in group if wanted[i]] for group in groups]
+        if not taken:
+            return [fold([()] * len(group)) for group in groups]
         rows = _rows(batch, taken)
-        if where is None:
+        if not shows_one:
             return [fold([rows[i] for i in group]) for group in groups]
-        wanted = where.run(batch)
-        return [fold([rows[i] for i in group if wanted[i]]) for group in groups]
+        return [
+            rows[group[0]][0] if len(group) == 1 else fold([rows[i] for i in group])
+            for group in groups
+        ]
 
     return type_, run
 

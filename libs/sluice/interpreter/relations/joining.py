@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql.connect import proto
@@ -109,7 +110,9 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
 
     def compute() -> Batch:
         batch = joined.rows()
-        return Batch(batch.count, {to: batch.column(at) for to, at in enumerate(order)})
+        return Batch(
+            batch.count, {}, {to: partial(batch.column, at) for to, at in enumerate(order)}
+        )
 
     return Relation(tuple(all_[i] for i in order), compute)
 
@@ -175,12 +178,12 @@ def _matches(a: Batch, b: Batch, equalities: Sequence[Equality]) -> Iterator[tup
     strict = [i for i, e in enumerate(equalities) if not e.with_nulls]
     by_key: dict[tuple[Any, ...], list[int]] = {}
     for row, key in enumerate(keys_of(b, [e.right for e in equalities])):
-        if not any(key[i] is None for i in strict):
-            by_key.setdefault(key, []).append(row)
+        by_key.setdefault(key, []).append(row)
+    for key in [k for k in by_key if None in k and any(k[i] is None for i in strict)]:
+        del by_key[key]
     for row, key in enumerate(keys_of(a, [e.left for e in equalities])):
-        if not any(key[i] is None for i in strict):
-            for other in by_key.get(key, ()):
-                yield row, other
+        for other in by_key.get(key, ()):
+            yield row, other
 
 
 def _shaped(kind: int, a: Batch, b: Batch, width: int, found: list[tuple[int, int]]) -> Batch:

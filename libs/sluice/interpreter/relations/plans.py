@@ -1,6 +1,7 @@
 """Relations of Spark Connect's protocol, as far as they are known here."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -78,7 +79,9 @@ def _columns(relation: Relation, places: Sequence[int]) -> Relation:
 
     def compute() -> Batch:
         batch = relation.rows()
-        return Batch(batch.count, {to: batch.column(at) for to, at in enumerate(places)})
+        return Batch(
+            batch.count, {}, {to: partial(batch.column, at) for to, at in enumerate(places)}
+        )
 
     return Relation(tuple(relation.columns[i] for i in places), compute)
 
@@ -157,14 +160,12 @@ def _set_operation(plans: Plans, plan: Any) -> Relation:
 
     def compute() -> Batch:
         a, b = left.rows(), right.rows()
-        both = [
-            [
-                *cast(column(i, one.type), type_).run(a),
-                *cast(column(i, other.type), type_).run(b),
-            ]
-            for i, ((one, other), type_) in enumerate(zip(pairs, types, strict=True))
-        ]
-        return Batch(a.count + b.count, dict(enumerate(both)))
+
+        def both(i: int) -> Values:
+            one, other = (cast(column(i, c.type), types[i]) for c in pairs[i])
+            return [*one.run(a), *other.run(b)]
+
+        return Batch(a.count + b.count, {}, {i: partial(both, i) for i in range(len(pairs))})
 
     return Relation(columns, compute)
 
@@ -185,9 +186,11 @@ def _only(relation: Relation, wanted: Sequence[Column]) -> Relation:
 
     def compute() -> Batch:
         batch = relation.rows()
-        nothing: Values = [None] * batch.count
-        found = (nothing if p is None else batch.column(p) for p in places)
-        return Batch(batch.count, dict(enumerate(found)))
+
+        def shown(place: int | None) -> Values:
+            return [None] * batch.count if place is None else batch.column(place)
+
+        return Batch(batch.count, {}, {i: partial(shown, p) for i, p in enumerate(places)})
 
     columns = [
         Column(c.name, c.type if p is None else relation.columns[p].type)

@@ -1,7 +1,8 @@
 """Projections: new columns of each row, with window functions and arrays spread into rows."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import types as T
@@ -42,9 +43,8 @@ def project(relation: Relation, nodes: Sequence[Node]) -> Relation:
     def compute() -> Batch:
         batch = relation.rows()
         if over:
-            found: dict[Hashable, Values] = {key: v.run(batch) for key, v in over.items()}
-            batch = batch.take(range(batch.count), found)
-        return Batch(batch.count, dict(enumerate(v.run(batch) for v in values)))
+            batch = batch.beside({k: partial(v.run, batch) for k, v in over.items()})
+        return Batch(batch.count, {}, {i: partial(v.run, batch) for i, v in enumerate(values)})
 
     places = [_place(node, relation.columns) for node in nodes]
     narrow = None if over else relation.through(lambda less: project(less, nodes), places)

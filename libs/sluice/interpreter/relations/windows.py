@@ -66,7 +66,7 @@ def compile_over(node: Over, scope: Scope) -> Value:
         state = compute(batch)
         found: Values = [None] * batch.count
         for group in grouped(batch, partition).values():
-            rows = in_order(group, places, keys)
+            rows = in_order(group, places, keys) if len(group) > 1 else group
             for row, value in zip(rows, state(rows, _peers(rows, places)), strict=True):
                 found[row] = value
         return found
@@ -76,6 +76,8 @@ def compile_over(node: Over, scope: Scope) -> Value:
 
 def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
     """Return, for each place in the order, the first one with the same sort keys."""
+    if len(rows) == 1:
+        return [0]
     firsts: list[int] = []
     last: Any = None
     for at, row in enumerate(rows):
@@ -108,6 +110,8 @@ def _function(
 
         def ranker(rows: Sequence[int], peers: Sequence[int]) -> list[Any]:
             values = [tuple(column[row] for column in columns) for row in rows]
+            if len(values) == 1 and frame in (SO_FAR, WHOLE):
+                return [folded(values)]
             runs = call.name in ("sum", "count", "min", "max") and frame.lower is None
             return (_running if runs else _framed)(folded, values, bounds(rows, peers))
 

@@ -12,21 +12,36 @@ Values = list[Any]
 
 
 class Batch:
-    """Columns of equal length, by number; a lambda's variables by their own keys."""
+    """Columns of equal length, by number; a lambda's variables by their own keys.
 
-    def __init__(self, count: int, columns: Mapping[Hashable, Values]) -> None:
+    `later`: columns that are computed when they are first read, as Spark computes none unread.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        columns: Mapping[Hashable, Values],
+        later: Mapping[Hashable, Callable[[], Values]] | None = None,
+    ) -> None:
         self.count = count
         self._columns = dict(columns)
+        self._later = dict(later or {})
         self._whole: Batch | None = None
-        self._rows: Sequence[int] = ()
+        self._rows: Sequence[int] | None = None
 
     def column(self, key: Hashable) -> Values:
         """Return a column's values."""
         if key not in self._columns:
-            assert self._whole is not None
-            values = self._whole.column(key)
-            self._columns[key] = [values[row] for row in self._rows]
+            self._columns[key] = self._found(key)
+            self._later.pop(key, None)
         return self._columns[key]
+
+    def _found(self, key: Hashable) -> Values:
+        if key in self._later:
+            return self._later[key]()
+        assert self._whole is not None
+        values = self._whole.column(key)
+        return values if self._rows is None else [values[row] for row in self._rows]
 
     def take(
         self, rows: Sequence[int], columns: Mapping[Hashable, Values] | None = None
@@ -34,6 +49,12 @@ class Batch:
         """Return these rows, in this order, perhaps repeated, with more columns."""
         part = Batch(len(rows), columns or {})
         part._whole, part._rows = self, rows
+        return part
+
+    def beside(self, later: Mapping[Hashable, Callable[[], Values]]) -> "Batch":
+        """Return the same rows with more columns."""
+        part = Batch(self.count, {}, later)
+        part._whole = self
         return part
 
 
@@ -88,6 +109,14 @@ def whole(type_: T.DataType, function: Callable[..., Any], *arguments: Value) ->
     return Value(
         type_, lambda b: [function(*row) for row in zip(*[run(b) for run in runs], strict=True)]
     )
+
+
+def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
+    """Return structs of each row's values."""
+    runs = [value.run for value in values]
+    if not runs:
+        return constant((), type_)
+    return Value(type_, lambda b: list(zip(*[run(b) for run in runs], strict=True)))
 
 
 def element_type(value: Value) -> T.DataType:
