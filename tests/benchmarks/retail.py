@@ -1,11 +1,12 @@
 """What a day of shopping costs, and from how much data on that is less than computing all again.
 
-PYTHONPATH=tools python -m tests.benchmarks.retail [--days 31] [--cold 3]
+PYTHONPATH=tools python -m tests.benchmarks.retail [--days 31] [--warm 32] [--cold 3] [--year]
 
-Days are delivered to a fresh project, brought up by one long run, then each further day by a
-process of its own. DuckDB, in a process of its own too, reads every day landed so far and computes
-all views as Parquet: no changelog, no history, no checks. Seconds are of the wall clock, by
-the median; memory is the most that Python and Java held together.
+Days are delivered to a fresh project, brought up by one long run. Further days are brought up one
+by one: some within one process, each with all tables, and then some by a process of their own.
+DuckDB, in a process of its own too, reads every day landed so far and computes all views as
+Parquet: no changelog, no history, no checks. Seconds are of the wall clock, by the median for
+processes; memory is the most that Python and Java held together.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -38,10 +39,20 @@ PAST = (7, 31, 90, 180, YEAR)  # days that the other side computes again
 
 @dataclass(frozen=True)
 class Run:
-    """One command: its seconds and the most bytes it held."""
+    """One command: its seconds, the most bytes it held, and what it printed."""
 
     seconds: float
-    bytes: int
+    bytes: int = 0
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table. `goal`: the most seconds that are wanted, if any are."""
+
+    work: str
+    run: Run
+    goal: float | None = None
 
 
 def main() -> None:
@@ -49,30 +60,69 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--days", type=int, default=31, help="days of the long run")
     parser.add_argument("--cold", type=int, default=3, help="days after it, a process each")
+    parser.add_argument("--warm", type=int, default=32, help="days after these, one process")
+    parser.add_argument("--year", action="store_true", help="also run all days of the year")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         shutil.copytree(ROOT / "config", project / "config")
         split(project / "landing", FIRST_DAY, YEAR_END)
         again = {days: recompute(project, days) for days in PAST}
-        rows = ours(project, asked.days, asked.cold)
-    show(rows, again, rows[-1][1].seconds)
+        figures = [*ours(project, asked.days, asked.warm)]
+        cold = cold_day(
+            project, FIRST_DAY + timedelta(days=asked.days + asked.warm + 1), asked.cold
+        )
+        figures += [cold, *small(project, FIRST_DAY + timedelta(days=asked.days + 100))]
+        figures += [whole_year(project)] if asked.year else []
+    show(figures, again, cold.run.seconds)
 
 
-def ours(project: Path, days: int, cold: int) -> list[tuple[str, Run]]:
-    """Each of Sluice's commands with what it cost; the last is a cold day's run."""
-    first, after = FIRST_DAY, FIRST_DAY + timedelta(days=days)
-    whole = sluice(project, "run", "retail", *days_of(first, days))
-    nothing = sluice(project, "run", "retail", *days_of(first, days))
-    tiny = sluice(project, "ingest", "retail.coupon_redemptions", *days_of(after, 1))
-    each = [after + timedelta(days=number) for number in range(cold)]
+def ours(project: Path, days: int, warm: int) -> Iterator[Figure]:
+    """Yield what a long run costs, then days after it, each with all tables."""
+    after = FIRST_DAY + timedelta(days=days)
+    whole = sluice(project, "run", "retail", *days_of(FIRST_DAY, days))
+    yield Figure(f"a day within a run of {days}", Run(whole.seconds / days, whole.bytes))
+    yield Figure(
+        "the same run again, nothing new",
+        sluice(project, "run", "retail", *days_of(FIRST_DAY, days)),
+    )
+    yield Figure("a day within a run, all tables each day", each_day(project, after, warm), 0.5)
+
+
+def cold_day(project: Path, first: date, count: int) -> Figure:
+    each = [first + timedelta(days=number) for number in range(count)]
     runs = [sluice(project, "run", "retail", *days_of(day, 1)) for day in each]
-    return [
-        (f"a day within a run of {days}", Run(whole.seconds / days, whole.bytes)),
-        ("the same run again, nothing new", nothing),
-        ("a tiny delivery, a process of its own", tiny),
-        ("a new day, a process of its own", median(runs)),
-    ]
+    return Figure("a new day, a process of its own", median(runs), 5)
+
+
+def small(project: Path, day: date) -> Iterator[Figure]:
+    """Yield what deliveries and tables of a few rows cost, and commands that only read."""
+    source, view = "retail.coupon_redemptions", "retail.campaign_events"
+    tiny = each_day(project, day, 20, "--source", source)
+    yield Figure("delivering a tiny interval, within a process", tiny, 0.1)
+    last = day + timedelta(days=21)
+    ingest = sluice(project, "ingest", source, *days_of(last, 1))
+    yield Figure("`sluice ingest` of a few rows, cold", ingest, 2.5)
+    yield Figure("`sluice advance` of a few rows, cold", sluice(project, "advance", view), 2.5)
+    yield Figure("`sluice validate`", sluice(project, "validate"), 1.5)
+    yield Figure("`sluice status`", sluice(project, "status"), 0.6)
+
+
+def whole_year(project: Path) -> Figure:
+    """Run all days into a new lake, views every sixteen."""
+    shutil.rmtree(project / "lake")
+    return Figure(
+        f"the year, {YEAR} intervals",
+        sluice(project, "run", "retail", *days_of(FIRST_DAY, YEAR)),
+        240,
+    )
+
+
+def each_day(project: Path, first: date, days: int, *more: str) -> Run:
+    """Return the mean day of one process, without its first."""
+    module = "tests.benchmarks.retail_days"
+    found = measured(project, "-m", module, str(first), str(days), *more)
+    return Run(float(found.said), found.bytes)
 
 
 def days_of(first: date, count: int) -> list[str]:
@@ -94,26 +144,28 @@ def measured(project: Path, *command: str) -> Run:
     environ = os.environ | places | {"PYTHONPATH": path}
     began = time.monotonic()
     with subprocess.Popen(
-        [sys.executable, *command], cwd=project, env=environ, stdout=subprocess.DEVNULL
+        [sys.executable, *command], cwd=project, env=environ, stdout=subprocess.PIPE, text=True
     ) as process:
         with Gauge(partial(tree, psutil.Process(process.pid))) as gauge:
-            code = process.wait()
+            said, _ = process.communicate()
         seconds = time.monotonic() - began
-    if code:
-        sys.exit(f"{' '.join(command)} ended with {code}")
-    return Run(seconds, sum(gauge.peaks.values()))
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}")
+    return Run(seconds, sum(gauge.peaks.values()), said)
 
 
 def median(runs: Sequence[Run]) -> Run:
     return Run(statistics.median(run.seconds for run in runs), max(run.bytes for run in runs))
 
 
-def show(ours: Sequence[tuple[str, Run]], again: dict[int, Run], cold: float) -> None:
-    table = Table("work", "seconds", "MB")
-    for name, run in ours:
-        table.add_row(name, f"{run.seconds:.2f}", f"{run.bytes / 2**20:.0f}" if run.bytes else "")
+def show(figures: Sequence[Figure], again: dict[int, Run], cold: float) -> None:
+    table = Table("work", "seconds", "goal", "MB")
+    for figure in figures:
+        wanted = "" if figure.goal is None else f"{figure.goal:g}"
+        held = f"{figure.run.bytes / 2**20:.0f}" if figure.run.bytes else ""
+        table.add_row(figure.work, f"{figure.run.seconds:.2f}", wanted, held)
     for days, run in again.items():
-        table.add_row(f"DuckDB computes {days} days again", f"{run.seconds:.2f}", "")
+        table.add_row(f"DuckDB computes {days} days again", f"{run.seconds:.2f}", "", "")
     console = Console()
     console.print(table)
     console.print(crossing(again, cold))

@@ -203,7 +203,7 @@ def head(uri: str) -> Head | None:
     """
     commit = commit_of(uri)
     with _keeping:
-        if commit in _heads:
+        if commit and commit in _heads:
             return _heads[commit]
     if commit is None and not DeltaTable.is_deltatable(uri):
         return None

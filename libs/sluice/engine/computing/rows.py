@@ -14,9 +14,13 @@ def snapshots_at(
     session: SparkSession, context: Context, operator: Operator, pins: Mapping[str, Pin]
 ) -> dict[str, DataFrame]:
     """Return each input at its pinned version."""
-    found = {}
-    for input_id in operator.inputs:
-        rows = snapshot(session, context.lake.uri(input_id), pins[input_id].version, context.limits)
-        columns = operator.columns(input_id)
-        found[input_id] = rows.select(*names(columns)) if columns else rows
-    return found
+    return {i: snapshot_at(session, context, operator, i, pins[i]) for i in operator.inputs}
+
+
+def snapshot_at(
+    session: SparkSession, context: Context, operator: Operator, input_id: str, pin: Pin
+) -> DataFrame:
+    """Return one input at its pinned version."""
+    rows = snapshot(session, context.lake.uri(input_id), pin.version, context.limits)
+    columns = operator.columns(input_id)
+    return rows.select(*names(columns)) if columns else rows

@@ -18,6 +18,7 @@ from sluice.delta.writing.commit import Committed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.computed import Computed
 from sluice.engine.computing.picking import picked_of
+from sluice.engine.computing.rows import snapshot_at
 from sluice.engine.context import Context
 from sluice.engine.planning.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.operator import Rows, names, within
@@ -68,7 +69,10 @@ class JoinBatch(Batch):
         (other,) = (i for i in join.inputs if i != changed)
         found = picked_of(self.context, self.plan, touched, join, other)
         bounds = self.bounds(touched) if found is None else None
-        rows = join.prepare(other, self.snapshots()[other] if found is None else found)
+        if found is None:
+            pin = self.plan.pins[other]
+            found = snapshot_at(self.session, self.context, join, other, pin)
+        rows = join.prepare(other, found)
         near = rows if bounds is None else rows.where(bounds)
         return {other: within(near, touched, join.group)}
 

@@ -1,0 +1,59 @@
+"""Days of the retail pipeline in one process, each with all tables: the mean seconds of a day.
+
+python -m tests.benchmarks.retail_days FIRST_DAY DAYS [--source NAME]
+
+The first day, which also starts whatever is needed, is not counted. With `--source`, only that
+source's intervals are delivered.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from sluice.declare.project import Project, load
+from sluice.engine.advance import Run
+from sluice.language.interval import Interval, parse_time
+from sluice.operate.run import run
+from sluice.sources.ingest import ingest
+from sluice.spark.session import Spark, with_spark
+
+DAY = timedelta(days=1)
+
+
+def main() -> None:
+    """Run or deliver the days, and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("first", type=lambda text: parse_time(text, "UTC"))
+    parser.add_argument("days", type=int)
+    parser.add_argument("--source", help="deliver only this source's intervals")
+    asked = parser.parse_args()
+    project = load("config")
+    starts = [asked.first + number * DAY for number in range(asked.days + 1)]
+    days = [Interval(start, start + DAY) for start in starts]
+
+    def work(spark: Spark) -> float:
+        take = partial(_deliver, name=asked.source) if asked.source else _run
+        take(spark, project, days[:1])
+        began = time.monotonic()
+        take(spark, project, days[1:])
+        return (time.monotonic() - began) / asked.days
+
+    print(with_spark(project.spark, work))
+
+
+def _run(spark: Spark, project: Project, days: Sequence[Interval]) -> None:
+    limits = replace(project.limits, round_intervals=1)
+    daily = project.model_copy(update={"limits": limits})
+    run(spark, daily, project.pipelines["retail"], days)
+
+
+def _deliver(spark: Spark, project: Project, days: Sequence[Interval], name: str) -> None:
+    for day in days:
+        ingest(spark, project, project.graph.table(name), day, Run("benchmark"))
+
+
+if __name__ == "__main__":
+    main()
