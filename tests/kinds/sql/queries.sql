@@ -372,3 +372,13 @@ SELECT g, k, grouping_id(g, k) AS level, count(*) AS n FROM orders GROUP BY CUBE
 
 -- alias_like_ours
 SELECT s0.id, (SELECT max(n) FROM people s1 WHERE s1.k = s0.k) AS m FROM orders s0;
+
+-- scalar_tied_by_more
+SELECT id, (SELECT count(*) FROM people p WHERE p.k = o.k AND p.n < o.v) AS n, (SELECT max(x) FROM events e WHERE e.id = o.id AND e.eid <> o.k + 1) AS m
+FROM orders o WHERE v > -2;
+
+-- exists_tied_by_more
+SELECT id, EXISTS (SELECT 1 FROM people p WHERE p.k = o.k AND p.n <= o.v) AS f FROM orders o WHERE v = 2 OR NOT EXISTS (SELECT 1 FROM events e WHERE e.id = o.id AND e.eid > o.k);
+
+-- hinted
+SELECT /*+ BROADCAST(p) */ o.id, p.pid FROM orders o JOIN people p ON o.k = p.k;

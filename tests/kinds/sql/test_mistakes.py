@@ -49,6 +49,12 @@ REFUSED = {
     "SELECT g, sum(DISTINCT v) AS a, sum(k) AS b FROM orders GROUP BY g": (
         "SUM(k) beside a DISTINCT sum can't be kept"
     ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.n < o.v) AS n FROM orders o": (
+        "a scalar subquery needs an equality to the outer query"
+    ),
+    "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k AND p.n <=> o.v) AS n FROM orders o": (
+        "such a condition on the outer query can't be kept"
+    ),
     "SELECT * FROM (SELECT k, v FROM orders) PIVOT (sum(v) FOR k IN (1, 2))": "PIVOT",
     "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",
     "SELECT sum(g) AS s FROM orders": "sum",

@@ -38,7 +38,6 @@ NEVER = {
     "sort": "SORT BY",
     "into": "INTO",
     "locks": "FOR UPDATE",
-    "hint": "a hint",
 }
 
 

@@ -120,6 +120,10 @@ class Scope:
         )
         self.aliases = self.aliases | (aliases if "r" in shown else set())
 
+    def side(self) -> StoredRows:
+        """Return the rows joined so far over a stored table, with what is still to be evaluated."""
+        return self.planner.chain.stored(self.rows, self._wanted([]))
+
     def is_free(self, other: AnyRows) -> bool:
         """True if an inner join needs no equality: one side has one row, or is constant."""
         chain = self.planner.chain

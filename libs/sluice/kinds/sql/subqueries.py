@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sluice.kinds.sql import exists
+from sluice.kinds.sql import exists, tied
 from sluice.kinds.sql.exists import is_alone
 from sluice.kinds.sql.grouping import LATER, Places, groups_of, has_aggregates, is_count
 from sluice.kinds.sql.query import Refused
@@ -243,11 +243,11 @@ def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     inner, outer = correlated(scope.planner, select)
     own = _own(select)
     pairs, others = equalities(outer, scope.aliases, own)
-    if others:
-        raise Refused(others[0], "a scalar subquery is tied to the outer query by equalities alone")
-    _check_single(scope, select, item, inner, [b for _, b in pairs])
+    _check_single(scope, select, item, inner, [] if others else [b for _, b in pairs])
     if not has_aggregates([item]):
         item = exp.Anonymous(this="max", expressions=[item])
+    if others:
+        inner, pairs = tied.matched(scope, item, inner, own, outer)
     wanted = {key_of(c) for tree in [item, *(b for _, b in pairs)] for c in columns_in(tree)}
     stored = scope.planner.chain.stored(inner, wanted)
     keys = {f"k{i}": stored.resolved(b) for i, (_, b) in enumerate(pairs)}
