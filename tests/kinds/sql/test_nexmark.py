@@ -1,0 +1,41 @@
+"""Nexmark's queries as views, with retractions, against Spark's answers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.kinds.sql.nexmark import SOURCES, Nexmark
+from tests.kinds.sql.shop import view, written, wrong
+from tests.support.lake import HEAD, Lake
+
+from sluice.declare.project import load
+from sluice.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = written(Path(__file__).parent / "nexmark.sql")
+PROCESSING_TIME = {"q12"}
+KEPT = {name: sql for name, sql in QUERIES.items() if name not in PROCESSING_TIME}
+
+
+def test_nexmarks_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> None:
+    views = "".join(view(name, sql) for name, sql in KEPT.items())
+    lake = Lake(tmp_path, f"{SOURCES}views:\n{views}", spark)
+    events, seen = Nexmark(lake), set[str]()
+    events.happen(400)
+    for turn in range(3):
+        lake.limit(computed_here_bytes=-1 if turn == 1 else 2_000_000).advance()
+        assert wrong(lake, spark, KEPT) == {}, turn
+        seen |= {name for name in KEPT if lake.rows(name)}
+        events.happen(60)
+        events.retract(4)
+    assert seen == {*KEPT}
+
+
+def test_a_query_of_processing_time_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "pipelines").mkdir()
+    declared = f"{HEAD}{SOURCES}views:\n{view('q12', QUERIES['q12'])}"
+    (tmp_path / "pipelines" / "shop.yaml").write_text(declared)
+    with pytest.raises(ConfigError, match="the time of running is not allowed"):
+        load(tmp_path)
