@@ -11,6 +11,7 @@ MODULES: Mapping[str, tuple[str, str]] = {
     "quality": ("great_expectations", "Great Expectations"),
     "airflow": ("airflow", "Airflow"),
     "dbt": ("dbt_artifacts_parser", "dbt-artifacts-parser"),
+    "kafka": ("confluent_kafka", "Kafka's client"),
 }
 
 

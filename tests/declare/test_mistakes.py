@@ -98,10 +98,7 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
         ),
         (
             '{path: x/, delivery: stream, format: xml, schema: "id INT"}',
-            (
-                "5: sources.x.format: "
-                "unknown value 'xml'; values are: json, csv, parquet, delta, kafka"
-            ),
+            ("5: sources.x.format: unknown value 'xml'; values are: json, csv, parquet, delta"),
         ),
         (
             (
@@ -339,25 +336,41 @@ def test_a_folder_that_is_not_there_is_named(wrong: Mistakes) -> None:
     assert wrong({}) == ["pipelines: there is no pipeline's file (*.yaml)"]
 
 
-KAFKA = "options: {kafka.bootstrap.servers: 'b:9092', subscribe: t}"
+TOPIC = "kafka: {topic: t, connection: c}"
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         (
-            f"sources: {{x: {{format: kafka, delivery: stream, path: p/, schema: id INT, {KAFKA}}}}}",
-            "sources.x.path: kafka has no path: name the topic in `options` (subscribe)",
+            f"sources: {{x: {{{TOPIC}, value: {{format: json}}, path: p/, schema: id INT}}}}",
+            "sources.x: a topic takes no `path`",
         ),
         (
-            "sources: {x: {format: kafka, delivery: stream, schema: id INT, options: {subscribe: t}}}",
-            "sources.x.options: `options` must name the brokers: kafka.bootstrap.servers",
+            f"sources: {{x: {{{TOPIC}, schema: id INT}}}}",
+            "sources.x: `value` is missing: give the form of the messages, {format: json}",
         ),
         (
-            "sources: {x: {format: kafka, delivery: stream, schema: id INT, options: {kafka.bootstrap.servers: b}}}",
+            "sources: {x: {path: p/, delivery: stream, value: {format: json}, schema: id INT}}",
+            "sources.x: `value` describes messages: name their topic in `kafka`",
+        ),
+        (
+            f"sources: {{x: {{{TOPIC}, value: {{format: avro}}, schema: id INT}}}}",
+            "sources.x: `value.registry` is missing: the connection to the schema registry",
+        ),
+        (
+            f"sources: {{x: {{{TOPIC}, value: {{format: json, registry: r}}, schema: id INT}}}}",
+            "sources.x: `value.registry` is for avro, not for json",
+        ),
+        (
+            f"sources: {{x: {{{TOPIC}, value: {{format: json}}, delivery: interval, schema: id INT}}}}",
+            "sources.x: a topic is read as messages arrive: leave `delivery` out",
+        ),
+        (
+            "sources: {x: {kafka: {topic: t, connection: 'b:9092'}, value: {format: json}, schema: id INT}}",
             (
-                "sources.x.options: no topic is named: "
-                "give `options` one of subscribe, subscribePattern, assign"
+                "sources.x.kafka.connection: 'b:9092' is no connection's name (letters, digits, _): "
+                "addresses and settings belong into the connection"
             ),
         ),
         (
@@ -412,20 +425,4 @@ def test_dates_at_the_end_of_the_calendar_are_refused_in_a_sentence(wrong: Mista
     assert [m[: len("pipelines/p.yaml:3: start_date: 0001-01-01 is")] for m in said] == [
         "pipelines/p.yaml:3: start_date: 0001-01-01 is",
         "pipelines/p.yaml:4: end_date: 9999-12-31 is a",
-    ]
-
-
-def test_a_topic_has_no_intervals(wrong: Mistakes) -> None:
-    text = f"""\
-pipeline: p
-schedule: "@daily"
-start_date: 2017-01-01
-sources:
-  x: {{format: kafka, schema: "id INT, at TIMESTAMP", time: at, {KAFKA}}}
-"""
-    assert wrong({"pipelines/p.yaml": text}) == [
-        (
-            "pipelines/p.yaml:5: sources.x.format: kafka is read as it arrives, not by interval: "
-            "write delivery: stream"
-        )
     ]

@@ -19,8 +19,7 @@ from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
 from sluice.operate.replay import replay, to_replay
 from sluice.operate.run import intervals_to_run, run
 from sluice.sources import ingest as ingestion
-from sluice.sources.spec import Source
-from sluice.sources.stream import ingest_stream, messages
+from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -291,28 +290,6 @@ def test_a_delta_table_streams_its_changelog(
     spark.sql(f"DELETE FROM {table} WHERE id = 2")
     lake.take()
     assert [(r["id"], r["v"]) for r in lake.values()] == [(1, 9), (3, 3)]
-
-
-def test_kafkas_messages_are_objects_in_json(spark: "SparkSession") -> None:
-    source = Source(
-        name="events",
-        pipeline="shop",
-        delivery="stream",
-        format="kafka",
-        schema="id INT, t STRING",
-        key=("id",),
-    )
-    values = ['{"id":1,"t":"a"}', "nonsense", None, '{"t":"b"}']
-    rows = [(v, "topic", 0, n) for n, v in enumerate(values)]
-    frame = spark.createDataFrame(rows, "value STRING, topic STRING, partition INT, offset BIGINT")
-    found = sorted(messages(frame, source).collect(), key=lambda r: r["_sluice_row"])
-    assert [(r["id"], r["t"]) for r in found] == [(1, "a"), (None, None), (None, None), (None, "b")]
-    assert [r["_sluice_reason"] for r in found] == [
-        None,
-        "does not parse as the declared schema",
-        "the message has no value",
-        "key column id is null",
-    ]
 
 
 def test_a_run_reads_a_stream_once_beside_the_intervals(

@@ -12,6 +12,8 @@ from sluice.delta.places.inventory import undeclared
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
+from sluice.sources.kafka.lag import shown
+from sluice.sources.kafka.messages import is_topic
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, print_table, show_time, write_rows
 
@@ -29,7 +31,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """Show where every table stands, and how far behind its inputs it is.
 
     Below: what failed and no batch has mended since, what that blocks, intervals that are missing,
-    and tables of the lake that no declaration names.
+    the lag behind topics, and tables of the lake that no declaration names.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
@@ -46,6 +48,9 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     print_table([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])
     for line in (line for one in found for line in troubles(one)):
         click.echo(line)
+    for table in (project.graph.tables[one.table] for one in found):
+        if is_topic(table):
+            click.echo(shown(project, table))
     for name in others:
         click.echo(f"undeclared: {name}, which no declaration names")
         click.echo(f"hint: declare it again, `sluice drop {name}`, or `sluice rename {name} NEW`")

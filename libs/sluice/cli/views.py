@@ -27,6 +27,7 @@ from sluice.operate.rebuild import rebuild as rebuild_table
 from sluice.operate.redefined import redefined_parts, to_rebuild
 from sluice.operate.verify import Verdict
 from sluice.operate.verify import verify as verify_table
+from sluice.sources.kafka.resume import resume
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, print_table, write_rows
@@ -82,7 +83,17 @@ def verify(views: tuple[str, ...], format_: Format, config: str) -> None:
 @click.option(
     "--changed", is_flag=True, help="Rebuild every table whose definition has changed, in order."
 )
-@click.option("--as-landed", is_flag=True, help="Take a source's files that were corrected since.")
+@click.option(
+    "--as-landed",
+    is_flag=True,
+    help="Take a source's files that were corrected since; of a topic, what it still has.",
+)
+@click.option(
+    "--from",
+    "start",
+    type=click.Choice(["earliest", "latest"]),
+    help="Keep a topic's rows, and continue there; the gap is noted.",
+)
 @empty_option
 @preview_option
 @format_option
@@ -91,6 +102,7 @@ def rebuild(
     table: str | None,
     changed: bool,
     as_landed: bool,
+    start: str | None,
     allow_empty: bool,
     preview: Asked | None,
     format_: Format,
@@ -99,6 +111,8 @@ def rebuild(
     """Compute TABLE again by its current definition, in one commit of what differs."""
     if changed == bool(table):
         raise UsageError("name one TABLE, or give --changed, which finds the tables itself")
+    if start and (changed or as_landed):
+        raise UsageError("--from keeps the rows of one topic: give it alone")
     project = load_project(config)
     chosen = to_rebuild(project) if changed else [project.graph.table(str(table))]
     if not changed:
@@ -108,6 +122,8 @@ def rebuild(
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
         if changed and not redefined_parts(project, table):
             return ()  # rebuilt already, with a table that it reads
+        if start:
+            return (resume(project, table, run, latest=start == "latest"),)
         again = as_landed and table.is_source
         return rebuild_table(spark, project, table, run, as_landed=again)
 

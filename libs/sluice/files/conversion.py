@@ -31,13 +31,14 @@ from pyspark.sql.types import (
 )
 
 from sluice.declare.declared import Declared
-from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
+from sluice.declare.delivered_row import CUT, FILE, ID, KEPT, OP, RAW, REASON
 from sluice.files.retyped import NESTED, TIMES, check_types
 from sluice.gate.rules.sql import as_json, field_name, text
 from sluice.spark.paths import REAL_PATH
 
 BLOCK, ROW = "_sluice_block", "_sluice_row"
 OWN = {REASON: "STRING", RAW: "STRING", FILE: "STRING", BLOCK: "BIGINT", ROW: "BIGINT"}
+PASSED = (CUT, KEPT, OP, ID)  # what a reader may say of a row besides
 _BINARY_FRACTIONS = (FloatType, DoubleType)
 _LIMITS = {ByteType: 2.0**7, ShortType: 2.0**15, IntegerType: 2.0**31, LongType: 2.0**63}
 SHOWN = 80  # characters of a value in a reason
@@ -77,7 +78,7 @@ def converted(rows: DataFrame, spec: Declared, *, origin: str) -> DataFrame:
 
 
 def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: str) -> DataFrame:
-    """Return the columns by what is kept of them, OWN, and CUT if there; `raw`: a row as it was."""
+    """Return the columns by what is kept of them, OWN, and PASSED if there; `raw`: a whole row."""
     typed = judged.selectExpr(
         *(f"{value} AS `{column}`" for column, value in kept.items()),
         f"make_valid_utf8({REASON}) AS {REASON}",
@@ -85,7 +86,7 @@ def finished(judged: DataFrame, spec: Declared, kept: Mapping[str, str], raw: st
         FILE,
         f"CAST({BLOCK} AS BIGINT) AS {BLOCK}",
         f"{ROW if ROW in judged.columns else 'monotonically_increasing_id()'} AS {ROW}",
-        *(c for c in judged.columns if c == CUT),
+        *(c for c in judged.columns if c in PASSED),
     )
     return _with_null_keys(typed, spec.key)
 

@@ -55,7 +55,7 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
     if spec.options:
         raise NotHere("JSON with options")
     declared = session.createDataFrame([], ddl(spec)).schema.fields
-    types = {f.name: _texts(f.dataType, session) for f in declared}
+    types = {f.name: as_texts(f.dataType, session) for f in declared}
     lower = {name.lower(): name for name in types}
     has_nested = any(isinstance(f.dataType, NESTED) for f in declared)
     rows: list[tuple[Any, ...]] = []
@@ -68,7 +68,7 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
             values = (_text(fields.get(name), type_) for name, type_ in types.items())
             rows.append((*values, mark or None, line, found.file.uri, 0, len(rows)))
     marked = [StructField(MARK, StringType()), StructField(RAW, StringType()), *PLACE]
-    return _frame(session, rows, [*(StructField(n, t) for n, t in types.items()), *marked])
+    return frame(session, rows, [*(StructField(n, t) for n, t in types.items()), *marked])
 
 
 def _content(found: FileHead) -> bytes:
@@ -78,9 +78,10 @@ def _content(found: FileHead) -> bytes:
         raise NotHere(str(error)) from error
 
 
-def _frame(
+def frame(
     session: SparkSession, rows: Sequence[tuple[Any, ...]], fields: Sequence[StructField]
 ) -> DataFrame:
+    """Return rows of Python's values as a DataFrame."""
     from pyspark.sql.pandas.types import to_arrow_type
 
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(fields)
@@ -147,7 +148,7 @@ def _parser(mark: str) -> json.JSONDecoder:
     )
 
 
-def _texts(type_: DataType, session: SparkSession) -> DataType:
+def as_texts(type_: DataType, session: SparkSession) -> DataType:
     """Return the type with STRING in place of every scalar in it."""
     return session.createDataFrame([], f"v {texts_of(type_)}").schema["v"].dataType
 
@@ -190,7 +191,7 @@ def cells_here(
             if nth or not has_header:
                 rows.append((*row, None, found.file.uri, 0, len(rows)))
     names = [StructField(c, StringType()) for c in columns]
-    return _frame(session, rows, [*names, StructField(RAW, StringType()), *PLACE])
+    return frame(session, rows, [*names, StructField(RAW, StringType()), *PLACE])
 
 
 def _cells(text: str, separator: str, width: int) -> Iterator[list[str | None]]:

@@ -3,8 +3,10 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-INTERVAL, ID = "_sluice_interval", "_sluice_id"
-POSITION, OP = "_sluice_position", "_sluice_op"
+from sluice.declare.delivered_row import ID, OP
+
+__all__ = ["ID", "INTERVAL", "OP", "POSITION", "comparable", "identified", "identity"]
+INTERVAL, POSITION = "_sluice_interval", "_sluice_position"
 
 
 def identity(rows: DataFrame, columns: tuple[str, ...], ordinal: Column) -> Column:

@@ -17,13 +17,13 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.delivered_row import CUT, FILE, RAW, REASON
+from sluice.declare.delivered_row import CUT, FILE, KEPT, RAW, REASON
 from sluice.declare.quality import Expectation
 from sluice.gate import engine
 from sluice.gate.counting.conflicts import CONFLICT
 from sluice.gate.counting.counts import Tally
 from sluice.gate.counting.grouping import find_repeats
-from sluice.gate.counting.tally import ACCEPTED, REASONS, tally, visible
+from sluice.gate.counting.tally import ACCEPTED, REASONS, is_judged, tally, visible
 from sluice.gate.outcomes.results import Outcome, measure_outcome, row_outcome, uniqueness_outcome
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.gate.rules.row_rules import EVERY_ROW, RowRule
@@ -31,8 +31,9 @@ from sluice.gate.rules.sql import text
 from sluice.gate.rules.suite import Suite, build_suite
 from sluice.interpreter.presence import leave_to_spark
 
-OWN = (REASON, REASONS, RAW, FILE, CUT, CONFLICT)
+OWN = (REASON, REASONS, RAW, KEPT, FILE, CUT, CONFLICT)
 REASON_TYPE = "ARRAY<STRUCT<expectation: STRING, reason: STRING>>"
+NO_REASONS = f"CAST(array() AS {REASON_TYPE})"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class Gate:
         by_rules = f"CAST(array_compact(array({broken})) AS {REASON_TYPE})"
         by_reader = f"array(named_struct('expectation', NULL, 'reason', {REASON}))"
         marked = with_reason(parsed)
+        if judges := is_judged(parsed):
+            by_rules = f"CASE WHEN {judges} THEN {by_rules} ELSE {NO_REASONS} END"
         usable = f"CASE WHEN {REASON} IS NULL THEN {by_rules} ELSE {by_reader} END"
         return marked.withColumn(REASONS, F.expr(f"CAST({usable} AS {REASON_TYPE})"))
 

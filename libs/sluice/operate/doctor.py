@@ -2,7 +2,7 @@
 
 Each finding has a name, and says what was found and what to do. Those that `stops` marks block the
 next batch or a reader; the others will later, or are clutter. Nothing is changed and no Spark is
-started.
+started. The brokers of topics are asked, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,6 +29,8 @@ from sluice.read.status import missing
 from sluice.sources.arrivals import Stream
 from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import check_source
+from sluice.sources.kafka.lag import lag
+from sluice.sources.kafka.messages import is_topic
 from sluice.sources.spec import Source
 
 NOTES = ("quarantine", "intervals", "arrivals")
@@ -104,7 +106,9 @@ def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding
 def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
     """Yield what the next batch would report."""
     lake = layout(project)
-    if isinstance(table.spec, Source) and table.spec.delivery == "stream":
+    if is_topic(table):
+        yield from _of_topic(project, table)
+    elif isinstance(table.spec, Source) and table.spec.delivery == "stream":
         yield from _of_stream(project, table, table.spec)
     if isinstance(table.spec, Source) and table.spec.delivery == "interval":
         yield from _of_deliveries(project, table, table.spec)
@@ -141,6 +145,14 @@ def _of_stream(project: Project, table: Table, spec: Source) -> Iterator[Finding
     try:
         for what in Stream.of(table, spec, path, layout(project)).check():
             yield Finding(table.id, "checkpoint-lost", what, "nothing: the key distinguishes rows")
+    except SluiceError as error:
+        yield Finding(table.id, *_finding(error))
+
+
+def _of_topic(project: Project, table: Table) -> Iterator[Finding]:
+    """Yield why the topic can't be read on from the recorded place, asking its brokers."""
+    try:
+        lag(project, table)
     except SluiceError as error:
         yield Finding(table.id, *_finding(error))
 

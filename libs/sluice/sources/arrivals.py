@@ -2,7 +2,7 @@
 
 For files the table keeps only names. The files are read at the gate, so a corrected file can pass.
 A file is new if the table does not name it yet; the table is its own record and needs no
-checkpoint. For Delta tables and Kafka it keeps the rows. Structured Streaming finds them; Delta's
+checkpoint. For Delta tables it keeps the rows. Structured Streaming finds them; Delta's
 own sink appends them, one transaction per micro-batch. ARRIVED is the micro-batch's own time, later
 than any before it. If the clock was set back, ARRIVED continues from the last one.
 """
@@ -128,10 +128,6 @@ class Stream:
 
     def _arriving(self, session: SparkSession) -> DataFrame:
         reader = session.readStream.format(self.spec.format)
-        if self.spec.format == "kafka":
-            options = {"startingOffsets": "earliest", **self.spec.options}
-            found = reader.options(**options).load()
-            return found.selectExpr("CAST(value AS STRING)", "topic", "partition", "offset")
         found = reader.options(**self.spec.options).load(self.path)
         known = {c[1:] if c[1:] in OF_FEED else c: c for c in found.columns}
         if missing := [c for c in self.spec.types if c not in known]:

@@ -3,7 +3,9 @@
 The module also shapes its rows: as judged before the gate, and as stored behind it.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -34,7 +36,11 @@ from sluice.sources.spec import Source
 
 @dataclass(frozen=True)
 class Delivery:
-    """Rows of one interval of one source. `path`: where they lie, placeholders filled."""
+    """Rows of one interval of one source. `path`: where they lie, placeholders filled.
+
+    Of a topic, `topic` is the place after its messages, `after` the one before them, and
+    `message_bytes` their size. `is_added`: its rows join those that the interval has.
+    """
 
     table: Table
     spec: Source
@@ -47,6 +53,10 @@ class Delivery:
     intervals_uri: str
     noted: tuple[intervals.Delivery, ...] = ()
     timezone: str = "UTC"
+    topic: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    message_bytes: int = 0
+    is_added: bool = False
 
     @property
     def is_delivered(self) -> bool:
@@ -57,13 +67,13 @@ class Delivery:
 
     @property
     def bytes(self) -> int:
-        """The size of its files."""
-        return sum(f.size for f in self.files)
+        """The size of its files or messages."""
+        return self.message_bytes + sum(f.size for f in self.files)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings that are known before anything is read."""
-        is_expected = self.spec.missing == "empty" or self.spec.format == "kafka"
+        is_expected = self.spec.missing == "empty"
         if self.files or is_expected or self.spec.delivery == "stream":
             return ()
         start = show(self.interval.start, self.timezone)
@@ -106,12 +116,12 @@ def landed(
     spec, zone = table.spec, project.pipelines[table.pipeline].timezone
     assert isinstance(spec, Source)
     path = project.resolve(landing.interval_path(spec.path, interval, zone))
-    return path, landing.delivered(path, table.id) if spec.format != "kafka" else ()
+    return path, landing.delivered(path, table.id)
 
 
 def check_presence(table: Table, spec: Source, path: str, files: tuple[LandedFile, ...]) -> None:
     """Raise UsageError if there are no files and the source declares that a failure."""
-    if not files and spec.missing == "fail" and spec.format != "kafka":
+    if not files and spec.missing == "fail":
         raise UsageError(
             f"{table.id}: nothing was delivered at {path}",
             hint="deliver its files and run it again; `missing: warn` takes it for no rows, "
@@ -148,7 +158,7 @@ def arriving(session: SparkSession, delivery: Delivery, before: Head | None) -> 
 def judged(rows: DataFrame, delivery: Delivery) -> DataFrame:
     """Add the source's own objections to the reasons of rows that were read."""
     spec = delivery.spec
-    reasons = [F.col(REASON), *_time_reasons(spec, delivery.interval)]
+    reasons = [F.col(REASON), *time_reasons(spec, delivery.interval)]
     if spec.change:
         reasons.append(unknown_word(spec.change))
     known = rows.withColumn(REASON, F.coalesce(*reasons))
@@ -164,13 +174,15 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     """Return accepted rows as they are stored: with their interval and identity."""
     spec, columns = delivery.spec, tuple(delivery.table.columns)
     known = columns
+    interval = F.lit(delivery.interval.start).cast("timestamp").alias(INTERVAL)
     if spec.keeps_deliveries:
-        rows = operations(rows, spec.change)
+        rows = rows if OP in rows.columns else operations(rows, spec.change)
         columns = (*columns, OP)
         known = (*columns, POSITION)
-        if spec.key:
-            rows = without_repeats(rows, columns)
-    interval = F.lit(delivery.interval.start).cast("timestamp").alias(INTERVAL)
+    if ID in rows.columns:
+        return rows.select(*names(known), ID, interval)
+    if spec.keeps_deliveries and spec.key:
+        rows = without_repeats(rows, columns)
     return identified(rows.select(*names(known)), columns).select(*names(known), ID, interval)
 
 
@@ -183,7 +195,8 @@ def _of_interval(time: str, interval: Interval) -> Column:
     return at.isNull() | ((at >= F.lit(interval.start)) & (at < F.lit(interval.end)))
 
 
-def _time_reasons(spec: Source, interval: Interval) -> list[Column]:
+def time_reasons(spec: Source, interval: Interval) -> list[Column]:
+    """Return the objections to a row's event time."""
     if not spec.time:
         return []
     at = F.col(f"`{spec.time}`").cast("timestamp")

@@ -32,8 +32,10 @@ from sluice.engine.context import Context
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import Delivered
 from sluice.engine.planning.redefinition import check_definition, replaceable
+from sluice.engine.query.operator import names
 from sluice.engine.report import BatchReport, Clock
 from sluice.engine.retries import naming_faults, tried
+from sluice.errors import LostRace
 from sluice.files.marks import ID, INTERVAL
 from sluice.files.reading import Reading, is_of_files
 from sluice.interpreter.presence import is_here, rehearse
@@ -45,6 +47,7 @@ from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 KEY = (INTERVAL, ID)
+Arriving = Callable[[SparkSession], DataFrame]
 
 __all__ = ["deliver", "follow", "ingest", "replace_interval"]
 
@@ -93,21 +96,22 @@ def replace_interval(
     delivery: Delivery,
     run: Run,
     *,
-    arrived: DataFrame | None = None,
+    arrived: Arriving | None = None,
     inputs: Mapping[str, Pin] | None = None,
     again: Callable[[], Delivery] | None = None,
 ) -> BatchReport:
     """Replace the interval's rows with those of the delivery.
 
-    `arrived`: the delivery's rows, if they are not in its files; `inputs`: the versions that they
-    were read from. `again` returns the current delivery for a retry; without it, a retry uses the
-    same one.
+    `arrived` returns the delivery's rows, if they are not in its files; `inputs`: the versions that
+    they were read from. `again` returns the current delivery for a retry; without it, a retry
+    uses the same one.
     """
     first = iter([delivery])
 
     def work() -> BatchReport:
         now = next(first, None) or (again() if again else delivery)
         at = head(layout(project).uri(now.stored_as))
+        _check_topic(now, at)
         position = _position(now, at, run, inputs or {})
         with naming_faults(now.table.id):
             return _replace(spark, project, now, at, position, arrived, run)
@@ -121,7 +125,7 @@ def _replace(
     delivery: Delivery,
     at: Head | None,
     position: Position,
-    arrived: DataFrame | None,
+    arrived: Arriving | None,
     run: Run,
 ) -> BatchReport:
     clock, limits = Clock(), project.limits
@@ -133,8 +137,9 @@ def _replace(
         with clock.phase("session"):
             return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
 
-    is_small = arrived is None and delivery.bytes <= limits.computed_here_bytes
-    is_small = is_small and is_of_files(delivery.spec)
+    is_of_messages = bool(delivery.topic) or delivery.is_added
+    is_at_hand = is_of_messages or (arrived is None and is_of_files(delivery.spec))
+    is_small = is_at_hand and delivery.bytes <= limits.computed_here_bytes
     report, engine = spark.best(work, large, is_small=is_small)
     return replace(report, engine=engine)
 
@@ -145,20 +150,22 @@ def _committed(
     delivery: Delivery,
     at: Head | None,
     position: Position,
-    arrived: DataFrame | None,
+    arrived: Arriving | None,
     run: Run,
     clock: Clock,
 ) -> BatchReport:
     replaces = replaceable(at, position.definition)
     before = None if replaces else at
     span = delivery.interval
-    batch = Delivered(position.run, position.batch, span.start, span.end)
+    is_added = delivery.is_added
+    batch = Delivered(position.run, position.batch, span.start, span.end, is_replayed=is_added)
     marks = landing.marks(delivery.files)
     with clock.phase("read"):
-        found = Arrived(delivery, Reading(arrived)) if arrived is not None else None
+        found = Arrived(delivery, Reading(arrived(session))) if arrived else None
         found = found or arriving(session, delivery, before)
         delivery, reading = found.delivery, found.reading
-    emptied = Emptied(delivery, lambda: _count(session, project, delivery, before), run.allow_empty)
+    may_be_empty = run.allow_empty or is_added
+    emptied = Emptied(delivery, lambda: _count(session, project, delivery, before), may_be_empty)
     on_conflict = delivery.spec.on_conflict
     gate = gated(project, delivery.table, reading.rows, batch, emptied.refuse, on_conflict)
     if is_here(session):
@@ -170,7 +177,10 @@ def _committed(
         before = before and add_columns(before, new.schema)
         target = _target(project, delivery, before, passed.verdict.rows_read)
         old = _old_rows(session, project, delivery, before)
-        keeps = old is not None or bool(passed.verdict.rows_accepted or position.inputs)
+        old = _same(old, new) if is_added and old is not None else old
+        keeps = old is not None or bool(
+            passed.verdict.rows_accepted or position.inputs or position.topic
+        )
         target = replace(target, replaces=replaces, keeps_position=keeps)
         changelog = _changelog(new, old)
         is_counted = old is None and not delivery.spec.keeps_deliveries
@@ -194,6 +204,18 @@ def _committed(
         warnings=_all(delivery.warnings, reading.warnings, passed.verdict.warnings),
         interval=(span.start.isoformat(), span.end.isoformat()),
     )
+
+
+def _same(old: DataFrame, new: DataFrame) -> DataFrame:
+    """Return the old rows of the messages of new ones."""
+    return old.join(new.select(ID).distinct(), ID, "left_semi").select(*names(tuple(old.columns)))
+
+
+def _check_topic(delivery: Delivery, at: Head | None) -> None:
+    """Raise LostRace if another run has read the topic since this delivery was planned."""
+    now = at.position.topic if at and at.position else {}
+    if delivery.topic and now != delivery.after:
+        raise LostRace(f"{delivery.table.id}: another run has delivered these messages")
 
 
 def _changelog(new: DataFrame, old: DataFrame | None) -> DataFrame:
@@ -240,6 +262,7 @@ def _position(
         inputs=inputs,
         frontier={name: pin.version for name, pin in inputs.items()},
         run=run.id,
+        topic=delivery.topic or (before.position.topic if before and before.position else {}),
     )
 
 

@@ -3,7 +3,8 @@
 The intervals are delivered into a separate lake, which shares nothing with the real one. Then their
 rows replace the source's in one commit. If an interval's files differ from those delivered, its
 past can't be read again, and the rebuild is refused before anything changes. With `as_landed`, the
-present files are taken instead; missing files are still refused.
+present files are taken instead; missing files are still refused. A topic gives only what it still
+has, so it is read again only with `as_landed`.
 """
 
 import uuid
@@ -37,6 +38,8 @@ from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, internal
 from sluice.language.interval import Interval
 from sluice.sources.delivery import plan_delivery, stored_as
 from sluice.sources.ingest import replace_interval
+from sluice.sources.kafka.ingest import ingest_topic
+from sluice.sources.kafka.messages import is_topic
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
@@ -66,6 +69,16 @@ def reread(
     """
     clock, spec = Clock(), table.spec
     assert isinstance(spec, Source)
+    if is_topic(table):
+        if not as_landed:
+            raise HistoryLost(
+                f"{table.id}: a topic read again gives only what it still has",
+                hint=f"`sluice rebuild {table.id} --as-landed` takes that in place of the rows",
+            )
+        with _lake_beside(project, table) as beside:
+            with clock.phase("read"):
+                ingest_topic(spark, beside, table, run)
+            return _swapped(spark.tune(small=False), project, beside, table, run, clock)
     with clock.phase("plan"):
         delivered = _delivered(spark.session, project, table, spec)
         _check_files(project, table, spec, delivered, as_landed=as_landed)
@@ -95,6 +108,7 @@ def _swapped(
         definition=definition_of_deliveries(table),
         meaning=meaning_of_deliveries(table),
         run=run.id,
+        topic=new.position.topic if new.position else {},
     )
     target = Target(uri, (INTERVAL, ID), before, table_size(new.uri, new.version))
     take_rows(*(layout(p).uri(table.id, QUARANTINE) for p in (project, beside)))
@@ -110,7 +124,7 @@ def _delivered(
     session: SparkSession, project: Project, table: Table, spec: Source
 ) -> list[intervals.Delivery]:
     """Return what was delivered; interrupted deliveries get their interval from the schedule."""
-    if spec.delivery == "stream" or spec.format == "kafka":
+    if spec.delivery == "stream":
         raise HistoryLost(
             f"{table.id} is read once, as it arrives: it can't be read again",
             hint="take the change back; or declare the changed source under another name",
@@ -232,6 +246,8 @@ def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
 def _note(project: Project, beside: Project, table: Table, batch: int) -> int:
     """Note the deliveries as they were read now, and return the number of their rows."""
     noted = _noted(beside, table)
+    if is_topic(table):
+        intervals.withdraw_all(layout(project).uri(table.id, INTERVALS))
     for delivery in noted:
         intervals.record(layout(project).uri(table.id, INTERVALS), replace(delivery, batch=batch))
     return sum(d.rows_read for d in noted)

@@ -10,6 +10,7 @@ from sluice.declare.document import Where
 from sluice.declare.table_spec import Section, Step
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
+from sluice.sources.kafka.spec import Topic, Value
 from sluice.sources.own_paths import same_path
 
 NO_INTERVALS = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
@@ -17,6 +18,7 @@ SAME_PATH = (
     "{} and {} have the same path, so their rows would count twice; "
     "distinguish them, by %H, or by %z where clocks are set back; or give the source a `key`"
 )
+NOT_OF_TOPICS = frozenset({"path", "format", "options", "evolve", "missing", "on_conflict"})
 
 
 class Source(Declared):
@@ -26,12 +28,14 @@ class Source(Declared):
     SECTION: ClassVar[Section] = "sources"
     STEP: ClassVar[Step] = "ingest"
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {
-        *("missing", "evolve", "max_ahead", "on_conflict")
+        *("missing", "evolve", "max_ahead", "on_conflict", "kafka")
     }
     CHOOSING: ClassVar[frozenset[str]] = frozenset({"sequence"})
 
     delivery: Literal["interval", "stream"] = "interval"
-    format: Literal["json", "csv", "parquet", "delta", "kafka"] = "parquet"
+    format: Literal["json", "csv", "parquet", "delta"] = "parquet"
+    kafka: Topic | None = None
+    value: Value | None = None
     time: str | None = None
     max_ahead: Duration = Duration("1 day")
     missing: Literal["warn", "fail", "empty"] = "warn"
@@ -44,9 +48,38 @@ class Source(Declared):
         check_pattern(path)
         return path
 
+    @model_validator(mode="before")
+    @classmethod
+    def _topics_are_streams(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("kafka") is not None:
+            return {"delivery": "stream", **data}
+        return data
+
+    @model_validator(mode="after")
+    def _topic_and_value_belong_together(self) -> Self:
+        if self.kafka is None:
+            if self.value:
+                raise ValueError("`value` describes messages: name their topic in `kafka`")
+            return self
+        if self.value is None:
+            raise ValueError("`value` is missing: give the form of the messages, {format: json}")
+        if self.delivery == "interval":
+            raise ValueError("a topic is read as messages arrive: leave `delivery` out")
+        if taken := sorted(NOT_OF_TOPICS & self.model_fields_set):
+            raise ValueError(f"a topic takes no {', '.join(f'`{name}`' for name in taken)}")
+        if self.value.is_avro and not self.value.registry:
+            raise ValueError("`value.registry` is missing: the connection to the schema registry")
+        if self.value.registry and not self.value.is_avro:
+            raise ValueError(f"`value.registry` is for avro, not for {self.value.format}")
+        if self.value.is_debezium and self.change:
+            raise ValueError("`change` is for messages that name it; Debezium's say it by `op`")
+        return self
+
     @model_validator(mode="after")
     def _slices_are_distinct(self) -> Self:
-        if self.format != "kafka" and not self.path:
+        if self.kafka:
+            return self
+        if not self.path:
             raise ValueError(f"`path` is missing: a {self.format} source is read from one")
         if self.delivery == "stream" and self.has_pattern:
             raise ValueError("a stream is read as it arrives: its `path` takes no {interval_start}")
@@ -92,7 +125,15 @@ class Source(Declared):
     @property
     def keeps_deliveries(self) -> bool:
         """True if its delivered rows are kept beside its table, which is computed from them."""
-        return bool(self.key or self.change)
+        return bool(self.key or self.change or (self.value and self.value.is_debezium))
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        named = (
+            self.kafka.connection if self.kafka else "",
+            self.value.registry if self.value else "",
+        )
+        return tuple(name for name in named if name)
 
     @property
     def is_by_interval(self) -> bool:

@@ -27,14 +27,16 @@ from sluice.engine.query.operator import union
 from sluice.engine.report import BatchReport
 from sluice.errors import HistoryLost, UsageError
 from sluice.files.conversion import BLOCK, ROW, converted, empty
-from sluice.files.json_texts import LINE, rows_of_lines
 from sluice.gate.rules.sql import text
 from sluice.language.internal import ARRIVALS, INTERVALS, internal
 from sluice.language.interval import Interval
 from sluice.sources.arrivals import ARRIVED, FILES, Stream, file_of
 from sluice.sources.delivery import Delivery, check_presence, judged, stored_as
 from sluice.sources.evolution import grow
-from sluice.sources.ingest import check_source, replace_interval, unchanged
+from sluice.sources.ingest import Arriving, check_source, replace_interval, unchanged
+from sluice.sources.kafka.ingest import ingest_topic
+from sluice.sources.kafka.messages import is_topic
+from sluice.sources.kafka.replay import replay_topic
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
@@ -48,6 +50,8 @@ def ingest_stream(
     spark: Spark, project: Project, table: Table, run: Run
 ) -> tuple[BatchReport, ...]:
     """Deliver what has arrived. Safe to repeat; without arrivals, nothing is committed."""
+    if is_topic(table):
+        return ingest_topic(spark, project, table, run)
     stream, lake = _stream(project, table), layout(project)
     spec, path = stream.spec, stream.path
     target = stored_as(table, spec)
@@ -59,7 +63,7 @@ def ingest_stream(
     if spec.format in FILES:
         warnings += tuple(_passed_by(stream, files))
         stream.note([f for f in files if f.size], run)
-    elif files or spec.format == "kafka":
+    elif files:
         stream.receive(spark.tune(small=True), run)
     reports = list(_deliver(spark, project, stream, target, run))
     if not reports and (at := head(lake.uri(target))):
@@ -94,7 +98,7 @@ def _deliver(
     for arrival in _arrivals(stream, rows):
         delivery = _delivery(project, stream, target, arrival)
         pin = {name: as_of(now, arrival.version).pin}
-        arrived = _judged_rows(session, stream, rows, delivery)
+        arrived = _arriving(session, stream, rows, delivery)
         yield replace_interval(spark, project, delivery, run, arrived=arrived, inputs=pin)
 
 
@@ -105,6 +109,8 @@ def replay_stream(
 
     Raises UsageError if one of their files is missing, because its good rows would be lost, too.
     """
+    if is_topic(table):
+        return replay_topic(spark, project, table, moments, run)
     stream, target = _stream(project, table), stored_as(table, table.spec)  # type: ignore[arg-type]
     now, before = head(stream.uri), head(layout(project).uri(target))
     if now is None or before is None or before.position is None:
@@ -117,7 +123,7 @@ def replay_stream(
     deliveries = [_delivery(project, stream, target, arrival) for arrival in arrivals]
     reports = [
         replace_interval(
-            *(spark, project, d, run), arrived=_judged_rows(session, stream, rows, d), inputs=inputs
+            *(spark, project, d, run), arrived=_arriving(session, stream, rows, d), inputs=inputs
         )
         for d in deliveries
     ]
@@ -202,15 +208,15 @@ def _delivery(project: Project, stream: Stream, target: str, arrival: _Arrival) 
     )
 
 
-def _judged_rows(
+def _arriving(
     session: SparkSession, stream: Stream, rows: DataFrame, delivery: Delivery
-) -> DataFrame | None:
-    """Return a micro-batch's rows if these were kept; None if their files were."""
+) -> Arriving | None:
+    """Return what gives a micro-batch's rows if these were kept; None if their files were."""
     if stream.spec.format in FILES:
         return None
     own = rows.where(F.col(ARRIVED) == F.lit(delivery.interval.start))
-    read = messages(own, stream.spec) if stream.spec.format == "kafka" else _of_table(own, stream)
-    return judged(union([empty(session, stream.spec), read]), delivery)
+    arrived = judged(union([empty(session, stream.spec), _of_table(own, stream)]), delivery)
+    return lambda _: arrived
 
 
 def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
@@ -221,12 +227,6 @@ def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
     )
     known = rows.selectExpr(*columns, f"{text(stream.path)} AS {FILE}", *place)
     return converted(known, stream.spec, origin=stream.path)
-
-
-def messages(rows: DataFrame, spec: Source) -> DataFrame:
-    """Return rows of Kafka's messages, each a JSON object; partition and offset are its place."""
-    place = f"topic AS {FILE}", f"partition AS {BLOCK}", f"offset AS {ROW}"
-    return rows_of_lines(rows.selectExpr(f"value AS {LINE}", *place), spec)
 
 
 def _with(report: BatchReport, warnings: tuple[str, ...]) -> BatchReport:

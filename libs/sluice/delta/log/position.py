@@ -49,8 +49,9 @@ class Position:
     from which the commit was computed. `unchanged_since` is set on commits that change no data.
     `stored_from`: windows that begin before it have expired and were dropped. `refills`: number of
     groups filled again from the input since the table was built. `parts`: fingerprints of the
-    definition's parts, if they can be distinguished. `meaning`: the definition itself. `renames`:
-    old and new ids of tables that got other names since the table was made, in order.
+    definition's parts, if they can be distinguished. `topic`: the place that a source has
+    reached in a Kafka topic. `meaning`: the definition itself. `renames`: old and new ids of
+    tables that got other names since the table was made, in order.
     """
 
     batch: int
@@ -67,6 +68,7 @@ class Position:
     unchanged_since: int | None = None
     refills: int = 0
     parts: Mapping[str, str] = field(default_factory=dict)
+    topic: Mapping[str, Any] = field(default_factory=dict)
     meaning: Mapping[str, Any] = field(default_factory=dict)
     renames: tuple[tuple[str, str], ...] = ()
 
@@ -90,6 +92,8 @@ class Position:
             body["refills"] = self.refills
         if self.parts:
             body["parts"] = dict(self.parts)
+        if self.topic:
+            body["topic"] = dict(self.topic)
         if self.meaning:
             body["meaning"] = dict(self.meaning)
         if self.renames:

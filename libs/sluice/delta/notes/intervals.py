@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from sluice.delta.log.position import Head
-from sluice.delta.notes.arrow import append_rows, read_table, replace_rows, tidy_rows
+from sluice.delta.notes.arrow import append_rows, delete_rows, read_table, replace_rows, tidy_rows
 from sluice.delta.places.failpoint import passing
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
@@ -137,6 +137,11 @@ def withdraw(uri: str, interval: Interval) -> None:
     if any(known.interval.overlaps(interval) for known in deliveries(uri)):
         replace_rows(uri, SCHEMA.empty_table(), _inside(interval))
         passing("withdrawn", uri)
+
+
+def withdraw_all(uri: str) -> None:
+    """Delete all notes, because every row is about to be replaced."""
+    delete_rows(uri, "true")
 
 
 def record(uri: str, delivery: Delivery) -> None:

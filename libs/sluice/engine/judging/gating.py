@@ -1,7 +1,7 @@
 """Gate for delivered rows: it keeps results, quarantines bad rows and hands on good ones.
 
 The quarantine is committed before the table that the rows were meant for. Every row that was read
-is therefore in at least one of the two.
+is therefore in at least one of the two. Rows that come from the quarantine are committed first.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,9 +59,12 @@ def gated(
         check_misfits(split, verdict)
         refuse(split, verdict)
         conflicting = _conflicting(table, verdict, on_conflict)
-        put_in_quarantine(project, table, split, verdict, delivered)
+        if not delivered.is_replayed:
+            put_in_quarantine(project, table, split, verdict, delivered)
         unusual = _unusual(project, verdict, delivered)
         yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
+        if delivered.is_replayed:
+            put_in_quarantine(project, table, split, verdict, delivered)
     finally:
         split.unpersist()
 

@@ -26,6 +26,8 @@ class Delivered:
     """Identity of a batch in results and quarantine.
 
     `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
+    `is_replayed`: its rows come from the quarantine, which keeps them until the good ones are
+    committed.
     """
 
     run: str
@@ -33,6 +35,7 @@ class Delivered:
     start: datetime | None
     end: datetime | None
     is_added: bool = False
+    is_replayed: bool = False
 
     @property
     def within(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType
 
-from sluice.declare.delivered_row import CUT, RAW, REASON
+from sluice.declare.delivered_row import CUT, KEPT, OP, RAW, REASON
 from sluice.gate.counting import conflicts
 from sluice.gate.counting.counts import SAMPLES, RowCounts, Tally
 from sluice.gate.counting.facts import Facts
@@ -32,7 +32,8 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
 
     With a `key`, even an empty one, the tally includes the batch's facts.
     """
-    flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule)]
+    judges = is_judged(split)
+    flags = [flag for i, rule in enumerate(suite.rows) for flag in _flags(i, rule, judges)]
     nth = "monotonically_increasing_id() AS _sluice_nth"
     judged = split.selectExpr("*", nth, f"{ACCEPTED} AS _sluice_accepted", *flags)
     row = f"struct({', '.join(_shown(split))})"
@@ -63,6 +64,11 @@ def tally(split: DataFrame, suite: Suite, key: tuple[str, ...] | None = None) ->
     )
 
 
+def is_judged(rows: DataFrame) -> str:
+    """Return SQL for the rows that expectations judge, all but deletes; '' if it is all."""
+    return f"{OP} <> 'delete'" if OP in rows.columns else ""
+
+
 def visible(rows: DataFrame) -> list[str]:
     """Return the user's own columns."""
     return [c for c in rows.columns if not c.startswith(HIDDEN)]
@@ -71,7 +77,8 @@ def visible(rows: DataFrame) -> list[str]:
 def whole(split: DataFrame) -> str:
     """Return SQL for a row as text: what the reader kept of it, else JSON."""
     parsed = as_json(f"struct({', '.join(f'`{c}`' for c in visible(split))})")
-    return f"coalesce({RAW}, {parsed})" if RAW in split.columns else parsed
+    kept = [c for c in (KEPT, RAW) if c in split.columns]
+    return f"coalesce({', '.join([*kept, parsed])})" if kept else parsed
 
 
 def _fact_counts(columns: Sequence[str], key: Sequence[str]) -> Iterator[str]:
@@ -95,9 +102,9 @@ def _shown(split: DataFrame) -> Iterator[str]:
         yield f"left({quoted}, {LONGEST_TEXT}) AS {quoted}" if is_text else quoted
 
 
-def _flags(i: int, rule: RowRule) -> tuple[str, ...]:
+def _flags(i: int, rule: RowRule, judges: str) -> tuple[str, ...]:
     """Return flags computed once for each row, so that counting them is cheap."""
-    population = READABLE if _is_first(rule) else ACCEPTED
+    population = " AND ".join(filter(None, (READABLE if _is_first(rule) else ACCEPTED, judges)))
     return (
         f"{population} AND {rule.domain} AS _sluice_in_{i}",
         f"{population} AND {rule.considered} AS _sluice_of_{i}",

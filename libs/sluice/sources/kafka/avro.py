@@ -1,0 +1,113 @@
+"""Messages of Avro: a zero byte, the id of a schema in the registry, and the encoded value."""
+
+import io
+import json
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from sluice.extras import require
+from sluice.sources.kafka.connection import registry_address
+from sluice.sources.kafka.debezium import Envelope, Meaning, debezium
+from sluice.sources.kafka.records import Reader, Unusable, plain
+from sluice.sources.kafka.registry import schema_text
+from sluice.sources.kafka.spec import Value
+
+PREFIX = 5  # bytes before the value
+Registry = tuple[str, str, str]
+
+
+class Parsed(NamedTuple):
+    """A schema as fastavro takes it, and what its columns mean to Debezium."""
+
+    schema: Any
+    row: Mapping[str, Meaning]
+    after: Mapping[str, Meaning]
+
+
+def avro_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
+    """Return the reader of messages whose schemas the registry has."""
+    require("kafka", f"{table}, a Kafka topic,")
+    registry = registry_address(value.registry, table)
+    if value.is_debezium:
+        return debezium(partial(_envelope, registry), partial(_key, registry), key)
+    read = partial(_value, registry)
+    return plain(read, read, key)
+
+
+def _value(registry: Registry, data: bytes) -> Any:
+    return _decoded(_parsed_of(registry, data), data)
+
+
+def _envelope(registry: Registry, data: bytes) -> Envelope:
+    parsed = _parsed_of(registry, data)
+    found = _decoded(parsed, data)
+    if not isinstance(found, Mapping):
+        raise Unusable("the message is no object")
+    return Envelope(found, parsed.after)
+
+
+def _key(registry: Registry, data: bytes) -> Any:
+    parsed = _parsed_of(registry, data)
+    found = _decoded(parsed, data)
+    return Envelope(found, parsed.row) if isinstance(found, Mapping) else found
+
+
+def _parsed_of(registry: Registry, data: bytes) -> Parsed:
+    if len(data) < PREFIX or data[0] != 0:
+        raise Unusable("the message does not begin with the id of a schema")
+    return _parsed(registry, int.from_bytes(data[1:PREFIX], "big"))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(registry: Registry, schema_id: int) -> Parsed:
+    from fastavro.schema import SchemaParseException, UnknownType, parse_schema
+
+    written = json.loads(schema_text(*registry, schema_id))
+    try:
+        schema = parse_schema(written)
+    except (SchemaParseException, UnknownType) as fault:
+        raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
+    return Parsed(schema, _meanings(written), _meanings(_image(written)))
+
+
+def _decoded(parsed: Parsed, data: bytes) -> Any:
+    from fastavro import schemaless_reader
+
+    rest = io.BytesIO(memoryview(data)[PREFIX:])
+    try:
+        found = schemaless_reader(rest, parsed.schema, None)
+    except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
+        raise Unusable(f"the message does not fit its schema: {fault!r:.200}") from None
+    if rest.read(1):
+        raise Unusable("the message is longer than its schema says")
+    return found
+
+
+def _image(schema: Any) -> Any:
+    """Return the record of a row in an envelope; `after` may name the record of `before`."""
+    after = _field(schema, "after")
+    return after if isinstance(after, Mapping) else _field(schema, "before")
+
+
+def _field(schema: Any, name: str) -> Any:
+    """Return the type of a record's field, without null; None if there is none."""
+    fields = schema.get("fields", ()) if isinstance(schema, Mapping) else ()
+    return next((_solid(f["type"]) for f in fields if f["name"] == name), None)
+
+
+def _solid(type_: Any) -> Any:
+    if isinstance(type_, list):
+        return next((each for each in type_ if each != "null"), None)
+    return type_
+
+
+def _meanings(schema: Any) -> Mapping[str, Meaning]:
+    """Return the meanings of a record's columns: Connect's names of their types."""
+    fields = schema.get("fields", ()) if isinstance(schema, Mapping) else ()
+    types = {f["name"]: _solid(f["type"]) for f in fields}
+    return {
+        name: Meaning(type_["connect.name"], {})
+        for name, type_ in types.items()
+        if isinstance(type_, Mapping) and "connect.name" in type_ and "logicalType" not in type_
+    }

@@ -1,0 +1,210 @@
+"""Kafka's client: a topic's state, and its messages between given offsets.
+
+Partitions are assigned with explicit offsets. There is no consumer group, and nothing is committed
+to the brokers; the table's own commit is the record.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sluice.errors import HistoryLost, Retryable, UsageError
+from sluice.extras import require
+from sluice.sources.kafka.connection import client_settings
+from sluice.sources.kafka.place import Found, Offsets
+from sluice.sources.kafka.spec import Topic
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError
+    from confluent_kafka.admin import AdminClient
+
+ANSWER_S = 15.0
+AT_ONCE = 5_000  # messages of one call
+QUIET = {"log_level": "0"}
+OWN = {
+    "group.id": "sluice",  # the client wants one; no group is joined
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    "auto.offset.reset": "error",
+    "queued.max.messages.kbytes": "32768",
+    "fetch.message.max.bytes": "4194304",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message; its time is in milliseconds."""
+
+    partition: int
+    offset: int
+    at: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass
+class Taken:
+    """Messages of one batch, in the order of each partition, and the offsets after them."""
+
+    following: dict[int, int]
+    messages: list[Message] = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Brokers:
+    """The brokers of a topic, as one source reads it."""
+
+    table: str
+    topic: Topic
+    settings: Mapping[str, str]
+
+    @classmethod
+    def of(cls, table: str, topic: Topic) -> "Brokers":
+        """Return the brokers that the topic's connection names. Asks nobody yet."""
+        require("kafka", f"{table}, a Kafka topic,")
+        return cls(table, topic, client_settings(topic.connection, table))
+
+    def describe(self) -> Found:
+        """Return the topic's state. Raises UsageError without such a topic, Retryable unheard."""
+        from confluent_kafka import TopicCollection
+
+        admin = self._admin()
+        topic = self._answer(admin.describe_topics(TopicCollection([self.topic.topic])))
+        cluster = self._result(admin.describe_cluster(request_timeout=ANSWER_S))
+        partitions = [p.id for p in topic.partitions]
+        return Found(
+            str(cluster.cluster_id),
+            self.topic.topic,
+            str(topic.topic_id),
+            self._offsets(admin, partitions, latest=False),
+            self._offsets(admin, partitions, latest=True),
+        )
+
+    def read(self, start: Offsets, end: Offsets) -> Iterator[Taken]:
+        """Yield the messages of `[start, end)` in batches of the topic's bounds.
+
+        A batch without messages moves over offsets that compaction or transactions left empty.
+        """
+        due = {p for p, offset in start.items() if offset < end[p]}
+        if not due:
+            return
+        with self._consumer() as consumer:
+            consumer.assign(self._partitions({p: start[p] for p in due}))
+            following = dict(start)
+            while due:
+                taken = Taken(dict(following))
+                self._fill(consumer, taken, due, end)
+                following = taken.following
+                yield taken
+
+    def _fill(self, consumer: "Consumer", taken: Taken, due: set[int], end: Offsets) -> None:
+        topic, heard = self.topic, time.monotonic()
+        while due and len(taken.messages) < topic.max_rows and taken.bytes < topic.max_bytes:
+            most = min(AT_ONCE, topic.max_rows - len(taken.messages))
+            events = consumer.consume(most, timeout=1.0)
+            if events:
+                heard = time.monotonic()
+                self._take(events, taken, due, end)
+            elif time.monotonic() - heard > topic.max_wait.timedelta.total_seconds():
+                raise Retryable(
+                    f"{self.table}: the brokers were silent for {topic.max_wait.text}",
+                    hint="what was committed stands; the next run continues from there",
+                )
+
+    def _take(self, events: Sequence[Any], taken: Taken, due: set[int], end: Offsets) -> None:
+        for event in events:
+            partition, offset = event.partition(), event.offset()
+            if error := event.error():
+                self._check(error)
+                offset = end[partition]  # the partition's end
+            if partition not in due:
+                continue
+            if offset >= end[partition]:
+                due.discard(partition)
+                taken.following[partition] = end[partition]
+                continue
+            self._keep(event, taken)
+            if offset + 1 >= end[partition]:
+                due.discard(partition)
+
+    @staticmethod
+    def _keep(event: Any, taken: Taken) -> None:
+        key, value = event.key(), event.value()
+        found = Message(event.partition(), event.offset(), event.timestamp()[1], key, value)
+        taken.messages.append(found)
+        taken.bytes += len(key or b"") + len(value or b"")
+        taken.following[found.partition] = found.offset + 1
+
+    def _check(self, error: "KafkaError") -> None:
+        """Raise what an event reports, unless it is the end of a partition."""
+        from confluent_kafka import KafkaError
+
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 # its public name
+            return
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+            raise HistoryLost(
+                f"{self.table}: {self.topic.topic} lost messages while it was read: {error.str()}",
+                hint="run it again: it reports from where the topic can be read, and the choices",
+            )
+        raise Retryable(f"{self.table}: {self.topic.topic}: {error.str()}")
+
+    def _offsets(self, admin: "AdminClient", partitions: list[int], *, latest: bool) -> Offsets:
+        from confluent_kafka import IsolationLevel
+        from confluent_kafka.admin import OffsetSpec
+
+        wanted = OffsetSpec.latest() if latest else OffsetSpec.earliest()
+        asked = dict.fromkeys(self._partitions(dict.fromkeys(partitions, 0)), wanted)
+        is_committed = self.topic.isolation == "read_committed"
+        level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+        found = admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_S)
+        return {each.partition: self._result(answer).offset for each, answer in found.items()}
+
+    def _partitions(self, offsets: Offsets) -> list[Any]:
+        from confluent_kafka import TopicPartition
+
+        return [TopicPartition(self.topic.topic, p, offset) for p, offset in offsets.items()]
+
+    def _answer(self, futures: Mapping[str, Any]) -> Any:
+        return self._result(futures[self.topic.topic])
+
+    def _result(self, future: Any) -> Any:
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            return future.result(ANSWER_S)
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise UsageError(
+                    f"{self.table}: there is no topic {self.topic.topic}",
+                    hint="create it, or correct `kafka.topic`",
+                ) from None
+            raise self._unheard(error.str()) from failure
+        except TimeoutError as late:
+            raise self._unheard(f"no answer within {ANSWER_S:g} s") from late
+
+    def _unheard(self, why: str) -> Retryable:
+        return Retryable(
+            f"{self.table}: the brokers of the connection {self.topic.connection!r} don't answer: "
+            f"{why}"
+        )
+
+    def _admin(self) -> "AdminClient":
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient({**QUIET, **self.settings})
+
+    @contextmanager
+    def _consumer(self) -> Iterator["Consumer"]:
+        from confluent_kafka import Consumer
+
+        isolation = {"isolation.level": self.topic.isolation}
+        consumer = Consumer({**QUIET, **self.settings, **OWN, **isolation})
+        try:
+            yield consumer
+        finally:
+            consumer.close()

@@ -1,0 +1,145 @@
+"""Envelopes of Debezium: what a change was before and after, as records.
+
+With a key, a row is written by snapshots (`r`), creates and updates, and deleted by deletes; the
+key's columns come from the message's key where the row lacks them. Without one, an update and a
+delete need the row as it was before. Tombstones, messages of the outbox (`m`) and transaction
+metadata are passed over.
+"""
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from sluice.sources.kafka.broker import Message
+from sluice.sources.kafka.records import DELETE, Fields, Reader, Record, Unusable, as_mapping
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WRITES = ("c", "r", "u")
+NO_BEFORE = (
+    "the row as it was before is missing: give the source a `key`, or let the connector send it "
+    "(REPLICA IDENTITY FULL)"
+)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """Connect's name of a column's type, and its parameters."""
+
+    name: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A change as it was sent, and the meanings of its columns where a schema gives them."""
+
+    fields: Fields
+    meanings: Mapping[str, Meaning]
+
+
+def debezium(
+    value: Callable[[bytes], Envelope],
+    of_key: Callable[[bytes], Envelope | Any],
+    key: tuple[str, ...],
+) -> Reader:
+    """Return the reader of envelopes."""
+
+    def read(message: Message) -> Iterable[Record]:
+        if message.value is None:
+            return ()
+        envelope = value(message.value)
+        own = _key(of_key(message.key), key) if key and message.key is not None else {}
+        return tuple(_records(envelope, own, is_keyed=bool(key)))
+
+    return read
+
+
+def _key(found: Any, key: tuple[str, ...]) -> Fields:
+    if isinstance(found, Envelope):
+        return as_mapping(_read(found.fields, found.meanings), key)
+    return as_mapping(found, key)
+
+
+def _records(envelope: Envelope, key: Fields, *, is_keyed: bool) -> Iterable[Record]:
+    does = envelope.fields.get("op")
+    before, after = (_image(envelope, name) for name in ("before", "after"))
+    if does == "m":
+        return
+    if does not in (*WRITES, "d"):
+        raise Unusable(f"op {does} is none of c, r, u, d")
+    is_changed = does in ("u", "d")
+    if is_changed and not is_keyed:
+        yield Record(_there(before, NO_BEFORE), DELETE)
+    elif does == "d":
+        yield Record({**(before or {}), **key}, DELETE)
+    if does in WRITES:
+        row = _there(after, f"op {does} without the row after it")
+        yield Record({**key, **row}, nth=1 if is_changed and not is_keyed else 0)
+
+
+def _there(row: Fields | None, otherwise: str) -> Fields:
+    if row is None:
+        raise Unusable(otherwise)
+    return row
+
+
+def _image(envelope: Envelope, name: str) -> Fields | None:
+    row = envelope.fields.get(name)
+    if row is None:
+        return None
+    if not isinstance(row, Mapping):
+        raise Unusable(f"`{name}` is no object")
+    return _read(row, envelope.meanings)
+
+
+def _read(row: Fields, meanings: Mapping[str, Meaning]) -> Fields:
+    if not meanings:
+        return row
+    return {name: _value(name, value, meanings.get(name)) for name, value in row.items()}
+
+
+def _value(name: str, value: Any, meaning: Meaning | None) -> Any:
+    if value is None or meaning is None or meaning.name not in VALUES:
+        return value
+    try:
+        return VALUES[meaning.name](value, meaning.parameters)
+    except (ValueError, TypeError, ArithmeticError, KeyError):
+        raise Unusable(f"column {name}: {value} is no {meaning.name}") from None
+
+
+def _after(unit: timedelta) -> Callable[[Any, Mapping[str, str]], str]:
+    def moment(value: Any, parameters: Mapping[str, str]) -> str:  # noqa: ARG001
+        return (EPOCH + int(value) * unit).replace(tzinfo=None).isoformat(" ")
+
+    return moment
+
+
+def _nanos(value: Any, parameters: Mapping[str, str]) -> str:
+    seconds, nanos = divmod(int(value), 1_000_000_000)
+    whole = (EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(" ")
+    return _after(timedelta(microseconds=1))(int(value) // 1000, parameters) if nanos else whole
+
+
+def _day(value: Any, parameters: Mapping[str, str]) -> str:  # noqa: ARG001
+    return (date(1970, 1, 1) + timedelta(days=int(value))).isoformat()
+
+
+def _decimal(value: Any, parameters: Mapping[str, str]) -> str:
+    raw = value if isinstance(value, bytes) else b64decode(value, validate=True)
+    number = int.from_bytes(raw, "big", signed=True)
+    return format(Decimal(number).scaleb(-int(parameters["scale"])), "f")
+
+
+_MILLIS, _MICROS = _after(timedelta(milliseconds=1)), _after(timedelta(microseconds=1))
+VALUES: Mapping[str, Callable[[Any, Mapping[str, str]], str]] = {
+    "io.debezium.time.Date": _day,
+    "io.debezium.time.Timestamp": _MILLIS,
+    "io.debezium.time.MicroTimestamp": _MICROS,
+    "io.debezium.time.NanoTimestamp": _nanos,
+    "org.apache.kafka.connect.data.Date": _day,
+    "org.apache.kafka.connect.data.Timestamp": _MILLIS,
+    "org.apache.kafka.connect.data.Decimal": _decimal,
+}

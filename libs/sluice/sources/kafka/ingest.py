@@ -1,0 +1,88 @@
+"""Delivery of a topic: its messages up to the run's start, batch by batch, each exactly once.
+
+A batch is an interval of its own, from the instant at which it was read. Its commit holds the place
+that it reached in the topic, and the next one continues there. A batch that was killed is not in
+any commit, so it is read again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import Head, head
+from sluice.delta.notes.arrow import delete_rows
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.lake import exists, layout
+from sluice.engine.advance import Run, advance
+from sluice.engine.report import BatchReport
+from sluice.language.internal import QUARANTINE
+from sluice.language.interval import Interval
+from sluice.sources.ingest import check_source, replace_interval, unchanged
+from sluice.sources.kafka.broker import Brokers, Taken
+from sluice.sources.kafka.messages import INSTANT, Read
+from sluice.sources.kafka.place import Place
+from sluice.spark.session import Spark
+
+
+def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+    """Deliver the messages that are there now. Without any, nothing is committed.
+
+    Raises HistoryLost if the topic no longer has what follows the recorded place.
+    """
+    source = Read.of(project, table)
+    before = head(source.uri)
+    check_source(project, table, before)
+    reports = list(_deliver(spark, source, before, run))
+    if not reports and (at := head(source.uri)):
+        reports.append(unchanged(source.stored_as, at))
+    if source.spec.keeps_deliveries and exists(source.uri):
+        reports += advance(spark, project, table, run)
+    return tuple(reports)
+
+
+def _deliver(spark: Spark, source: Read, before: Head | None, run: Run) -> Iterator[BatchReport]:
+    brokers = Brokers.of(source.table.id, source.topic)
+    found = brokers.describe()
+    place = Place.of(before)
+    if place:
+        place.check(found, source.table.id)
+    else:
+        place = Place.beginning(found, latest=source.topic.start == "latest")
+    place = place.with_new_partitions(found)
+    after = dict(before.position.topic) if before and before.position else {}
+    batches = brokers.read(place.following, found.following)
+    for nth, taken in enumerate(batches):
+        if not nth:
+            _forget(source, place)
+        passing("read", source.table.id)
+        place = _reached(place, taken)
+        plain = place.plain()
+        yield _delivered(spark, source, place, taken, after, run)
+        after = plain
+
+
+def _reached(place: Place, taken: Taken) -> Place:
+    """Return the place after a batch; its moment is later than that of the batch before."""
+    earliest = place.at + INSTANT if place.at else datetime.min.replace(tzinfo=UTC)
+    at = max(datetime.now(UTC), earliest)
+    return replace(place, start=place.following, following=taken.following, at=at)
+
+
+def _delivered(
+    spark: Spark, source: Read, place: Place, taken: Taken, after: dict[str, object], run: Run
+) -> BatchReport:
+    assert place.at
+    moment = Interval(place.at, place.at + INSTANT)
+    delivery = replace(source.delivery(moment), topic=place.plain(), after=after)
+    delivery = replace(delivery, message_bytes=taken.bytes)
+    arrived = partial(source.rows, taken.messages, moment)
+    return replace_interval(spark, source.project, delivery, run, arrived=arrived)
+
+
+def _forget(source: Read, place: Place) -> None:
+    """Delete what killed batches left in quarantine; their messages are read again."""
+    uri = layout(source.project).uri(source.table.id, QUARANTINE)
+    delete_rows(uri, f"_sluice_interval > '{place.at.isoformat()}'" if place.at else "true")

@@ -1,0 +1,66 @@
+"""A source of messages: its declaration, its reader, and the deliveries that its batches are."""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.places.lake import layout
+from sluice.language.internal import INTERVALS
+from sluice.language.interval import Interval
+from sluice.sources.delivery import Delivery, stored_as
+from sluice.sources.kafka.broker import Message
+from sluice.sources.kafka.readers import reader_of
+from sluice.sources.kafka.records import Reader
+from sluice.sources.kafka.rows import rows_of
+from sluice.sources.kafka.spec import Topic
+from sluice.sources.spec import Source
+
+INSTANT = timedelta(microseconds=1)
+
+
+def is_topic(table: Table) -> bool:
+    """True if it is a source of Kafka's messages."""
+    return isinstance(table.spec, Source) and table.spec.kafka is not None
+
+
+class Read(NamedTuple):
+    """A source of messages: its table, declaration, topic, and the reader of its format."""
+
+    project: Project
+    table: Table
+    spec: Source
+    topic: Topic
+    reader: Reader
+
+    @classmethod
+    def of(cls, project: Project, table: Table) -> "Read":
+        """Return the source with a reader. Raises UsageError without the registry's connection."""
+        spec = table.spec
+        assert isinstance(spec, Source)
+        assert spec.kafka
+        assert spec.value
+        key = () if spec.change and not spec.value.is_debezium else spec.key
+        return cls(project, table, spec, spec.kafka, reader_of(spec.value, key, table.id))
+
+    @property
+    def stored_as(self) -> str:
+        return stored_as(self.table, self.spec)
+
+    @property
+    def uri(self) -> str:
+        return layout(self.project).uri(self.stored_as)
+
+    def rows(self, messages: list[Message], at: Interval, session: SparkSession) -> DataFrame:
+        return rows_of(session, self.spec, messages, self.reader, at)
+
+    def delivery(self, moment: Interval) -> Delivery:
+        uri = layout(self.project).uri(self.table.id, INTERVALS)
+        print_ = f"{self.topic.topic} at {moment.start.isoformat()}"
+        return Delivery(
+            *(self.table, self.spec, moment, self.topic.topic, (), print_, ()),
+            stored_as=self.stored_as,
+            intervals_uri=uri,
+        )

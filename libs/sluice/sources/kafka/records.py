@@ -1,0 +1,60 @@
+"""Records of one message: what its rows hold, and what they do to the table.
+
+A reader of a format gives records whose fields are texts, lists and mappings of texts, or None. It
+raises Unusable for a message that it can't read; that becomes the reason of the message's row.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.sources.kafka.broker import Message
+
+INSERT, DELETE = "insert", "delete"
+Fields = Mapping[str, Any]
+
+
+class Unusable(Exception):
+    """A message that can't be read, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row of a message; `nth` counts the rows of the message."""
+
+    fields: Fields
+    does: str = INSERT
+    nth: int = 0
+
+
+Reader = Callable[[Message], Iterable[Record]]
+
+
+def as_mapping(value: Any, key: tuple[str, ...]) -> Fields:
+    """Return a message's key by column; a bare value is that of the only column."""
+    if isinstance(value, Mapping):
+        return {name: value[name] for name in key if name in value}
+    return {key[0]: value} if len(key) == 1 and value is not None else {}
+
+
+def plain(
+    value: Callable[[bytes], Any], of_key: Callable[[bytes], Any], key: tuple[str, ...]
+) -> Reader:
+    """Return the reader of messages that are rows; with a key, a null value deletes its row."""
+
+    def read(message: Message) -> Iterable[Record]:
+        if message.value is not None:
+            return (Record(_object(value(message.value))),)
+        if not key:
+            raise Unusable("the message has no value")
+        if message.key is None:
+            raise Unusable("the message has neither a key nor a value")
+        return (Record(as_mapping(of_key(message.key), key), DELETE),)
+
+    return read
+
+
+def _object(found: Any) -> Fields:
+    if not isinstance(found, Mapping):
+        raise Unusable("the message is no object")
+    return found

@@ -1,0 +1,37 @@
+"""Avro's schema registry: the schema of an id, asked once in a process."""
+
+import base64
+import json
+from functools import lru_cache
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from sluice.errors import Retryable
+from sluice.sources.kafka.records import Unusable
+
+ANSWER_S = 15.0
+MEDIA = "application/vnd.schemaregistry.v1+json"
+
+
+@lru_cache(maxsize=1024)
+def schema_text(address: str, user: str, password: str, schema_id: int) -> str:
+    """Return a schema as its registry has it.
+
+    Raises Unusable if there is none of that id, and Retryable if the registry doesn't answer.
+    """
+    request = Request(f"{address}/schemas/ids/{schema_id}", headers={"Accept": MEDIA})
+    if user:
+        secret = base64.b64encode(f"{user}:{password}".encode()).decode()
+        request.add_header("Authorization", f"Basic {secret}")
+    try:
+        with urlopen(request, timeout=ANSWER_S) as answer:
+            found = json.loads(answer.read())
+    except HTTPError as refused:
+        if refused.code == 404:
+            raise Unusable(f"the schema registry has no schema {schema_id}") from None
+        raise Retryable(f"the schema registry answers with {refused.code}") from refused
+    except (URLError, OSError, ValueError) as unheard:
+        raise Retryable(f"the schema registry does not answer: {unheard}") from unheard
+    if found.get("schemaType", "AVRO") != "AVRO":
+        raise Unusable(f"schema {schema_id} is of {found['schemaType']}, not of Avro")
+    return str(found["schema"])

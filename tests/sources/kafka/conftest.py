@@ -1,0 +1,105 @@
+"""One broker for all tests of topics in this process, and a source that reads from it."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.kafka import Broker, Message, running
+from tests.support.lake import Row
+from tests.support.landed import RUN, Landed
+
+from sluice.engine.report import BatchReport
+from sluice.operate.replay import replay, to_replay
+from sluice.sources.kafka.place import Place
+from sluice.sources.stream import ingest_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONNECTION = "AIRFLOW_CONN_SHOP_KAFKA"
+SOURCE = """\
+sources:
+  events:
+    kafka: {{topic: {topic}, connection: shop_kafka{bounds}}}
+    value: {{format: {format_}}}
+    schema: "{schema}"
+{extra}"""
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with running() as started:
+        yield started
+
+
+class Topical(Landed):
+    """A lake with one source, `events`, of one topic."""
+
+    broker: Broker
+    topic: str
+
+    def send(self, *values: Any, partition: int = 0, **how: Any) -> None:
+        """Send values as JSON, bytes as they are, and pairs of a key and a value."""
+        self.broker.send(self.topic, map(_message, values), partition, **how)
+
+    def take(self) -> list[BatchReport]:
+        return list(ingest_stream(self.spark, self.project, self.table("events"), RUN))
+
+    def text(self, old: str, new: str) -> str:
+        """Its declaration with another word."""
+        text = (self.folder / "config" / "pipelines" / "shop.yaml").read_text()
+        assert old in text
+        return text.replace(old, new)
+
+    def replay(self) -> list[BatchReport]:
+        found = to_replay(self.project, self.table("events"))
+        return list(replay(self.spark, self.project, self.table("events"), found, RUN))
+
+    def values(self) -> list[Row]:
+        return sorted(self.rows("events"), key=repr)
+
+    def place(self) -> Place:
+        deliveries = self.table("events").spec.keeps_deliveries  # type: ignore[attr-defined]
+        found = Place.of(self.head("events__deliveries" if deliveries else "events"))
+        assert found
+        return found
+
+
+def _message(value: Any) -> Message:
+    key, value = value if isinstance(value, tuple) else (None, value)
+    return _bytes(key), _bytes(value)
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+
+@pytest.fixture
+def topical(
+    broker: Broker, tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Topical]:
+    """A source of a topic of its own, declared by keywords."""
+    monkeypatch.setenv(CONNECTION, broker.connection)
+
+    def made(
+        schema: str = "id INT, v INT",
+        *,
+        format_: str = "json",
+        extra: str = "",
+        partitions: int = 1,
+        bounds: str = "",
+        config: Mapping[str, str] | None = None,
+        topic: str = "",
+    ) -> Topical:
+        name = topic or broker.topic(f"t{uuid.uuid4().hex}", partitions, **(config or {}))
+        settings = {"topic": name, "schema": schema, "format_": format_}
+        lines = "".join(f"    {line}\n" for line in extra.splitlines())
+        text = SOURCE.format(**settings, extra=lines, bounds=bounds)
+        lake = Topical(tmp_path / name, text, spark)
+        lake.broker, lake.topic = broker, name
+        return lake
+
+    return made

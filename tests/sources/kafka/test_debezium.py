@@ -1,0 +1,116 @@
+"""Changes as Debezium sends them end in the tables that they were captured from."""
+
+import base64
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tests.sources.kafka.conftest import Topical
+from tests.support.lake import counted
+
+Made = Callable[..., Topical]
+Row = dict[str, Any]
+
+
+def change(op: str, before: Row | None = None, after: Row | None = None) -> Row:
+    source = {"db": "shop", "table": "orders", "lsn": 1}
+    return {"op": op, "before": before, "after": after, "source": source, "ts_ms": 1}
+
+
+def test_a_key_lives_from_its_snapshot_to_its_delete(topical: Made) -> None:
+    lake = topical(format_="debezium-json", extra="key: [id]")
+    lake.send(
+        ({"id": 1}, change("r", after={"id": 1, "v": 1})),
+        ({"id": 2}, change("c", after={"id": 2, "v": 2})),
+        ({"id": 1}, change("u", after={"id": 1, "v": 9})),
+        ({"id": 2}, change("d", before={"id": 2, "v": None})),
+        ({"id": 2}, None),
+        (None, change("m")),
+    )
+    (deliveries, _) = lake.take()
+    assert (deliveries.rows_in, deliveries.quarantined) == (4, 0)
+    assert lake.values() == [{"id": 1, "v": 9}]
+    lake.send(({"id": 2}, change("c", after={"id": 2, "v": 5})), ({"id": 1}, change("d")))
+    lake.take()
+    assert lake.values() == [{"id": 2, "v": 5}]
+
+
+def test_without_a_key_the_rows_before_are_taken_away(topical: Made) -> None:
+    lake = topical(format_="debezium-json")
+    one, two = {"id": 1, "v": 1}, {"id": 1, "v": 2}
+    lake.send(change("c", after=one), change("c", after=one), change("u", before=one, after=two))
+    lake.take()
+    assert counted(map(repr, lake.values())) == counted(map(repr, [one, two]))
+    lake.send(change("d", before=one), change("d"))
+    lake.take()
+    assert lake.values() == [two]
+    assert "REPLICA IDENTITY FULL" in lake.quarantine()[0]["reason"]
+
+
+def test_values_are_read_by_the_schema_beside_them(topical: Made) -> None:
+    fields = [
+        {"field": "id", "type": "int64"},
+        {
+            "field": "amount",
+            "type": "bytes",
+            "name": "org.apache.kafka.connect.data.Decimal",
+            "parameters": {"scale": "2"},
+        },
+        {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+        {"field": "ms", "type": "int64", "name": "io.debezium.time.Timestamp"},
+        {"field": "day", "type": "int32", "name": "io.debezium.time.Date"},
+        {"field": "z", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+    ]
+    row = {
+        "id": 7,
+        "amount": base64.b64encode((-1234).to_bytes(2, "big", signed=True)).decode(),
+        "at": 1_714_557_600_123_456,
+        "ms": 1_714_557_600_123,
+        "day": 19_844,
+        "z": "2024-05-01T12:00:00+02:00",
+    }
+    schema = {"type": "struct", "fields": [{"field": "after", "fields": fields}]}
+    lake = topical(
+        "id BIGINT, amount DECIMAL(12,2), at TIMESTAMP, ms TIMESTAMP, day DATE, z TIMESTAMP",
+        format_="debezium-json",
+        extra="key: [id]",
+    )
+    lake.send({"schema": schema, "payload": change("c", after=row)})
+    lake.take()
+    (found,) = lake.values()
+    assert (found["id"], str(found["amount"]), str(found["day"])) == (7, "-12.34", "2024-05-01")
+    assert found["at"].isoformat() == "2024-05-01T10:00:00.123456+00:00"
+    assert found["ms"].isoformat() == "2024-05-01T10:00:00.123000+00:00"
+    assert found["z"].isoformat() == "2024-05-01T10:00:00+00:00"
+
+
+def test_any_history_ends_in_the_table_that_it_was_captured_from(topical: Made) -> None:
+    chance, table = random.Random(7), dict[int, Row]()
+    lake = topical(format_="debezium-json", extra="key: [id]", bounds=", max_rows: 17")
+    for _ in range(3):
+        sent = []
+        for _ in range(40):
+            key = chance.randrange(8)
+            before, after = table.get(key), {"id": key, "v": chance.randrange(100)}
+            if before and chance.random() < 0.3:
+                del table[key]
+                sent += [({"id": key}, change("d", before=before)), ({"id": key}, None)]
+            else:
+                table[key] = after
+                sent.append(({"id": key}, change("u" if before else "c", before, after)))
+        lake.send(*sent)
+        lake.take()
+        assert lake.values() == sorted(table.values(), key=repr)
+
+
+def test_an_envelope_that_says_nothing_is_quarantined(topical: Made) -> None:
+    lake = topical(format_="debezium-json", extra="key: [id]")
+    lake.send({"id": 1}, change("t"), change("c"), json.dumps([1]).encode())
+    lake.take()
+    assert [q["reason"] for q in lake.quarantine()] == [
+        "op None is none of c, r, u, d",
+        "op c without the row after it",
+        "op t is none of c, r, u, d",
+        "the message is no object",
+    ]
