@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -54,6 +55,8 @@ def _deliver(spark: Spark, source: Read, before: Head | None, run: Run) -> Itera
     place = place.with_new_partitions(found)
     after = dict(before.position.topic) if before and before.position else {}
     batches = brokers.read(place.following, found.following)
+    if not after and source.topic.start == "latest":
+        batches = chain([Taken(dict(place.following))], batches)  # notes where the topic ended
     for nth, taken in enumerate(batches):
         if not nth:
             _forget(source, place)
