@@ -38,6 +38,7 @@ STEPS = {
         *("tests/airflow/test_timetable.py", "tests/airflow/test_outcome.py"),
         *("tests/airflow/test_alerts.py", "tests/airflow/test_environments.py"),
     ),
+    "dbt": ("tests/dbt",),
 }
 
 

@@ -12,6 +12,7 @@ from sluice.dbt.types import declared
 
 PROJECT = read(MANIFEST, None)
 NAMES = named(PROJECT.nodes)
+CUT = "UNIX_SECONDS(DATE_TRUNC('HOUR', {}))"
 ORDERS = PROJECT.nodes["model.bakery.orders"]
 
 
@@ -75,6 +76,23 @@ def test_relations_have_their_names_in_the_pipeline(sql: str, spark: str) -> Non
         ("postgres", "a::timestamp", "CAST(a AS TIMESTAMP)"),
         ("postgres", "a::int / b::int", "CAST(a AS INT) DIV CAST(b AS INT)"),
         ("snowflake", "iff(a > 1, b, c)", "IF(a > 1, b, c)"),
+        (
+            "duckdb",
+            "date_diff('hour', a, b)",
+            f"(({CUT.format('b')} - {CUT.format('a')}) DIV 3600)",
+        ),
+        ("snowflake", "dateadd(month, -1, a)", "(a - INTERVAL '1' MONTH)"),
+        ("redshift", "dateadd(day, 2, a)", "(a + INTERVAL '2' DAY)"),
+        ("bigquery", "date_sub(a, interval 3 day)", "(a - INTERVAL '3' DAY)"),
+        ("postgres", "extract(dow from a)", "(DAYOFWEEK(a) - 1)"),
+        ("duckdb", "date_part('dow', a)", "(DAYOFWEEK(a) - 1)"),
+        ("duckdb", "isodow(a)", "(WEEKDAY(a) + 1)"),
+        ("bigquery", "extract(dayofweek from a)", "DAYOFWEEK(a)"),
+        ("postgres", "percentile_cont(0.5) within group (order by a)", "PERCENTILE(a, 0.5)"),
+        ("postgres", "log(a)", "LOG10(a)"),
+        ("bigquery", "log(a)", "LN(a)"),
+        ("postgres", "regexp_replace(a, 'x', 'y', 'g')", "REGEXP_REPLACE(a, 'x', 'y')"),
+        ("snowflake", "regexp_replace(a, 'x', 'y')", "REGEXP_REPLACE(a, 'x', 'y')"),
     ],
 )
 def test_an_expression_means_the_same(dialect: str, expression: str, spark: str) -> None:
@@ -90,7 +108,15 @@ def test_an_expression_means_the_same(dialect: str, expression: str, spark: str)
         (
             "snowflake",
             "select datediff(week, a, b) from raw.orders",
-            "not bounds; write it by days",
+            "weeks begin on another day",
+        ),
+        ("snowflake", "select dateadd(day, n, a) from raw.orders", "only a fixed number of units"),
+        ("bigquery", "select extract(week from a) from raw.orders", "weeks begin on another day"),
+        ("postgres", "select regexp_replace(a, 'x', 'y') from raw.orders", "add 'g'"),
+        (
+            "postgres",
+            "select percentile_disc(0.5) within group (order by a) from raw.orders",
+            "Spark's exact percentile interpolates",
         ),
         ("duckdb", "select 1; select 2", "no single SELECT"),
         ("duckdb", "create table t (a int)", "no single SELECT"),
@@ -111,6 +137,11 @@ def test_a_division_of_unknown_types_is_to_be_checked_where_whole_numbers_are_cu
     (caution,) = query(sql, "postgres").cautions
     assert caution.startswith("a / b: Spark keeps the fraction")
     assert query(sql, "snowflake").cautions == ()
+
+
+def test_a_function_that_is_not_known_is_to_be_checked() -> None:
+    (caution,) = query("select hash(id) from raw.orders").cautions
+    assert caution == "hash() is taken for Spark's function of that name"
 
 
 def test_a_condition_on_is_incremental_that_leaves_no_trace_is_to_be_checked() -> None:

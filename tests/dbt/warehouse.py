@@ -57,8 +57,11 @@ def _sql(node: dict[str, Any]) -> str:
 
 
 def bag(rows: Iterable[Mapping[str, Any]]) -> Counter[tuple[str, ...]]:
-    """Rows without their order; times without a zone are UTC."""
-    return Counter(tuple(str(value).removesuffix("+00:00") for value in r.values()) for r in rows)
+    """Rows without their order and that of their columns; times without a zone are UTC."""
+    return Counter(
+        tuple(f"{name}={str(row[name]).removesuffix('+00:00')}" for name in sorted(row))
+        for row in rows
+    )
 
 
 def command(folder: Path, *words: str) -> Result:

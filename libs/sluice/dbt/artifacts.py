@@ -1,4 +1,4 @@
-"""What dbt knows of a project: the nodes of its manifest, and the types in its catalog.
+"""Artifacts of dbt: the nodes of a manifest, and the types of a catalog.
 
 The package `dbt-artifacts-parser` reads the files, whose layout changes from version to version.
 Everything after this module sees `Node` and `Check` only.

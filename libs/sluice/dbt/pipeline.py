@@ -71,7 +71,7 @@ class Imported:
 
     @property
     def next_steps(self) -> str:
-        """What to do before the first run, in words."""
+        """Work that is left before the first run, in words."""
         has_gaps = any(GAP in fields["schema"] for fields in self.sections["sources"].values())
         first = "fill in the `?`, then " if has_gaps else ""
         return f"{first}look over the paths and start_date, `sluice validate`, `sluice plan`"

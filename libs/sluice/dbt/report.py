@@ -1,4 +1,4 @@
-"""What an import has done with each model and test, for people to read."""
+"""Report of an import: what became of each model and test, for people to read."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from sluice.terminal.output import counted
 
 @dataclass
 class Report:
-    """What became of models and tests, by name; the texts are reasons.
+    """Outcome of each model and test, by name; the texts are reasons.
 
     `unjudged`: views over sources whose columns aren't known. `delivered`: what the pipeline's
     sources and dimensions are in dbt. `renamed`: dbt's name -> the pipeline's.

@@ -1,0 +1,195 @@
+"""Parts of a query for which sqlglot's Spark SQL means something else than the warehouse does.
+
+Each is replaced by one that gives the warehouse's result, or refused by ValueError. Types come
+last, because a cast's meaning depends on the warehouse's type.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+
+from sluice.dbt.types import sized, spark_type
+
+Part = exp.Expr
+Meaning = Callable[[Any, str], Part]
+SPARKS = frozenset({"spark", "spark2", "databricks", "hive"})
+COUNT_WHOLE_UNITS = frozenset({"presto", "trino", "athena"})
+SUNDAY_IS_0 = frozenset({"duckdb", "postgres", "redshift", "snowflake"})
+REPLACE_ONE = frozenset({"duckdb", "postgres"})
+DAYS_OF_WEEK = ("DOW", "DAYOFWEEK", "DAY_OF_WEEK", "WEEKDAY")
+ISO_DAYS = ("ISODOW", "DAYOFWEEKISO", "DAYOFWEEK_ISO", "WEEKDAY_ISO")
+CUT = "unix_seconds(date_trunc('{0}', later)) - unix_seconds(date_trunc('{0}', earlier))"
+BOUNDS = {  # between two times, as warehouses count them
+    "SECOND": CUT.format("SECOND"),
+    "MINUTE": f"({CUT.format('MINUTE')}) DIV 60",
+    "HOUR": f"({CUT.format('HOUR')}) DIV 3600",
+    "DAY": "datediff(later, earlier)",
+    "MONTH": "(year(later) - year(earlier)) * 12 + month(later) - month(earlier)",
+    "QUARTER": "(year(later) - year(earlier)) * 4 + quarter(later) - quarter(earlier)",
+    "YEAR": "year(later) - year(earlier)",
+}
+BACK = (exp.DateSub, exp.TimestampSub, exp.DatetimeSub)
+UNITS = {*BOUNDS, "WEEK"}
+
+
+def in_spark(tree: Part, dialect: str) -> Part:
+    """Return the tree, changed so that Spark gives what the warehouse gives."""
+    if dialect not in SPARKS:
+        tree = annotate_types(tree, dialect=dialect)
+        tree = _replaced(tree, MEANINGS, dialect)
+        tree = _replaced(tree, {exp.DataType: spark_type}, dialect)
+    return _replaced(tree, {exp.NullSafeNEQ: _distinct}, dialect)
+
+
+def unsure(tree: Part, dialect: str) -> Iterator[str]:
+    """Yield what may give another result in Spark, because types or functions aren't known."""
+    typed = annotate_types(tree.copy())
+    for division in typed.find_all(exp.Div):
+        sides = (division.this, division.expression)
+        if division.args.get("typed") and not any(_is_fraction(side) for side in sides):
+            shown = division.sql()
+            yield f"{shown}: Spark keeps the fraction of whole numbers; write DIV if both are whole"
+    for call in tree.find_all(exp.Anonymous) if dialect not in SPARKS else ():
+        if call.name.lower() != "date_part":
+            yield f"{call.name}() is taken for Spark's function of that name"
+
+
+def _replaced(tree: Part, meanings: Mapping[type[Part], Meaning], dialect: str) -> Part:
+    """Replace each part of these types, those inside another one first."""
+    for part in reversed(list(tree.find_all(*meanings))):
+        meant = meanings[type(part)](part, dialect) if type(part) in meanings else part
+        if meant is not part and part is tree:
+            tree = meant
+        elif meant is not part:
+            part.replace(meant)
+    return tree
+
+
+def _is_fraction(side: Part) -> bool:
+    return side.is_type(*exp.DataType.REAL_TYPES) or (side.is_number and not side.is_int)
+
+
+def _distinct(part: exp.NullSafeNEQ, _dialect: str) -> Part:
+    """Write IS DISTINCT FROM by the operator that expressions have."""
+    return exp.not_(exp.paren(exp.NullSafeEQ(this=part.this, expression=part.expression)))
+
+
+def _cut(cast: exp.Cast, dialect: str) -> Part:
+    """Cut a text where PostgreSQL's cast does: Spark's keeps all of it."""
+    length = sized(cast.to) if dialect == "postgres" else None
+    if length is None:
+        return cast
+    return exp.Left(this=exp.cast(cast.this, "text"), expression=length.copy())
+
+
+def _difference(part: Part, dialect: str) -> Part:
+    """Count the bounds of units between two times; Spark counts whole units that have passed."""
+    if dialect in COUNT_WHOLE_UNITS:
+        return part
+    unit = _unit(part)
+    if unit not in BOUNDS:
+        raise ValueError(f"{part.sql()!r}: weeks begin on another day in Spark; write it by days")
+    times = {"later": part.this, "earlier": part.expression}
+    formula = sqlglot.parse_one(BOUNDS[unit], dialect="spark")
+    return exp.paren(formula.transform(_filled, times))
+
+
+def _filled(part: Part, times: Mapping[str, Part]) -> Part:
+    """Return the time that a column of a formula stands for."""
+    return times[part.name].copy() if isinstance(part, exp.Column) else part
+
+
+def _moved(part: Part, _dialect: str) -> Part:
+    """Add an interval, which keeps the time of day: Spark's functions for dates drop it."""
+    amount, unit = part.expression, _unit(part)
+    amount = amount.this if isinstance(amount, exp.Interval) else amount
+    if unit not in UNITS or not (amount.is_int or (amount.is_string and amount.name.isdigit())):
+        raise ValueError(f"{part.sql()!r}: Spark adds only a fixed number of units to a time")
+    number = int(amount.name if amount.is_string else amount.to_py())
+    is_back = isinstance(part, BACK) != (number < 0)
+    interval = exp.Interval(this=exp.Literal.string(abs(number)), unit=exp.var(unit))
+    moved = exp.Sub if is_back else exp.Add
+    return exp.paren(moved(this=part.this, expression=interval))
+
+
+def _unit(part: Part) -> str:
+    unit = part.args.get("unit") or part.expression.args.get("unit") or exp.var("DAY")
+    return str(unit.name).upper().rstrip("S")
+
+
+def _day_of_week(part: exp.DayOfWeek, dialect: str) -> Part:
+    """Number the days of a week as the warehouse does: Spark's Sunday is 1."""
+    if dialect not in SUNDAY_IS_0:
+        return part
+    return exp.paren(exp.Sub(this=part.copy(), expression=exp.Literal.number(1)))
+
+
+def _iso_day(part: exp.DayOfWeekIso, _dialect: str) -> Part:
+    day = exp.Anonymous(this="WEEKDAY", expressions=[part.this])
+    return exp.paren(exp.Add(this=day, expression=exp.Literal.number(1)))
+
+
+def _extract(part: exp.Extract, dialect: str) -> Part:
+    name = part.this.name.upper()
+    if name in ISO_DAYS:
+        return _iso_day(exp.DayOfWeekIso(this=part.expression), dialect)
+    if name in DAYS_OF_WEEK:
+        return _day_of_week(exp.DayOfWeek(this=part.expression), dialect)
+    if name.startswith("WEEK") and dialect == "bigquery":
+        raise ValueError(f"{part.sql()!r}: weeks begin on another day in Spark")
+    return part
+
+
+def _call(part: exp.Anonymous, dialect: str) -> Part:
+    """Return `date_part('dow', x)` as the EXTRACT that it stands for; other functions as is."""
+    if part.name.lower() != "date_part" or len(part.expressions) != 2:
+        return part
+    what, of = part.expressions
+    return _extract(exp.Extract(this=exp.var(what.name.upper()), expression=of), dialect)
+
+
+def _percentile(part: exp.WithinGroup, _dialect: str) -> Part:
+    """Interpolate a percentile; sqlglot would write an approximate one."""
+    share, order = part.this, part.expression
+    if isinstance(share, exp.PercentileDisc):
+        raise ValueError(f"{part.sql()!r}: Spark's exact percentile interpolates; percentile_cont")
+    if not isinstance(share, exp.PercentileCont):
+        return part
+    key = order.expressions[0]
+    rest = exp.Sub(this=exp.Literal.number(1), expression=share.this)
+    at = rest if key.args.get("desc") else share.this
+    return exp.Anonymous(this="PERCENTILE", expressions=[key.this, at])
+
+
+def _logarithm(part: exp.Log, _dialect: str) -> Part:
+    """Take the logarithm of one number to base 10; Spark's is the natural one."""
+    if part.expression:
+        return part
+    return exp.Anonymous(this="LOG10", expressions=[part.this])
+
+
+def _replace_pattern(part: exp.RegexpReplace, dialect: str) -> Part:
+    """Replace all that matches a pattern, as Spark does; some warehouses replace the first."""
+    modifiers = part.args.get("modifiers")
+    if dialect in REPLACE_ONE and (modifiers is None or modifiers.name != "g"):
+        raise ValueError(f"{part.sql()!r}: Spark replaces all that matches, not the first; add 'g'")
+    part.set("modifiers", None)
+    return part
+
+
+MEANINGS: Mapping[type[Part], Meaning] = {
+    exp.Cast: _cut,
+    **dict.fromkeys((exp.DateDiff, exp.DatetimeDiff, exp.TsOrDsDiff), _difference),
+    **dict.fromkeys((exp.DateAdd, exp.TimestampAdd, exp.DatetimeAdd, exp.TsOrDsAdd), _moved),
+    **dict.fromkeys(BACK, _moved),
+    exp.DayOfWeek: _day_of_week,
+    exp.DayOfWeekIso: _iso_day,
+    exp.Extract: _extract,
+    exp.Anonymous: _call,
+    exp.WithinGroup: _percentile,
+    exp.Log: _logarithm,
+    exp.RegexpReplace: _replace_pattern,
+}
