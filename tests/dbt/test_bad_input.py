@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tests.dbt.warehouse import MANIFEST, NODES, changed, refused
 
+from sluice.dbt.artifacts import read
+
 
 def test_a_missing_manifest_is_named_with_the_command_that_writes_it(tmp_path: Path) -> None:
     said = refused(tmp_path, str(tmp_path / "manifest.json"))
@@ -85,3 +87,11 @@ def test_a_selection_of_which_nothing_is_understood_is_refused_with_the_reasons(
 
 def test_a_name_that_no_pipeline_may_have_is_refused(tmp_path: Path) -> None:
     assert "is not a name" in refused(tmp_path, str(MANIFEST), "--pipeline", "A b")
+
+
+def test_an_older_manifest_without_the_projects_name_has_that_of_its_models(tmp_path: Path) -> None:
+    manifest = Path(changed(tmp_path))
+    data = json.loads(manifest.read_text())
+    del data["metadata"]["project_name"]
+    manifest.write_text(json.dumps(data))
+    assert read(manifest, None).name == "bakery"

@@ -6,6 +6,7 @@ Everything after this module sees `Node` and `Check` only.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,7 +97,7 @@ def read(manifest: Path, catalog: Path | None) -> Project:
     nodes = {n.unique_id: _node(n, types) for n in every if _type(n) in WITH_ROWS}
     tests = [n for n in every if _type(n) == "test"]
     return Project(
-        str(getattr(found.metadata, "project_name", None) or "dbt"),
+        str(getattr(found.metadata, "project_name", None) or _package(nodes)),
         str(found.metadata.dbt_version),
         _dialect(adapter),
         str(found.metadata.generated_at)[:10],
@@ -104,6 +105,12 @@ def read(manifest: Path, catalog: Path | None) -> Project:
         tuple(_check(test, nodes) for test in tests),
         tuple(n.name for n in every if _type(n) == "analysis"),
     )
+
+
+def _package(nodes: Mapping[str, Node]) -> str:
+    """Return the package with the most models, which older manifests don't name otherwise."""
+    packages = Counter(i.split(".")[1] for i, node in nodes.items() if node.type == "model")
+    return packages.most_common(1)[0][0] if packages else "dbt"
 
 
 def _parsed(path: Path, parse: Any, kind: str) -> Any:
