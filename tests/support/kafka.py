@@ -17,6 +17,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +95,9 @@ class Broker:
             self.process.wait()
             self.process = None
 
-    @property
+    @cached_property
     def admin(self) -> AdminClient:
+        """The client, kept: the answers that a discarded one owes never come."""
         return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def topic(self, name: str, partitions: int = 1, **config: str) -> str:

@@ -59,6 +59,11 @@ class Delivery:
     is_added: bool = False
 
     @property
+    def is_of_messages(self) -> bool:
+        """True if its rows are messages, which bring their identity and what they do."""
+        return bool(self.topic) or self.is_added
+
+    @property
     def is_delivered(self) -> bool:
         """True if exactly these files were ingested for exactly this interval."""
         return any(
@@ -176,10 +181,11 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     known = columns
     interval = F.lit(delivery.interval.start).cast("timestamp").alias(INTERVAL)
     if spec.keeps_deliveries:
-        rows = rows if OP in rows.columns else operations(rows, spec.change)
+        says_it = delivery.is_of_messages and not spec.change
+        rows = rows if says_it else operations(rows, spec.change)
         columns = (*columns, OP)
         known = (*columns, POSITION)
-    if ID in rows.columns:
+    if delivery.is_of_messages:
         return rows.select(*names(known), ID, interval)
     if spec.keeps_deliveries and spec.key:
         rows = without_repeats(rows, columns)

@@ -137,8 +137,7 @@ def _replace(
         with clock.phase("session"):
             return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
 
-    is_of_messages = bool(delivery.topic) or delivery.is_added
-    is_at_hand = is_of_messages or (arrived is None and is_of_files(delivery.spec))
+    is_at_hand = delivery.is_of_messages or (arrived is None and is_of_files(delivery.spec))
     is_small = is_at_hand and delivery.bytes <= limits.computed_here_bytes
     report, engine = spark.best(work, large, is_small=is_small)
     return replace(report, engine=engine)
