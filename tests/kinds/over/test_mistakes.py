@@ -115,7 +115,7 @@ def of(expression: str, more: str = "order_by: [at]") -> str:
                 "sum(id) OVER (w RANGE BETWEEN 1 PRECEDING AND INTERVAL 2 DAYS FOLLOWING)",
                 "order_by: [date(at)]",
             ),
-            ".select.x: SUM(id): 1 and INTERVAL '2' DAYS are a number and an interval",
+            """.select.x: "SUM(id) OVER (w RANGE BETWEEN 1 PRECEDING AND INTERVAL '2' DAYS FOLLOWING)": write both bounds of a RANGE in one unit, as Spark wants them""",
         ),
         (
             of(

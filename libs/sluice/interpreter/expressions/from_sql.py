@@ -240,21 +240,21 @@ def _bound(end: Tree | str | None, side: str | None) -> nodes.Bound:
     if isinstance(end, exp.Literal) and end.is_int:
         return sign * int(end.name)
     if isinstance(end, exp.Interval):
-        return nodes.Span(sign * _micros(end))
+        return _span(end, sign)
     raise NotHere("a frame's bound that is no number")
 
 
 _MICROS = {**UNITS, "day": DAY, "week": 7 * DAY}
 
 
-def _micros(tree: exp.Interval) -> int:
-    """Return an interval's length in microseconds; months have none."""
+def _span(tree: exp.Interval, sign: int) -> nodes.Span:
+    """Return an interval as a distance in time; months are none."""
     unit = tree.args.get("unit")
     name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
     number = tree.this.name if isinstance(tree.this, exp.Literal) else ""
     if name not in _MICROS or not number.isdigit():
         raise NotHere("such an interval")
-    return int(number) * _MICROS[name]
+    return nodes.Span(sign * int(number) * _MICROS[name], name.replace("week", "day"))
 
 
 # What reads each part of SQL, and the parts that it may have of its own: one with another means

@@ -113,9 +113,10 @@ class Over(Node):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A distance in time, as a bound of a frame."""
+    """A distance in time, as a bound of a frame. `unit`: what it is written in."""
 
     micros: int
+    unit: str = "day"
 
 
 Bound = int | Span | None

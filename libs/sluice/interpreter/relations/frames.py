@@ -24,8 +24,9 @@ def framing(frame: Frame, keys: Sequence[SortKey]) -> Callable[[Batch], Framing]
     if frame.by_rows or all(bound in (None, 0) for bound in (frame.lower, frame.upper)):
         return lambda _: lambda _rows, peers: _by_place(frame, peers)
     (key,) = keys
-    if len({type(bound) for bound in (frame.lower, frame.upper) if bound}) > 1:
-        raise NotHere("a frame between a number and an interval")
+    units = {b.unit if isinstance(b, Span) else "" for b in (frame.lower, frame.upper) if b}
+    if len(units) > 1:
+        raise NotHere("a frame between bounds of two types")
     lower, upper = (_distance(bound, key.value.type) for bound in (frame.lower, frame.upper))
 
     def of(batch: Batch) -> Framing:
@@ -44,9 +45,9 @@ def _distance(bound: Bound, type_: T.DataType) -> int | None:
     match bound:
         case None | 0:
             return bound
-        case Span(micros) if isinstance(type_, MOMENTS):
+        case Span(micros=micros) if isinstance(type_, MOMENTS):
             return micros
-        case Span(micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
+        case Span(micros=micros) if isinstance(type_, T.DateType) and micros % DAY == 0:
             return micros // DAY
         case int() if isinstance(type_, WHOLE):
             return bound

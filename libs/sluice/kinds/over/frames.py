@@ -35,12 +35,21 @@ def frame_of(spec: Any, text: str) -> tuple[str, tuple[Expression, ...]]:
     if first > last or first == math.inf or last == -math.inf:
         raise ValueError(f"{text!r}: the frame ends before it begins")
     distances = [spec.args[which] for which in ("start", "end") if _is_distance(spec, which)]
+    if kind == "RANGE" and len(set(map(_unit, distances))) > 1:
+        raise ValueError(f"{text!r}: write both bounds of a RANGE in one unit, as Spark wants them")
     frame = f"{kind} BETWEEN {start} AND {end}"
     return frame, tuple(map(Expression.of, distances)) if kind == "RANGE" else ()
 
 
 def _is_distance(spec: exp.Expression, which: str) -> bool:
     return isinstance(spec.args.get(which), exp.Literal | exp.Interval)
+
+
+def _unit(value: syntax.Tree) -> str:
+    """Return what a distance is in; weeks are days."""
+    if isinstance(value, exp.Interval):
+        return str(value.args["unit"].name.lower().removesuffix("s").replace("week", "day"))
+    return "whole" if value.name.isdigit() else "fraction"
 
 
 def _bound(spec: exp.Expression, which: str, text: str, kind: str) -> tuple[float, str]:

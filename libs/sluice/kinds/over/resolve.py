@@ -99,10 +99,7 @@ def _check_distances(
     call: Call, order: Sequence[SortKey], scope: Scope, report: Report, *at: str
 ) -> None:
     """Note bounds of a RANGE that Spark can't add to the value of the order."""
-    distances, texts = call.distances, [d.text for d in call.distances]
-    if len({family(whole_type(d, {}, {})) in INTERVALS for d in distances}) > 1:
-        report.add(at, f"{call.sql}: {' and '.join(texts)} are a number and an interval")
-    for distance in distances:
+    for distance in call.distances:
         type_, by = scope.type_of(order[0].expression), order[0].expression.text
         what, is_fit = _distance_of(type_, distance)
         if not is_fit:
