@@ -9,6 +9,7 @@ import click
 
 from sluice.declare.project import load
 from sluice.delta.places.inventory import undeclared
+from sluice.operate.leftovers import REPAIR, leftovers
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
@@ -31,16 +32,19 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """Show where every table stands, and how far behind its inputs it is.
 
     Below: what failed and no batch has mended since, what that blocks, intervals that are missing,
-    the lag behind topics, and tables of the lake that no declaration names.
+    the lag behind topics, tables that no declaration names, and those that changed queries have
+    left behind.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
     found = statuses(project, chosen)
     others = [] if tables else undeclared(project)
+    left = leftovers(project, chosen or project.graph.tables.values())
     quality = health(project, (project.graph.tables[one.table] for one in found))
     if format_ is not Format.TABLE:
         rows = [asdict(one) | {"quality": asdict(quality[one.table])} for one in found]
         rows += [asdict(TableStatus(name, "undeclared")) | {"quality": None} for name in others]
+        rows += [asdict(TableStatus(name, "left behind")) | {"quality": None} for name in left]
         write_rows(rows, [*TableStatus.__dataclass_fields__, "quality"], format_)
         return
     lines = [_status_row(one, quality[one.table]) for one in found]
@@ -54,6 +58,8 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     for name in others:
         click.echo(f"undeclared: {name}, which no declaration names")
         click.echo(f"hint: declare it again, `sluice drop {name}`, or `sluice rename {name} NEW`")
+    for name, view in left.items():
+        click.echo(f"left behind: {name} by {view.id}: {REPAIR.format(view.name)}")
 
 
 def troubles(one: TableStatus) -> Iterator[str]:

@@ -23,6 +23,7 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import SluiceError
 from sluice.language.internal import INTERVALS
+from sluice.operate import leftovers
 from sluice.operate.guard import consumers
 from sluice.operate.maintain import kept_in
 from sluice.read.status import missing
@@ -36,7 +37,8 @@ from sluice.sources.spec import Source
 NOTES = ("quarantine", "intervals", "arrivals")
 MISSING = "missing-intervals"
 UNDECLARED = "undeclared"
-HARMLESS = ("orphan-files", "short-retention", MISSING, UNDECLARED)
+LEFT = "left-behind"
+HARMLESS = ("orphan-files", "short-retention", MISSING, UNDECLARED, LEFT)
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,17 @@ class Finding:
 def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Finding]:
     """Return everything that is wrong with these tables and with those behind them."""
     found: list[Finding] = []
-    failures = kept(layout(project))
+    failures, tables = kept(layout(project)), list(tables)
     for table in tables:
         if table.is_stored:
             found += _of_files(project, table, now)
             found += _of_batches(project, table)
         if table.id in failures and not any(one.table == table.id and one.stops for one in found):
             found.append(_of_failure(failures[table.id]))
+    found += [
+        Finding(name, LEFT, leftovers.WHAT.format(view.id), leftovers.REPAIR.format(view.name))
+        for name, view in leftovers.leftovers(project, tables).items()
+    ]
     return list(dict.fromkeys(found))
 
 

@@ -20,6 +20,7 @@ from sluice.errors import SluiceError, UsageError
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
 from sluice.language.interval import show
 from sluice.language.spans import Span, spans
+from sluice.operate.leftovers import WHAT, leftovers
 from sluice.operate.outside import outside
 from sluice.operate.redefined import redefined_parts
 from sluice.read.status import missing
@@ -27,6 +28,7 @@ from sluice.sources.delivery import landed
 from sluice.sources.spec import Source
 from sluice.spark.session import PROCESS, SPARK
 
+LEFT = "maintain"  # what comes next for a table that a changed query has left behind
 STOPPED = "stopped"  # what comes next for a table that can't go on
 WORDS = ("missing between them", "due", "with other files now", "without files now")
 
@@ -83,7 +85,8 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
             step = _step(context, plan, engines)
             made = f"{_made(node.table)}: " if table.parts and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))
-    return steps
+    left = leftovers(project, [table])
+    return [*steps, *(Step(name, LEFT, WHAT.format(table.id)) for name in left)]
 
 
 def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:

@@ -23,6 +23,7 @@ from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, STATE, internal
 from sluice.operate.guard import oldest_named
+from sluice.operate.leftovers import remove_leftovers
 from sluice.operate.preview import FOLDER as PREVIEW
 from sluice.spark.session import Spark
 
@@ -31,7 +32,8 @@ from sluice.spark.session import Spark
 class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
-    `done`: expiry, seal, compact or vacuum; deleted, of a table that was dropped a week ago.
+    `done`: expiry, seal, compact or vacuum; remove, of a table that a changed query left behind;
+    deleted, of a table that was dropped a week ago.
     """
 
     table: str
@@ -45,6 +47,8 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     every = [kept for table in tables for kept in kept_in(table, project)]
     done = [upkeep for kept in every for upkeep in _done(kept, spark, project)]
     done += [upkeep for table in tables for upkeep in _of_notes(table, project)]
+    removed = remove_leftovers(project, tables)
+    done += [Upkeep(table_id, "remove", files) for table_id, files in removed]
     sweep(Path(layout(project).root, PREVIEW))
     expired = dropped.expire(layout(project), datetime.now(UTC))
     return [*done, *(Upkeep(table_id, "deleted", 0) for table_id in expired)]

@@ -1,6 +1,6 @@
 """Folders of a lake that are moved or removed whole."""
 
-from pyarrow.fs import FileSystem, FileType, LocalFileSystem, copy_files
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 
 def filesystem_of(uri: str) -> tuple[FileSystem, str]:
@@ -28,3 +28,17 @@ def move(uri: str, to: str) -> None:
         return
     copy_files(path, target, source_filesystem=filesystem, destination_filesystem=filesystem)
     filesystem.delete_dir(path)
+
+
+def remove_table(uri: str) -> int:
+    """Remove a Delta table, its log last, and return its number of files.
+
+    If it is stopped halfway, the rest is still found as a table.
+    """
+    filesystem, path = filesystem_of(uri)
+    found = filesystem.get_file_info(FileSelector(path, recursive=True))
+    files = [f.path for f in found if f.type == FileType.File]
+    for file in sorted(files, key=lambda file: "/_delta_log/" in file):
+        filesystem.delete_file(file)
+    remove(uri)
+    return len(files)
