@@ -199,12 +199,17 @@ class Writer:
         aggregate = self.chance.choice(["max", "min", "count", "sum"])
         number = self.chance.choice(inner.of("int"))
         of_mine = f"FROM {table} {alias} WHERE {own} = {mine}{extra}"
+        other = self.chance.choice(rows.of("int"))
+        than = f"{number} {self.chance.choice(['<', '<>', '>='])} {other}"
         return self.chance.choice(
             [
                 f"{negated}EXISTS (SELECT * {of_mine})",
                 f"{mine} {negated}IN (SELECT {own} FROM {table} {alias}{whole})",
                 f"{mine} <= (SELECT {aggregate}({number}) {of_mine})",
                 f"{mine} > (SELECT avg({number}) FROM {table} {alias}{whole})",
+                f"({mine}, {other}) IN (SELECT {own}, {number} FROM {table} {alias}{whole})",
+                f"{other} NOT IN (SELECT {number} {of_mine})",
+                f"{mine} <= (SELECT {aggregate}({number}) {of_mine} AND {than})",
             ]
         )
 
