@@ -164,6 +164,8 @@ def _unchanged(target: Target, before: Head, position: Position) -> Committed:
 
 
 def _create(target: Target, changelog: DataFrame, position: Position) -> Head:
-    empty = replace(position, batch=0, kind="create", inputs={}, references={}, frontier={})
+    empty = replace(
+        position, batch=0, kind="create", inputs={}, references={}, frontier={}, topic={}
+    )
     schema = changelog.drop(CHANGE).schema
     return create(target.uri, schema, empty, partition_by=target.partition_by)
