@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from pyspark import SparkContext
 
 from sluice.cli.main import main
 
@@ -102,11 +103,13 @@ class Project:
 
 @dataclass(frozen=True)
 class Here(Project):
-    """A project whose commands run in this process, without a JVM."""
+    """A project whose commands run without a JVM: in this process, unless it has one of its own."""
 
     remote: str = ""
 
     def sluice(self, *arguments: str) -> Ended:
+        if SparkContext._active_spark_context:
+            return super().sluice(*arguments)
         done = CliRunner().invoke(main, [*arguments, "--config", str(self.folder / "config")])
         return Ended(done.exit_code, done.stdout, done.stderr)
 
