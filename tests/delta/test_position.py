@@ -13,6 +13,7 @@ from tests.delta.tables import ID_AND_V, Small, a_position, pins
 
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import (
+    Head,
     Pin,
     Position,
     _positions,
@@ -186,3 +187,51 @@ def test_an_earlier_position_is_read_by_the_names_that_came_after_it() -> None:
     assert named == [{"p.e", "p.e__state"}, {"p.e", "p.e__state"}, {"p.e"}, {"p.e"}]
     assert Position.from_json(newest.to_json()) == newest
     assert Position.from_json(first.to_json()) == first
+
+
+def test_a_commits_head_is_read_once(table: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def counted(opened: DeltaTable, uri: str) -> Head:
+        read.append(opened.version())
+        return head_of(opened, uri)
+
+    monkeypatch.setattr("sluice.delta.log.position.head_of", counted)
+    table.commit(("insert", {"id": 3, "v": "c"}))
+    read.clear()
+    assert head(table.uri) == head(table.uri) == head_of(DeltaTable(table.uri), table.uri)
+    assert len(read) <= 1
+    table.commit(("update", {"id": 3, "v": "d"}))
+    assert [at.version for at in (head(table.uri),) if at] == [4]
+
+
+def test_a_folder_replaced_by_another_table_has_that_tables_head(tmp_path: Path) -> None:
+    first, second = (Small.create(tmp_path, ID_AND_V, ["id"], commit_arrow) for _ in range(2))
+    for n in range(3):
+        first.commit(("insert", {"id": n, "v": "a"}))
+    second.commit(("insert", {"id": 1, "v": "b"}))
+    before, other = head(first.uri), head(second.uri)
+    shutil.rmtree(first.uri)
+    assert head(first.uri) is None
+    shutil.move(second.uri, first.uri)
+    after = head(first.uri)
+    assert before
+    assert other
+    assert after
+    assert (after.version, after.table) == (other.version, other.table) != (3, before.table)
+
+
+def test_commits_open_the_table_once(table: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    class Counted(DeltaTable):
+        def __init__(self, uri: str, version: int | None = None) -> None:
+            opened.append(uri)
+            super().__init__(uri, version=version)
+
+    for module in ("log.opened", "writing.commit"):
+        monkeypatch.setattr(f"sluice.delta.{module}.DeltaTable", Counted)
+    for n in range(3, 8):
+        table.commit(("insert", {"id": n, "v": "c"}), ("update", {"id": 1, "v": str(n)}))
+        table.position_only(inputs=pins(sales=n))
+    assert len(opened) <= 1

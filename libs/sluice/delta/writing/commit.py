@@ -67,6 +67,7 @@ def commit_position(before: Head, position: Position) -> Committed:
             partition_by=table.metadata().partition_columns,
             commit_properties=_properties(before, mine),
         )
+    table.update_incremental()
     keep(before.uri, table)
     return _won(before, position, Committed(before.version + 1))
 
