@@ -12,10 +12,12 @@ from tests.support.lake import Lake, Row, counted, folded, repeated
 
 from sluice.delta.writing import filing
 from sluice.delta.writing.filing import slices_of
+from sluice.language.interval import Schedule
 from sluice.limits import Limits
 from sluice.operate.guard import oldest_named
 from sluice.operate.invariants import digests
 from sluice.operate.maintain import Upkeep, maintain
+from sluice.operate.run import _is_upkeep_due, rounds_of
 from sluice.read.lake import Lake as Reads
 
 if TYPE_CHECKING:
@@ -206,3 +208,14 @@ def test_the_trace_store_answers_by_id_and_by_time_from_one_table(
     inside = [row for row in rows if row["window_start"] <= NOON + timedelta(days=2)]
     inside.sort(key=lambda row: (row["window_start"], row["id"]), reverse=True)
     assert [row["id"] for row in found] == [row["id"] for row in inside][:10]
+
+
+@pytest.mark.parametrize(("most", "due"), [(16, [1, 3]), (1, [31, 63]), (24, [1, 2]), (100, [0])])
+def test_a_run_does_upkeep_every_32_intervals_however_many_a_round_has(
+    most: int, due: list[int]
+) -> None:
+    days = Schedule(expression="@daily").intervals(
+        NOON.replace(hour=0), NOON.replace(2024, 3, 17, 0)
+    )
+    rounds = rounds_of(days[:66], Limits(round_intervals=most))
+    assert [nth for nth in range(len(rounds)) if _is_upkeep_due(nth, rounds)] == due
