@@ -81,8 +81,11 @@ class Service:
             case "ddl_parse":
                 found = type_of(request.ddl_parse.ddl_string)
                 answer.ddl_parse.parsed.CopyFrom(pyspark_types_to_proto_types(found))
-            case "persist" | "unpersist" as kind:  # rows are kept at any rate
-                getattr(answer, kind).SetInParent()
+            case "persist":  # a batch commits nothing before it has computed what it keeps
+                self.plans.relation(request.persist.relation).whole()
+                answer.persist.SetInParent()
+            case "unpersist":
+                answer.unpersist.SetInParent()
             case "is_local":
                 answer.is_local.is_local = True
             case "spark_version":
@@ -127,7 +130,7 @@ class Service:
 
 def computed(relation: Relation) -> pa.RecordBatch:
     """Return a relation's rows as Arrow."""
-    batch = relation.rows()
+    batch = relation.whole()
     columns = [to_arrow(batch.column(i), c.type) for i, c in enumerate(relation.columns)]
     fields = [pa.field(c.name, a.type) for c, a in zip(relation.columns, columns, strict=True)]
     if not columns:

@@ -16,6 +16,8 @@ Narrow = Callable[[int, Sequence[Any]], Optional["Relation"]]
 class Relation:
     """Columns, and the function that computes their rows; they are kept once computed.
 
+    A column may be computed only when it is first read.
+
     `narrow`, if known, takes the number of a column and values: it returns a relation that has at
     least the rows with these values, and costs less; None if it can't by that column.
     """
@@ -30,6 +32,13 @@ class Relation:
         if self._rows is None:
             self._rows = self.compute()
         return self._rows
+
+    def whole(self) -> Batch:
+        """Return the rows, with all columns computed."""
+        batch = self.rows()
+        for number in range(len(self.columns)):
+            batch.column(number)
+        return batch
 
     @property
     def schema(self) -> T.StructType:
