@@ -43,7 +43,7 @@ def test_only_the_parts_whose_meaning_changed_are_rebuilt(
     lake.put("orders", {"id": 20, "k": 0, "v": 100})
     reports = rebuild(lake.spark, lake.project, view, Run("test"))
     assert [(r.table, r.strategy) for r in reports] == [
-        ("shop.sums__1", "recompute"),
+        ("shop.sums__1", "one side"),
         ("shop.sums__state", "extend"),
         ("shop.sums", "build"),
     ]
