@@ -11,6 +11,7 @@ scheduler whether a retry can help.
     │   ├── UnknownTable     2  a name that no table of the project has
     │   └── NotBuilt         2  a table that no run has built yet
     ├── MissingDependency    2  Java, jars or a driver that this machine lacks
+    ├── StoreRefused         2  an object store that refuses, or can't keep tables safe
     ├── SeveralFailed        *  several tables of a run failed; the exit code is that of the worst
     ├── Retryable            3  a transient fault: the same call may succeed later
     │   ├── LostRace         3  another writer was first; nothing of this attempt was kept
@@ -98,6 +99,10 @@ class LostRace(Retryable):
 
 class Unforeseen(Retryable):
     """A failure of a batch that nobody foresaw."""
+
+
+class StoreRefused(SluiceError):
+    """An object store that refuses a request for good, or in which commits would not be safe."""
 
 
 class SeveralFailed(SluiceError):

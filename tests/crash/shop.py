@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from tests.support.lake import counted, frozen
 
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.places.lake import layout
+from sluice.delta.places.stores import is_table, open_table
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval
 from sluice.operate.invariants import faults
@@ -121,7 +121,7 @@ class Shop(Deployed):
         ingest(Spark(project.spark), project, sales, interval, Run("test"))
 
     def rows(self, name: str) -> Counter[Any]:
-        table = DeltaTable(self.uri(name)).to_pyarrow_table().to_pylist()
+        table = open_table(self.uri(name)).to_pyarrow_table().to_pylist()
         return counted({c: v for c, v in row.items() if c not in PASSING} for row in table)
 
     def commits(self, name: str) -> list[Any]:
@@ -134,12 +134,12 @@ class Shop(Deployed):
         return [changes[version] for version in sorted(changes)]
 
     def feed(self, name: str) -> list[dict[str, Any]]:
-        reader = DeltaTable(self.uri(name)).load_cdf(starting_version=0)
+        reader = open_table(self.uri(name)).load_cdf(starting_version=0)
         rows: list[dict[str, Any]] = pa.table(reader.read_all()).to_pylist()
         return rows
 
     def heads(self) -> dict[str, int]:
-        return {name: DeltaTable(self.uri(name)).version() for name in POSITIONED}
+        return {name: open_table(self.uri(name)).version() for name in POSITIONED}
 
     def state(self) -> dict[str, Any]:
         """All that must not depend on what happened on the way."""
@@ -153,8 +153,8 @@ class Shop(Deployed):
             found = faults(project, table)
             assert not any(found.values()), found
         for name in POSITIONED:
-            if DeltaTable.is_deltatable(self.uri(name)):
-                every = DeltaTable(self.uri(name)).version() + 1
+            if is_table(self.uri(name)):
+                every = open_table(self.uri(name)).version() + 1
                 assert len(positions(self.uri(name))) == every, f"{name}: who has committed there?"
 
 

@@ -33,7 +33,7 @@ from sluice.spark.starting import lasting
 if TYPE_CHECKING:
     from sluice.airflow.tasks import ScriptJob
 
-MARK, HEAP = "@sluice@ ", "SLUICE_WORKER_HEAP"
+MARK, HEAP, COLD = "@sluice@ ", "SLUICE_WORKER_HEAP", "SLUICE_WORKER_COLD"
 VIEWS = ("shop.totals", "shop.best")
 
 
@@ -90,7 +90,8 @@ def main(folder: str) -> None:
         "spark.local.dir": f"{folder}/local",
     }
     spark = Spark(SparkSettings(master="local[2]", conf=conf))
-    spark.tune(small=True).range(1).count()
+    if COLD not in os.environ:  # no batch that it is asked for needs Spark
+        spark.tune(small=True).range(1).count()
     answer(ready=True)
     for line in sys.stdin:
         told = json.loads(line)

@@ -22,6 +22,7 @@ from sluice.declare.project import Project
 from sluice.declare.sound import load_sound
 from sluice.declare.table import Table
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.faults import store_fault
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, SluiceError
@@ -147,6 +148,8 @@ def _done(step: Step, begin: Callable[[], Job]) -> dict[str, Any]:
         failure = _failure(reports, error.message, error.hint, error.exit_code)
         return failure | {"failed": [r["table"] for r in reports if r.get("outcome") == "failed"]}
     except Exception as error:  # noqa: BLE001 a job's last word: whatever it was, it is reported
+        if fault := store_fault(error):
+            return _failure(reports, fault.message, fault.hint, ExitCode(fault.exit_code))
         traceback.print_exc()
         first = str(error).strip().partition("\n")[0]
         what = f"{type(error).__name__}: {first}" if first else type(error).__name__

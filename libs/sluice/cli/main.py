@@ -13,6 +13,7 @@ import click
 
 from sluice.cli.kinds import Commands
 from sluice.declare.registry import parts
+from sluice.delta.places.faults import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, wants_trace
 
@@ -104,6 +105,7 @@ def _has_debug(command: click.Command) -> bool:
 
 def _fail(context: click.Context, error: Exception) -> NoReturn:
     """Report what happened in plain words, and exit with the error's code."""
+    error = store_fault(error) or error
     if isinstance(error, SluiceError):
         click.echo(f"error: {error}", err=True)
         context.exit(int(error.exit_code))

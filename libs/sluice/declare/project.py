@@ -1,6 +1,6 @@
 """The whole configuration: `sluice.yaml`, and a file per pipeline in `pipelines/`."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from os import environ as process_environ
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from sluice.declare.building import build
+from sluice.declare.building import Declaration, build
 from sluice.declare.code import check_module
 from sluice.declare.graph import Graph
 from sluice.declare.mistakes import Mistakes
@@ -16,6 +16,7 @@ from sluice.declare.names_elsewhere import check_compared, check_modules
 from sluice.declare.reading import Reading, find_files, read_file, read_tables
 from sluice.declare.resolution.scope import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
+from sluice.declare.stores import faults, takes_spark
 from sluice.declare.table_spec import TableSpec
 from sluice.language.interval import IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
@@ -131,6 +132,7 @@ def load(
         check_compared(declared, mistakes)
     if project:
         check_modules(declared.values(), project.modules, mistakes)
+        _check_store(project, settings, declared.values(), environ, mistakes)
     mistakes.raise_any()
     return _assembled(project or Project(), pipelines, graph, folder.resolve().parent)
 
@@ -148,6 +150,28 @@ def _project(settings: Reading | None, mistakes: Mistakes) -> Project | None:
     for key in sorted(Project.LOADED & data.keys()):
         mistakes.add(settings.document, (key,), f"unknown key {key!r}")
     return mistakes.validated(Project, data, settings.document, ())
+
+
+def _check_store(
+    project: Project,
+    settings: Reading | None,
+    declared: Iterable[Declaration],
+    environ: Mapping[str, str],
+    mistakes: Mistakes,
+) -> None:
+    """Note what would make commits to the lake unsafe, and tables that can't be kept there."""
+    if settings:
+        for where, message in faults(project.lake, project.spark.commit, environ):
+            mistakes.add(settings.document, where, message)
+    for one in declared:
+        if getattr(one.spec, "format", "") == "delta":
+            is_stream = getattr(one.spec, "delivery", "") == "stream"
+            if not takes_spark(str(getattr(one.spec, "path", ""))):
+                message = "a Delta table on S3 would be read by Spark, which has no access there"
+                mistakes.add(one.document, (*one.where, "path"), message)
+            elif is_stream and not takes_spark(project.lake):
+                message = "a stream of a Delta table is committed by Spark, which is not safe on S3"
+                mistakes.add(one.document, (*one.where, "delivery"), message)
 
 
 def _pipelines(

@@ -18,7 +18,7 @@ from sluice.delta.log.position import Head, Position, head
 from sluice.delta.notes import intervals
 from sluice.delta.reading import landing
 from sluice.delta.reading.table import snapshot
-from sluice.delta.writing.commit import Committed
+from sluice.delta.writing.fence import Committed
 from sluice.dimensions.connections import jdbc_options
 from sluice.dimensions.log import Loaded, merged, position_of, rows_of_keys
 from sluice.dimensions.source import WHOLE, Due, Found, due, find

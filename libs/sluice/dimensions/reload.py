@@ -13,7 +13,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position, head_as_found
 from sluice.delta.reading.table import snapshot
-from sluice.delta.writing.commit import Committed
+from sluice.delta.writing.fence import Committed
 from sluice.dimensions.load import load_as
 from sluice.dimensions.log import Loaded
 from sluice.dimensions.source import find

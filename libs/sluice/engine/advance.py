@@ -18,7 +18,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
 from sluice.delta.places.failpoint import passing
-from sluice.delta.writing.commit import Committed
+from sluice.delta.writing.fence import Committed
 from sluice.engine.committing.upkeep import tidy
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.computing.batch import Batch

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 if TYPE_CHECKING:
-    from sluice.delta.writing.commit import Committed
+    from sluice.delta.writing.fence import Committed
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from time import sleep
 
+from sluice.delta.places.faults import store_fault
 from sluice.engine.report import BatchReport
 from sluice.errors import (
     LostRace,
@@ -74,6 +75,8 @@ def naming_faults(table: str) -> Iterator[None]:
     except SluiceError:
         raise  # already named, even if it repeats such words from the data
     except Exception as error:
+        if named := store_fault(error):
+            raise named from error
         message = with_real_paths("\n".join(_words(error)))
         line = message[max(message.find(_BROKEN), 0) :].partition("\n")[0]
         if fault := _TRANSIENT.search(message):

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem
 
+from sluice.delta.places.faults import store_fault
+from sluice.delta.places.stores import located
 from sluice.delta.places.walk import LandedFile, local_path
 from sluice.engine.retries import is_transient
 from sluice.errors import Retryable
@@ -191,13 +193,15 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
     place = local_path(file.uri)
     try:
         if place is None:
-            return work(*FileSystem.from_uri(file.uri))
+            return work(*located(file.uri))
         return work(LocalFileSystem(), os.fsencode(place))
     except FileNotFoundError as error:
         raise Gone("it went away before it was read") from error
     except _FAULTS as error:
         raise Retryable(f"{file.shown} can't be opened now: {error}") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
+        if fault := store_fault(error):
+            raise fault from error
         if is_transient(str(error)):
             raise Retryable(f"{file.shown} can't be read now: {error}") from error
         why = str(error).splitlines()

@@ -15,6 +15,7 @@ from typing import TypeVar
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure, clear, keep
+from sluice.delta.places.faults import store_fault
 from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport, Bounds
 from sluice.errors import SeveralFailed, SluiceError, Unforeseen
@@ -66,7 +67,7 @@ class Failures:
                         self._reports[table.id].append(report)
                     yield report
         except SluiceError as error:
-            yield self.fail(table, error, intervals, blocks=blocks())
+            yield self.fail(table, error, intervals, blocks=_holds(blocks))
         else:
             self._succeed(table)
 
@@ -131,6 +132,14 @@ class Failures:
                 clear(layout(self.project), name)
 
 
+def _holds(blocks: Callable[[], bool]) -> bool:
+    """Return what `blocks` says; true if the lake can't be asked, as when its store is away."""
+    try:
+        return blocks()
+    except OSError:
+        return True
+
+
 def raise_all(errors: Mapping[str, SluiceError]) -> None:
     """Raise the only error, or all of them together; nothing if there is none.
 
@@ -151,6 +160,8 @@ def named(table_id: str) -> Iterator[None]:
     except SluiceError:
         raise
     except Exception as error:
+        if fault := store_fault(error):
+            raise fault from error
         log.info("%s failed", table_id, exc_info=True)
         first = str(error).strip().partition("\n")[0]
         what = f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from deltalake import DeltaTable
-
 from sluice.declare.project import Project, load
 from sluice.declare.registry import kind, parts
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
 from sluice.delta.log.position import positions
 from sluice.delta.places.lake import layout
+from sluice.delta.places.stores import is_table
 from sluice.errors import UsageError
 from sluice.language.internal import MARK
 from sluice.read.key_values import KeyValues
@@ -90,7 +89,7 @@ class Lake:
     def knows_run(self, run: str) -> bool:
         """True if any table's log has a commit of that run."""
         stored = (self.uri(t) for t in self.project.graph.tables.values() if t.is_stored)
-        built = (uri for uri in stored if DeltaTable.is_deltatable(uri))
+        built = (uri for uri in stored if is_table(uri))
         return any(found.run == run for uri in built for _, found in positions(uri))
 
     def stored(

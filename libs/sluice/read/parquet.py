@@ -10,9 +10,9 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.parquet as pq
 from cachetools import LRUCache, cached
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileSystem, LocalFileSystem, PyFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
+from sluice.delta.places.stores import files_below
 from sluice.read.bounds import UNKNOWN, Bounds, from_parquet
 from sluice.read.order import Place, highest, lowest
 
@@ -26,7 +26,7 @@ MANY = 24  # column chunks that are worth threads
 def filesystem(uri: str) -> FileSystem:
     """Return the folder at `uri`, local or in an object store."""
     if "://" in uri:
-        return PyFileSystem(DeltaStorageHandler(uri))
+        return files_below(uri)
     return SubTreeFileSystem(uri, LocalFileSystem(use_mmap=True))
 
 

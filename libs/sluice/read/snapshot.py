@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened
+from sluice.delta.places.stores import open_table
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import QUARANTINE, internal
 from sluice.language.names import RESERVED_PREFIX
@@ -212,7 +213,7 @@ def open_delta(name: str, uri: str, version: int | None = None, *, build: str = 
     except DeltaError as error:
         if version is None:
             raise
-        head = DeltaTable(uri).version()
+        head = open_table(uri).version()
         why = "there is none yet" if version > head else "its log is gone"
         raise UsageError(
             f"version {version} of table {name!r} can't be read: {why}",

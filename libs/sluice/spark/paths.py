@@ -3,8 +3,8 @@
 Spark treats a path as a pattern. Hadoop's local file system can't open or skips some names: with a
 colon, with a leading `_` or `.`, or with letters that Java's locale lacks. A local file with such a
 name is read by a link, whose own path shows the target. In object stores, characters of patterns
-are escaped. A Spark elsewhere must see the folder for temporary files, as it must see the delivered
-files.
+are escaped. A file in a store that Spark may not use is copied to such a path. A Spark elsewhere
+must see the folder for temporary files, as it must see the delivered files.
 """
 
 import re
@@ -12,9 +12,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote
 
+from sluice.declare.stores import takes_spark
+from sluice.delta.places.stores import located
 from sluice.delta.places.walk import local_path
 from sluice.gate.rules.sql import text
 
@@ -56,7 +59,7 @@ def _real_path(found: "re.Match[str]") -> str:
 def _spark_path(uri: str) -> str:
     place = local_path(uri)
     if place is None:
-        return _escaped(uri)
+        return _escaped(uri if takes_spark(uri) else _copy(uri))
     return _escaped(_link(uri, place)) if _ODD.search(place) else place
 
 
@@ -66,14 +69,28 @@ def _escaped(path: str) -> str:
 
 def _link(uri: str, place: str) -> str:
     """Return a link to the file, making it if there is none."""
+    link = _named(uri)
+    with suppress(FileExistsError):
+        link.symlink_to(place)
+    return str(link)
+
+
+def _copy(uri: str) -> str:
+    """Return a copy of a file in a store that Spark can't reach itself."""
+    filesystem, path = located(uri)
+    copy = _named(uri)
+    with filesystem.open_input_stream(path) as source, copy.open("wb") as target:
+        copyfileobj(source, target)
+    return str(copy)
+
+
+def _named(uri: str) -> Path:
+    """Return the path that stands for a URI; its folder is made."""
     name = uri.encode().hex()
     steps = (name[at : at + _STEP] for at in range(0, len(name), _STEP))
     folder = Path(_folder().name, *steps)
     folder.mkdir(parents=True, exist_ok=True)
-    link = folder / ("f" + next(filter(place.lower().endswith, CODECS), ""))
-    with suppress(FileExistsError):
-        link.symlink_to(place)
-    return str(link)
+    return folder / ("f" + next(filter(uri.lower().endswith, CODECS), ""))
 
 
 @cache

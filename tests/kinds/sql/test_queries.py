@@ -15,6 +15,10 @@ LEFT_TO_SPARK = {
     "spark: the function timestampdiff",
 }
 QUERIES = written(Path(__file__).parent / "queries.sql")
+IN_SPARKS_WORDS = {  # Spark wants the groups of a correlated subquery in FROM
+    "name_of_group": """SELECT id, n, (SELECT max(g) FROM orders o WHERE o.id = e.id) AS g
+        FROM (SELECT id, count(*) AS n FROM events GROUP BY id) e"""
+}
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -27,7 +31,7 @@ def test_every_form_of_query_is_kept_as_spark_answers_it(
         if turn != 2:
             by_spark = {r.table: r.engine for r in reports if r.engine.startswith("spark")}
             assert {*by_spark.values()} <= LEFT_TO_SPARK, by_spark
-        assert wrong(lake, spark, QUERIES) == {}, turn
+        assert wrong(lake, spark, QUERIES | IN_SPARKS_WORDS) == {}, turn
         seen |= {name for name in QUERIES if lake.rows(name)}
         (change if turn else fill)(lake, chance)
     assert seen == {*QUERIES}

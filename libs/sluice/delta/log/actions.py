@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileSelector, FileType, PyFileSystem
+from pyarrow.fs import FileSelector, FileType
+
+from sluice.delta.places.stores import files_below
 
 Action = dict[str, Any]
 
@@ -19,7 +20,7 @@ class Log:
     """Log of the table at `uri`."""
 
     def __init__(self, uri: str):
-        self._files = PyFileSystem(DeltaStorageHandler(uri))
+        self._files = files_below(uri)
 
     def actions(self, version: int) -> list[Action]:
         """Return the actions of a commit. Raises FileNotFoundError if it was cleaned."""

@@ -12,6 +12,7 @@ from threading import Lock
 from cachetools import LRUCache
 from deltalake import DeltaTable
 
+from sluice.delta.places.stores import open_table
 from sluice.delta.places.walk import local_path
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
@@ -30,11 +31,11 @@ def opened(uri: str, version: int | None = None) -> DeltaTable:
     """
     commit = commit_of(uri, version)
     if commit is None:
-        return DeltaTable(uri, version=version)
+        return open_table(uri, version=version)
     with _opening:
         if commit in _tables:
             return _tables[commit]
-    table = DeltaTable(uri, version=commit[1])
+    table = open_table(uri, version=commit[1])
     with _opening:
         _tables[commit] = table
     return table
@@ -48,7 +49,7 @@ def taken(uri: str, version: int | None = None) -> DeltaTable:
     commit = commit_of(uri, version)
     with _opening:
         known = _tables.pop(commit, None) if commit else None
-    return known or DeltaTable(uri, version=version)
+    return known or open_table(uri, version=version)
 
 
 def keep(uri: str, table: DeltaTable) -> None:

@@ -15,6 +15,8 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from sluice.delta.log.active import as_table
 from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
+from sluice.delta.places.exclusive import check_exclusive
+from sluice.delta.places.stores import is_table, open_table, options
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 
@@ -28,7 +30,7 @@ Filter = tuple[str, str, Any]
 
 def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[str, Any]]:
     """Return the rows of the table at `uri` that meet all filters; none if there is no table."""
-    if not DeltaTable.is_deltatable(uri):
+    if not is_table(uri):
         return []
     found = read_table(uri, filters)
     rows: list[dict[str, Any]] = found.to_pylist()
@@ -61,13 +63,13 @@ def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> N
 
 def create_empty(uri: str, schema: pa.Schema) -> None:
     """Create the table at `uri` if there is none."""
-    if not DeltaTable.is_deltatable(uri):
+    if not is_table(uri):
         _write(uri, schema.empty_table(), mode="ignore")
 
 
 def count_rows(uri: str, predicate: str) -> int:
     """Count the rows of the table at `uri` that the predicate selects."""
-    return _count(uri, predicate) if DeltaTable.is_deltatable(uri) else 0
+    return _count(uri, predicate) if is_table(uri) else 0
 
 
 def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
@@ -77,7 +79,7 @@ def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
 
 def take_rows(uri: str, other: str) -> None:
     """Make the table at `uri` hold the rows of the one at `other`; none if there is no other."""
-    if DeltaTable.is_deltatable(other):
+    if is_table(other):
         replace_rows(uri, read_table(other), "true")
     else:
         delete_rows(uri, "true")
@@ -90,7 +92,7 @@ def delete_rows(uri: str, predicate: str) -> None:
 
 def tidy_rows(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
     """Merge a table of `many` files or more into one file, of the rows that `choose` returns."""
-    if DeltaTable.is_deltatable(uri):
+    if is_table(uri):
         _in_turn(uri, lambda: _tidy(uri, many, choose))
 
 
@@ -100,10 +102,10 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
     Log entries older than the log's retention are deleted, too. If somebody writes meanwhile,
     nothing is done.
     """
-    if not DeltaTable.is_deltatable(uri):
+    if not is_table(uri):
         return 0
     with suppress(DeltaError):
-        table = DeltaTable(uri)
+        table = open_table(uri)
         if len(table.file_uris()) >= many:
             table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
         if gone := table.vacuum(hours, enforce_retention_duration=False, full=True):
@@ -117,7 +119,7 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
 def _tidy(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
     if len(opened(uri).file_uris()) < many:
         return
-    table = DeltaTable(uri)
+    table = open_table(uri)
     rows = choose(table.to_pyarrow_table())
     only_on_what_was_read = CommitProperties(max_commit_retries=0)
     properties = writer_properties(rows.schema)
@@ -128,18 +130,18 @@ def _tidy(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
         commit_properties=only_on_what_was_read,
         writer_properties=properties,
     )
-    DeltaTable(uri).vacuum(RETENTION_HOURS, dry_run=False)
+    open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
 
 
 def _delete(uri: str, predicate: str) -> None:
-    if DeltaTable.is_deltatable(uri) and _any(uri, predicate):
+    if is_table(uri) and _any(uri, predicate):
         table = taken(uri)
         table.delete(predicate)
         keep(uri, table)
 
 
 def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
-    if not DeltaTable.is_deltatable(uri):
+    if not is_table(uri):
         if rows.num_rows:
             _write(uri, rows, mode="error")
     elif rows.num_rows or _any(uri, predicate):
@@ -148,8 +150,15 @@ def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
 
 def _write(uri: str, rows: pa.Table, **how: Any) -> None:
     properties = writer_properties(rows.schema)
-    if not DeltaTable.is_deltatable(uri):
-        write_deltalake(uri, rows, configuration=PROPERTIES, writer_properties=properties, **how)
+    if not is_table(uri):
+        write_deltalake(
+            uri,
+            rows,
+            configuration=PROPERTIES,
+            writer_properties=properties,
+            storage_options=options(uri),
+            **how,
+        )
         return
     table = taken(uri)
     write_deltalake(table, rows, writer_properties=properties, **how)
@@ -157,8 +166,9 @@ def _write(uri: str, rows: pa.Table, **how: Any) -> None:
 
 
 def _in_turn(uri: str, write: Callable[[], None]) -> None:
+    check_exclusive(uri)
     for attempt in range(1, ATTEMPTS + 1):
-        before = opened(uri).version() if DeltaTable.is_deltatable(uri) else -1
+        before = opened(uri).version() if is_table(uri) else -1
         try:
             with lost_race_of(uri, before):
                 write()

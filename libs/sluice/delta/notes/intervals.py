@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from sluice.delta.log.position import Head
 from sluice.delta.notes.arrow import append_rows, delete_rows, read_table, replace_rows, tidy_rows
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.stores import is_table
 from sluice.errors import DeliveriesLost, UsageError
 from sluice.language.interval import Interval
 
@@ -70,7 +70,7 @@ def deliveries(uri: str) -> list[Delivery]:
 
 def notes(uri: str) -> list[dict[str, Any]]:
     """Return the notes that stand, in order of time, as rows of SCHEMA; none without a table."""
-    return _standing(read_table(uri)).to_pylist() if DeltaTable.is_deltatable(uri) else []
+    return _standing(read_table(uri)).to_pylist() if is_table(uri) else []
 
 
 def _standing(rows: pa.Table) -> pa.Table:

@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pyarrow.fs import FileSelector, FileType
 
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.folders import filesystem_of, move, remove
+from sluice.delta.places.folders import move, remove
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.places.small_files import SmallFiles
+from sluice.delta.places.stores import located
 from sluice.language.internal import MARK, NOTES, internal
 
 FOLDER = "__dropped"
@@ -62,7 +63,7 @@ def _is_note(folder: str) -> bool:
 
 
 def _folders(uri: str) -> list[str]:
-    filesystem, path = filesystem_of(uri)
+    filesystem, path = located(uri)
     listed = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
     return sorted(f.base_name for f in listed if f.type == FileType.Directory)
 

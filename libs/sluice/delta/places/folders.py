@@ -1,27 +1,21 @@
 """Folders of a lake that are moved or removed whole."""
 
-from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
+from pyarrow.fs import FileSelector, FileType, LocalFileSystem, copy_files
 
-
-def filesystem_of(uri: str) -> tuple[FileSystem, str]:
-    """Return the file system of a location, and its path there."""
-    found: tuple[FileSystem, str] = (
-        FileSystem.from_uri(uri) if "://" in uri else (LocalFileSystem(), uri)
-    )
-    return found
+from sluice.delta.places.stores import located
 
 
 def remove(uri: str) -> None:
     """Remove everything at `uri`; do nothing if nothing is there."""
-    filesystem, path = filesystem_of(uri)
+    filesystem, path = located(uri)
     if filesystem.get_file_info(path).type != FileType.NotFound:
         filesystem.delete_dir(path)
 
 
 def move(uri: str, to: str) -> None:
     """Move a folder; on a local disk in one step, elsewhere it is copied first."""
-    filesystem, path = filesystem_of(uri)
-    _, target = filesystem_of(to)
+    filesystem, path = located(uri)
+    _, target = located(to)
     filesystem.create_dir(target.rpartition("/")[0], recursive=True)
     if isinstance(filesystem, LocalFileSystem):
         filesystem.move(path, target)
@@ -35,7 +29,7 @@ def remove_table(uri: str) -> int:
 
     If it is stopped halfway, the rest is still found as a table.
     """
-    filesystem, path = filesystem_of(uri)
+    filesystem, path = located(uri)
     found = filesystem.get_file_info(FileSelector(path, recursive=True))
     files = [f.path for f in found if f.type == FileType.File]
     for file in sorted(files, key=lambda file: "/_delta_log/" in file):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.declare.project import Project
-from sluice.delta.places.folders import filesystem_of
 from sluice.delta.places.lake import LakeLayout, exists, layout
+from sluice.delta.places.stores import located
 from sluice.language.internal import declared
 
 HIDDEN = ("_", ".")  # what begins so is no pipeline
@@ -20,7 +20,7 @@ def undeclared(project: Project) -> list[str]:
 
 def stored(lake: LakeLayout) -> Iterator[str]:
     """Yield every Delta table of the lake, internal ones too, as `pipeline.table`."""
-    filesystem, root = filesystem_of(lake.root)
+    filesystem, root = located(lake.root)
     for pipeline in _folders(filesystem, root):
         for table in _folders(filesystem, pipeline.path):
             if exists(f"{lake.root}/{pipeline.base_name}/{table.base_name}"):
@@ -29,7 +29,7 @@ def stored(lake: LakeLayout) -> Iterator[str]:
 
 def folders_of(lake: LakeLayout, table_id: str) -> list[str]:
     """Return the names of the folders of a table and of all that is kept beside it."""
-    filesystem, path = filesystem_of(lake.uri(table_id))
+    filesystem, path = located(lake.uri(table_id))
     pipeline, _, table = path.rpartition("/")
     names = (folder.base_name for folder in _folders(filesystem, pipeline))
     return sorted(name for name in names if declared(name) == table)

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from deltalake import DeltaTable
-
 from sluice.declare.project import Project
+from sluice.delta.places.stores import is_table
 from sluice.language.internal import declared, internal
 
 
@@ -46,4 +45,4 @@ def moved_away(uri: str) -> str:
 
 def exists(uri: str) -> bool:
     """True if a Delta table lies at `uri`."""
-    return DeltaTable.is_deltatable(uri)
+    return is_table(uri)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
+from sluice.delta.places.stores import located
+
 SUFFIX = ".json"
 
 
@@ -16,8 +18,7 @@ class SmallFiles:
     """JSON files in the folder at `uri`, by their names without ending."""
 
     def __init__(self, uri: str):
-        is_remote = "://" in uri
-        found = FileSystem.from_uri(uri) if is_remote else (LocalFileSystem(), uri)
+        found = located(uri)
         self._files: FileSystem = found[0]
         self._folder: str = found[1]
 
@@ -37,10 +38,10 @@ class SmallFiles:
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file in place of an earlier one of that name."""
-        self._files.create_dir(self._folder, recursive=True)
         if not isinstance(self._files, LocalFileSystem):
             self._put(self._path(name), content)
             return
+        self._files.create_dir(self._folder, recursive=True)
         draft = f"{self._folder}/.{name}-{datetime.now(UTC).timestamp()}"
         self._put(draft, content)
         self._files.move(draft, self._path(name))

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
-from deltalake import DeltaTable
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.delta.log.active import active_files
 from sluice.delta.places import walk
+from sluice.delta.places.faults import store_fault
+from sluice.delta.places.stores import is_table, located, open_table
 from sluice.delta.places.walk import LandedFile, local_path
 from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Interval
@@ -63,6 +64,8 @@ def delivered(path: str, reader: str) -> tuple[LandedFile, ...]:
             hint="let the user of the job list it, and run again; nothing was committed",
         ) from error
     except OSError as error:
+        if fault := store_fault(error):
+            raise fault from error
         raise Retryable(f"{reader}: {path} can't be listed now: {error}") from error
 
 
@@ -88,9 +91,9 @@ def check_unchanged(files: Sequence[LandedFile], before: Mapping[str, object], r
 
 def delta_table(path: str) -> LandedTable | None:
     """Return the Delta table at `path` as it is now; None if there is none."""
-    if not DeltaTable.is_deltatable(path):
+    if not is_table(path):
         return None
-    table = DeltaTable(path)
+    table = open_table(path)
     actions = active_files(table).to_pylist()
     files = [LandedFile(f"{path}/{a['path']}", a["size_bytes"], 0) for a in actions]
     return LandedTable(str(table.metadata().id), table.version(), tuple(files))
@@ -110,7 +113,7 @@ def _listed(path: str) -> Iterator[LandedFile]:
     if (place := local_path(path)) is not None:
         root, is_wanted = _wanted(place)
         return (file for at, file in walk.files(root) if is_wanted(at))
-    filesystem, base = FileSystem.from_uri(path)
+    filesystem, base = located(path)
     root, is_wanted = _wanted(base)
     scheme = path.split("://", maxsplit=1)[0] + "://"
     found = (f for f in _objects(filesystem, root) if _is_data(f.path, root) and is_wanted(f.path))

@@ -11,13 +11,16 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from sluice.declare.stores import takes_spark
 from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
 from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.feed_size import feed_size, table_size
 from sluice.delta.log.opened import CHECKPOINTS, opened
 from sluice.delta.log.position import Head, Position, head_of
+from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.stores import open_table, options
 from sluice.delta.reading.local import (
     has_local_feed,
     local_feed,
@@ -25,7 +28,7 @@ from sluice.delta.reading.local import (
     narrowed_snapshot,
     nullable,
 )
-from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered
+from sluice.errors import ColumnsChanged, FeedVacuumed, LogCleaned, TableAltered, UsageError
 from sluice.interpreter.presence import is_here
 from sluice.limits import Limits
 
@@ -46,6 +49,7 @@ def create(
     properties: Mapping[str, str] | None = None,
 ) -> Head:
     """Create an empty table with a change feed and nullable columns. LostRace if there is one."""
+    check_exclusive(uri)
     passing("creating", uri)
     metadata = {"userMetadata": position.to_json()}
     with lost_race_of(uri, version=-1):
@@ -56,6 +60,7 @@ def create(
             partition_by=list(partition_by) or None,
             configuration={**PROPERTIES, **(properties or {})},
             commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+            storage_options=options(uri),
         )
     passing("created", uri)
     return head_of(table, uri)
@@ -68,6 +73,9 @@ def snapshot(session: SparkSession, uri: str, version: int, limits: Limits) -> D
         return local_snapshot(session, uri, version, limits)
     if is_here(session) and size <= limits.narrowed_bytes:
         return narrowed_snapshot(session, uri, version)
+    if not is_here(session) and not takes_spark(uri):
+        _check_handed(uri, size, limits)
+        return local_snapshot(session, uri, version, limits)
     return session.read.format("delta").option("versionAsOf", version).load(uri)
 
 
@@ -76,15 +84,29 @@ def feed(session: SparkSession, uri: str, after: int, upto: int, limits: Limits)
     if after >= upto:
         raise ValueError(f"an empty range of versions: ({after}, {upto}]")
     most = limits.computed_here_bytes if is_here(session) else limits.read_here_bytes
-    if feed_size(uri, after, upto).bytes <= most and has_local_feed(uri, upto):
+    size = feed_size(uri, after, upto).bytes
+    if size <= most and has_local_feed(uri, upto):
+        return local_feed(session, uri, after, upto)
+    if not is_here(session) and not takes_spark(uri):
+        _check_handed(uri, size, limits)
         return local_feed(session, uri, after, upto)
     reader = session.read.format("delta").option("readChangeFeed", "true")
     return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(uri)
 
 
+def _check_handed(uri: str, size: int, limits: Limits) -> None:
+    """Raise UsageError if this process can't read so much for Spark."""
+    if size > limits.handed_bytes:
+        raise UsageError(
+            f"{uri}: {size:,} bytes are to be read for Spark, which has no access to this store; "
+            f"the most is {limits.handed_bytes:,}",
+            hint="nothing was committed; keep tables of this size in a lake on a disk",
+        )
+
+
 def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
     """Put `rows` in place of those that `predicate` selects, by Spark. Raises LostRace."""
-    with lost_race_of(uri, DeltaTable(uri).version()):
+    with lost_race_of(uri, open_table(uri).version()):
         writer = rows.write.format("delta").mode("overwrite")
         writer.option("replaceWhere", predicate).save(uri)
 

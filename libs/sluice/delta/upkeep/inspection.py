@@ -10,9 +10,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from deltalake.fs import DeltaStorageHandler
 from pyarrow import parquet
 from pyarrow.fs import FileInfo, FileSelector, PyFileSystem
 
@@ -20,6 +18,7 @@ from sluice.delta.log import fitness
 from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
 from sluice.delta.places.lake import moved_away
+from sluice.delta.places.stores import files_below, open_table
 
 Found = tuple[str, str, str]
 LOG, LAST = "_delta_log", "_delta_log/_last_checkpoint"
@@ -68,7 +67,7 @@ def _checkpoint_faults(uri: str, names: list[str]) -> Iterator[Found]:
 def file_faults(uri: str) -> Iterator[Found]:
     """Yield data files of the newest version that are missing, or are not as they were written."""
     try:
-        actions = active_files(DeltaTable(uri)).to_pylist()
+        actions = active_files(open_table(uri)).to_pylist()
     except (DeltaError, OSError) as error:
         why = str(error).splitlines()[0]
         yield "unreadable", f"the table can't be opened: {why}", moved_away(uri)
@@ -85,7 +84,7 @@ def file_faults(uri: str) -> Iterator[Found]:
 
 def orphans(uri: str, now: datetime) -> Iterator[Found]:
     """Yield files that no commit names, older than a day: remains of killed attempts."""
-    active = active_files(DeltaTable(uri)).column("path").to_pylist()
+    active = active_files(open_table(uri)).column("path").to_pylist()
     named = {*Log(uri).named_files(), *map(unquote, active)}
     old = [i for i in _listing(uri, "") if i.path not in named and _age(i, now) > GRACE]
     if old:
@@ -96,7 +95,7 @@ def orphans(uri: str, now: datetime) -> Iterator[Found]:
 
 def setting_faults(uri: str) -> Iterator[Found]:
     """Yield settings under which Sluice can't follow or read the table."""
-    table = DeltaTable(uri)
+    table = open_table(uri)
     for what, repair in fitness.faults(table, uri):
         yield "unfit-setting", what, repair
     if table.metadata().configuration.get(CLEANUP, "").lower() == "true":
@@ -106,7 +105,7 @@ def setting_faults(uri: str) -> Iterator[Found]:
 
 def file_retention(uri: str) -> timedelta:
     """Return how long a VACUUM that isn't Sluice's keeps the files that a commit removed."""
-    text = DeltaTable(uri).metadata().configuration.get("delta.deletedFileRetentionDuration", "")
+    text = open_table(uri).metadata().configuration.get("delta.deletedFileRetentionDuration", "")
     words = text.lower().removeprefix("interval").split()
     if len(words) == 2 and words[0].isdigit():
         unit = words[1].removesuffix("s") + "s"
@@ -123,7 +122,7 @@ def _listing(uri: str, folder: str) -> list[FileInfo]:
 
 
 def _storage(uri: str) -> PyFileSystem:
-    return PyFileSystem(DeltaStorageHandler(uri))
+    return files_below(uri)
 
 
 def _age(info: FileInfo, now: datetime) -> timedelta:

@@ -10,13 +10,13 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positions
 from sluice.delta.notes.arrow import files_of
 from sluice.delta.notes.intervals import Delivery
+from sluice.delta.places.stores import open_table
 from sluice.delta.reading.table import is_wider
 from sluice.delta.upkeep.digest import Digest, digest_of
 from sluice.delta.writing.columns import GROW
@@ -66,7 +66,7 @@ def _steps(earlier: Position, later: Position) -> Iterator[str]:
 
 def feed_faults(uri: str) -> Iterator[str]:
     """Check that the change feed, from its oldest readable version, adds up to the rows."""
-    newest = DeltaTable(uri).version()
+    newest = open_table(uri).version()
     oldest = feed_start(uri, newest)
     try:
         began = digest(uri, oldest)
@@ -106,7 +106,7 @@ def feed_digest(uri: str, after: int, upto: int) -> Digest:
     total = Digest()
     if after >= upto:
         return total
-    reader = DeltaTable(uri, version=upto).load_cdf(
+    reader = open_table(uri, version=upto).load_cdf(
         starting_version=after + 1, ending_version=upto, allow_out_of_range=True
     )
     for batch in pa.RecordBatchReader.from_stream(reader):
@@ -121,7 +121,7 @@ def feed_digest(uri: str, after: int, upto: int) -> Digest:
 
 def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -> Digest:
     """Return the canonical hash of a table's rows: all columns, also hidden ones, but `ignore`."""
-    table = DeltaTable(uri, version=version)
+    table = open_table(uri, version=version)
     dataset = table.to_pyarrow_dataset(filesystem=files_of(table, uri))
     columns = [name for name in dataset.schema.names if name not in ignore]
     batches = dataset.to_batches(columns=columns)
@@ -151,11 +151,11 @@ def count_faults(
 
 def rows_by(uri: str, column: str) -> dict[Any, int]:
     """Count the rows of a table for each value of a column."""
-    counted = DeltaTable(uri).to_pyarrow_dataset().to_table([column]).group_by(column)
+    counted = open_table(uri).to_pyarrow_dataset().to_table([column]).group_by(column)
     found = counted.aggregate([([], "count_all")]).to_pylist()
     return {row[column]: row["count_all"] for row in found}
 
 
 def row_count(uri: str, version: int) -> int:
     """Return the number of rows of a table, as its files report it."""
-    return int(DeltaTable(uri, version=version).to_pyarrow_dataset().count_rows())
+    return int(open_table(uri, version=version).to_pyarrow_dataset().count_rows())

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,6 +21,7 @@ from sluice.changes.order import Direction
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.stores import open_table
 from sluice.delta.writing.commit import drop_arrow, rewrite_spark
 from sluice.delta.writing.filing import Slice, filed, files_for, slices_of
 from sluice.delta.writing.statistics import writer_properties
@@ -63,7 +64,7 @@ class Filing:
 
     def compact(self, slices: Sequence[Slice], kind: str) -> int:
         """Merge the files of these slices as they are, without Spark; return how many."""
-        table = DeltaTable(self.before.uri, version=self.before.version)
+        table = open_table(self.before.uri, version=self.before.version)
         chosen = [(self.partition, "in", [str(s.number) for s in slices])] if self.partition else []
         position = upkeep(self.before, kind)
         passing("committing", self.before.uri)

@@ -9,12 +9,12 @@ have been set back. A spare day covers clocks that differ and batches that run.
 import math
 from datetime import UTC, datetime, timedelta
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
 from sluice.delta.log.position import Head
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.stores import open_table
 from sluice.delta.upkeep.maintenance import unfenced, upkeep
 
 LEAST = timedelta(days=7)  # for iterators and time travel
@@ -34,7 +34,7 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
         return 0
     lag = now - min(known) + SPARE if oldest < before.version else least
     keep = math.ceil(max(least, lag) / HOUR)
-    table = DeltaTable(before.uri, version=before.version)
+    table = open_table(before.uri, version=before.version)
     if not table.vacuum(keep, dry_run=True, enforce_retention_duration=False, full=True):
         return 0
     passing("committing", before.uri)

@@ -7,15 +7,12 @@ and would read everything again.
 
 import json
 
-from deltalake import DeltaTable
-from pyarrow.fs import FileSystem, LocalFileSystem
+from sluice.delta.places.stores import located, open_table
 
 
 def query_id(uri: str) -> str | None:
     """Return the id of the query of the checkpoint at `uri`; None if there is none."""
-    filesystem, path = LocalFileSystem(), uri
-    if "://" in uri:
-        filesystem, path = FileSystem.from_uri(uri)
+    filesystem, path = located(uri)
     try:
         with filesystem.open_input_stream(f"{path}/metadata") as stream:
             found = json.loads(stream.read())
@@ -26,4 +23,4 @@ def query_id(uri: str) -> str | None:
 
 def has_written(table_uri: str, query: str) -> bool:
     """True if that query's commits are in the table."""
-    return DeltaTable(table_uri).transaction_version(query) is not None
+    return open_table(table_uri).transaction_version(query) is not None

@@ -7,13 +7,14 @@ Readers of the change feed don't see it. Existing rows are null in a new column.
 import uuid
 from dataclasses import replace
 
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, Schema
 from pyspark.sql.types import StructType
 
 from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import CREATE, Head, Position, head_of
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.stores import open_table
 from sluice.delta.reading.local import nullable, spark_schema
 
 GROW = "grow"
@@ -32,7 +33,7 @@ def add_columns(before: Head, wanted: StructType) -> Head:
     missing = [field for field in nullable(wanted).fields if field.name not in had]
     if not missing:
         return before
-    table = DeltaTable(before.uri, version=before.version)
+    table = open_table(before.uri, version=before.version)
     fields = Schema.from_json(StructType(missing).json()).fields
     with lost_race_of(before.uri, before.version):
         table.alter.add_columns(fields, commit_properties=_properties(before))

@@ -9,21 +9,24 @@ won. A diff is thrown away after a lost race, because it was made from an outdat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.conflicts import lost, lost_race_of
+from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.opened import keep, opened, taken
-from sluice.delta.log.position import Head, Position, positions
+from sluice.delta.log.opened import keep, taken
+from sluice.delta.log.position import Head, Position
+from sluice.delta.places.exclusive import check_spark_may_commit
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake import table_at
+from sluice.delta.places.stores import open_table
 from sluice.delta.reading.local import plain
+from sluice.delta.writing.fence import Committed, fenced, properties, result_of, won
 from sluice.delta.writing.filing import by_key, in_order
 from sluice.delta.writing.merge import Applied, merge_arrow, merge_spark
 from sluice.delta.writing.merge_bounds import arrow_bounds, spark_bounds
@@ -40,36 +43,21 @@ _SOURCE_STAYS = {"spark.databricks.delta.merge.materializeSource": "none"}
 Filed = Callable[[DataFrame], DataFrame]
 
 
-@dataclass(frozen=True)
-class Committed:
-    """Result of a commit; `version` is the table's head after it."""
-
-    version: int
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-
-    @property
-    def changed(self) -> int:
-        """Rows in the changelog."""
-        return self.inserted + self.updated + self.deleted
-
-
 def commit_position(before: Head, position: Position) -> Committed:
     """Make a position-only commit: it consumed changes that alter no row. No file, no feed row."""
     table = taken(before.uri, before.version)
     unchanged = position.without_change(before.data_version)
-    with _fenced(before, unchanged) as mine:
+    with fenced(before, unchanged) as mine:
         table.create_write_transaction(
             [],
             mode="append",
             schema=table.schema(),
             partition_by=table.metadata().partition_columns,
-            commit_properties=_properties(before, mine),
+            commit_properties=properties(before, mine),
         )
     table.update_incremental()
     keep(before.uri, table)
-    return _won(before, position, Committed(before.version + 1))
+    return won(before, position, Committed(before.version + 1))
 
 
 def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Position) -> Committed:
@@ -77,24 +65,43 @@ def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Pos
 
     The commit goes onto exactly the version that `before` names, or raises LostRace.
     """
-    done = _done(before, Counter(rows[CHANGE].to_pylist()))
+    done = result_of(before, Counter(rows[CHANGE].to_pylist()))
     table = taken(before.uri, before.version)
     columns = [field.name for field in table.schema().fields]
-    with _fenced(before, position) as mine:
-        properties = _properties(before, mine)
+    with fenced(before, position) as mine:
+        how = properties(before, mine)
         if done.changed == done.inserted:
             plain = by_key(rows.select(columns), key)
             write_deltalake(
                 table,
                 plain,
                 mode="append",
-                commit_properties=properties,
+                commit_properties=how,
                 writer_properties=writer_properties(plain.schema),
             )
         else:
-            _check_applied(before, done, merge_arrow(table, rows, columns, key, properties))
+            _check_applied(before, done, merge_arrow(table, rows, columns, key, how))
     keep(before.uri, table)
-    return _won(before, position, done)
+    return won(before, position, done)
+
+
+def overwrite_arrow(
+    before: Head, rows: pa.Table, position: Position, partition_by: Sequence[str] | None = None
+) -> Committed:
+    """Replace the table and its columns whole by delta-rs, like `overwrite_spark`."""
+    table = open_table(before.uri, before.version)
+    had = table.metadata().partition_columns
+    with fenced(before, position) as mine:
+        write_deltalake(
+            table,
+            plain(rows),
+            mode="overwrite",
+            schema_mode="overwrite",
+            partition_by=list(had if partition_by is None else partition_by),
+            commit_properties=properties(before, mine),
+            writer_properties=writer_properties(plain(rows).schema),
+        )
+    return won(before, position, Committed(before.version + 1, inserted=rows.num_rows))
 
 
 def commit_arrow_by_spark(
@@ -107,12 +114,12 @@ def commit_arrow_by_spark(
 ) -> Committed:
     """Commit like `commit_arrow`, but by Spark; counts and bounds of the rows need no Spark job."""
     counts = Counter(rows[CHANGE].to_pylist())
-    bounds = arrow_bounds(DeltaTable(before.uri, version=before.version), rows, key, "`")
+    bounds = arrow_bounds(open_table(before.uri, version=before.version), rows, key, "`")
     handed = session.createDataFrame(plain(rows))
     with _set(session, _SOURCE_STAYS):
         if counts.keys() <= {"insert"}:
             return commit_spark(session, before, handed, counts, key, position, limits)
-        return _merged(session, before, handed, _done(before, counts), key, position, bounds)
+        return _merged(session, before, handed, result_of(before, counts), key, position, bounds)
 
 
 def commit_spark(
@@ -130,7 +137,7 @@ def commit_spark(
 
     `has_new_columns`: the same commit adds the changelog's columns that the table lacks.
     """
-    done = _done(before, counts)
+    done = result_of(before, counts)
     if done.changed == done.inserted:
         rows = in_order(rows, before.uri, key, done.inserted, limits)
         return append_spark(session, before, rows, done, position, has_new_columns=has_new_columns)
@@ -154,11 +161,11 @@ def _merged(
 
     `bounds`: conditions on its keys; a Spark job finds them if they are not given.
     """
-    with _fenced(before, position) as mine, _numbered(session, before, mine):
+    with fenced(before, position) as mine, _numbered(session, before, mine):
         bounds = spark_bounds(before, rows, key) if bounds is None else bounds
         if applied := merge_spark(session, before.uri, rows, key, bounds, has_new_columns):
             _check_applied(before, done, applied)
-    return _won(before, position, done)
+    return won(before, position, done)
 
 
 def append_spark(
@@ -171,10 +178,10 @@ def append_spark(
     has_new_columns: bool = False,
 ) -> Committed:
     """Commit a changelog of new rows, written to files in their present layout."""
-    with _fenced(before, position) as mine, _numbered(session, before, mine):
+    with fenced(before, position) as mine, _numbered(session, before, mine):
         writer = rows.drop(CHANGE).write.format("delta").mode("append")
         writer.option("mergeSchema", has_new_columns).save(before.uri)
-    return _won(before, position, done)
+    return won(before, position, done)
 
 
 def append_filed(
@@ -203,12 +210,12 @@ def replace_spark(
     Nothing is searched in the table. The feed reports deletes and inserts, which it takes from the
     table's own files.
     """
-    done = _done(before, counts)
+    done = result_of(before, counts)
     new = rows.where(F.col(CHANGE) != "delete").drop(CHANGE)
     new = in_order(new, before.uri, key, done.inserted + done.updated, limits)
-    with _fenced(before, position) as mine, _numbered(session, before, mine):
+    with fenced(before, position) as mine, _numbered(session, before, mine):
         new.write.format("delta").mode("overwrite").save(before.uri)
-    return _won(before, position, done)
+    return won(before, position, done)
 
 
 def overwrite_spark(
@@ -222,12 +229,12 @@ def overwrite_spark(
 
     `partition_by`: the new partition columns; without it the table keeps those that it has.
     """
-    with _fenced(before, position) as mine, _numbered(session, before, mine):
-        had = DeltaTable(before.uri).metadata().partition_columns
+    with fenced(before, position) as mine, _numbered(session, before, mine):
+        had = open_table(before.uri).metadata().partition_columns
         partitions = had if partition_by is None else partition_by
         writer = rows.write.format("delta").mode("overwrite").partitionBy(*partitions)
         writer.option("overwriteSchema", "true").save(before.uri)
-    return _won(before, position, Committed(before.version + 1, inserted=rows.count()))
+    return won(before, position, Committed(before.version + 1, inserted=rows.count()))
 
 
 def rewrite_spark(
@@ -245,6 +252,7 @@ def rewrite_spark(
     Delta refuses the commit if one of their files was removed meanwhile. A position that came too
     late is recognized by its `after`.
     """
+    check_spark_may_commit(before.uri)
     settings = {_METADATA: position.to_json(), _ROW_GROUP: str(GROUP_ROWS)}
     with lost_race_of(before.uri, before.version), _set(session, settings):
         rows = session.read.format("delta").load(before.uri)  # no version: the transaction's
@@ -260,11 +268,11 @@ def rewrite_spark(
 
 def drop_arrow(before: Head, where: str, position: Position) -> Committed:
     """Delete the whole partitions that `where` selects, in one commit that rewrites nothing."""
-    with _fenced(before, position) as mine:
-        table = DeltaTable(before.uri, version=before.version)
-        said = table.delete(where, commit_properties=_properties(before, mine))
+    with fenced(before, position) as mine:
+        table = open_table(before.uri, version=before.version)
+        said = table.delete(where, commit_properties=properties(before, mine))
     done = Committed(before.version + 1, deleted=int(said["num_deleted_rows"]))
-    return _won(before, position, done)
+    return won(before, position, done)
 
 
 def _check_applied(before: Head, done: Committed, applied: Applied) -> None:
@@ -278,33 +286,9 @@ def _check_applied(before: Head, done: Committed, applied: Applied) -> None:
         )
 
 
-def _done(before: Head, counts: Mapping[str, int]) -> Committed:
-    """Return the result of a commit with so many changes of each type."""
-    return Committed(
-        before.version + 1, *(counts.get(change, 0) for change in ("insert", "update", "delete"))
-    )
-
-
-def _properties(before: Head, position: Position) -> CommitProperties:
-    return CommitProperties(
-        custom_metadata={"userMetadata": position.to_json()},
-        max_commit_retries=0,
-        app_transactions=[Transaction(before.table, position.batch)],
-    )
-
-
-@contextmanager
-def _fenced(before: Head, position: Position) -> Iterator[Position]:
-    """Yield the position to commit; raise LostRace if the table has moved on."""
-    passing("committing", before.uri)
-    with lost_race_of(before.uri, before.version):
-        renames = before.position.renames if before.position else ()
-        yield replace(position, after=before.version, renames=position.renames or renames)
-    passing("committed", before.uri)
-
-
 @contextmanager
 def _numbered(session: SparkSession, before: Head, position: Position) -> Iterator[None]:
+    check_spark_may_commit(before.uri)
     settings = {
         f"{_TXN}.txnAppId": before.table,
         f"{_TXN}.txnVersion": str(position.batch),
@@ -324,15 +308,6 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     finally:
         for name in settings:
             session.conf.unset(name)
-
-
-def _won(before: Head, position: Position, done: Committed) -> Committed:
-    """Return `done` at the version whose commit names this attempt; LostRace if there is none."""
-    newer = opened(before.uri).version() - before.version
-    for version, found in positions(before.uri, newer) if newer > 0 else ():
-        if found.attempt == position.attempt:
-            return replace(done, version=version)
-    raise lost(before.uri, before.version)
 
 
 def changelog_counts(rows: DataFrame) -> dict[str, int]:

@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import PyFileSystem
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.order import Direction
 from sluice.delta.log.opened import opened
+from sluice.delta.places.stores import files_below
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
@@ -76,7 +75,7 @@ def is_in_order(uri: str, files: Sequence[str], column: str) -> bool:
 
     Opens the files' footers. A column without statistics counts as not overlapping.
     """
-    filesystem = PyFileSystem(DeltaStorageHandler(uri))
+    filesystem = files_below(uri)
     spans: list[Span] = []
     for path in files:
         with filesystem.open_input_file(path) as source:

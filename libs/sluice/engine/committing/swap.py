@@ -13,10 +13,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from sluice.changes.diff import CHANGE, diff
+from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import Head, Position
-from sluice.delta.reading.local import nullable
+from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.reading.table import snapshot
-from sluice.delta.writing.commit import Committed, changelog_counts, commit_spark, overwrite_spark
+from sluice.delta.writing.columns import add_columns
+from sluice.delta.writing.commit import (
+    changelog_counts,
+    commit_spark,
+    overwrite_arrow,
+    overwrite_spark,
+)
+from sluice.delta.writing.fence import Committed
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
 from sluice.engine.query.operator import names
@@ -52,19 +60,30 @@ def swap(
     is_wider = all(has.get(name) == type_ for name, type_ in had.items())
     if not is_wider or not set(target.key) <= had.keys():
         with clock.phase("commit"):
-            return Swapped(overwrite_spark(session, before, rows, position), ends_feed=True)
+            return Swapped(_overwritten(session, before, rows, position), ends_feed=True)
     added = {name: type_ for name, type_ in has.items() if name not in had}
     wide = old.select("*", *[F.lit(None).cast(type_).alias(n) for n, type_ in added.items()])
     key = target.key if _is_unique(wide, target.key) else tuple(had)
     if key != target.key and not _is_unique(wide, key):
         with clock.phase("commit"):  # no MERGE could delete only one of two equal rows
-            return Swapped(overwrite_spark(session, before, rows, position))
+            return Swapped(_overwritten(session, before, rows, position))
     changelog = diff(wide, rows, key, ignore=ignore)
+    if added and not takes_spark(target.uri):
+        before, added = add_columns(before, rows.schema), {}
     if not added:
         fitting = Target(target.uri, key, before, target.size, target.partition_by)
         return Swapped(write(session, context, fitting, changelog, position, clock))
     with clock.phase("commit"):
         return Swapped(_widened(session, before, changelog, key, position, context.limits))
+
+
+def _overwritten(
+    session: SparkSession, before: Head, rows: DataFrame, position: Position
+) -> Committed:
+    """Replace the table whole, by the committer that may."""
+    if takes_spark(before.uri):
+        return overwrite_spark(session, before, rows, position)
+    return overwrite_arrow(before, to_arrow(rows), position)
 
 
 def _widened(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from sluice.changes.order import Direction
+from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import head_as_found
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.writing.filing import Slice, files_for
@@ -95,10 +96,12 @@ def refile(
 ) -> int:
     """File slices again, and return the number of files.
 
-    Spark does it if there are enough rows for their order to matter: more than `unordered`.
+    Spark does it if there are enough rows for their order to matter: more than `unordered`. Where
+    it may not commit, files are only merged.
     """
     most = filing.limits.unordered_rows if unordered is None else unordered
-    large = [s for s in slices if filing.order and s.row_count > most]
+    may_order = bool(filing.order) and takes_spark(filing.before.uri)
+    large = [s for s in slices if may_order and s.row_count > most]
     small = [s for s in slices if s not in large]
     done = filing.compact(small, kind) if small else 0
     if large and done and (after := head_as_found(filing.before.uri)):

@@ -11,12 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.diff import CHANGE
+from sluice.declare.stores import takes_spark
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.table import create
 from sluice.delta.writing import commit
-from sluice.delta.writing.commit import Committed
+from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.computed import Changelog
 from sluice.engine.context import Context
 from sluice.engine.report import Clock
@@ -41,7 +42,12 @@ class Target:
     replaces: Head | None = None
 
     def is_small(self, context: Context) -> bool:
-        """True if the changelog surely fits this process: about as many rows as were read."""
+        """True if the changelog surely fits this process: about as many rows as were read.
+
+        Where Spark may not commit, it is always brought here.
+        """
+        if not takes_spark(self.uri):
+            return True
         if self.size.rows is not None:
             is_narrow = self.size.bytes <= context.limits.counted_changelog_bytes
             return is_narrow and self.size.rows <= context.settings.small_changelog
@@ -95,9 +101,14 @@ def _replace(
     session: SparkSession, target: Target, replaced: Head, changelog: Changelog, position: Position
 ) -> Committed:
     """Commit the first rows of a table together with its new columns."""
+    if not takes_spark(target.uri):
+        held = changelog if isinstance(changelog, pa.Table) else to_arrow(changelog)
+        first = held.drop_columns([CHANGE])
+        return commit.overwrite_arrow(replaced, first, position, target.partition_by)
     rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
-    first = rows.drop(CHANGE)
-    return commit.overwrite_spark(session, replaced, first, position, target.partition_by)
+    return commit.overwrite_spark(
+        session, replaced, rows.drop(CHANGE), position, target.partition_by
+    )
 
 
 def _local(

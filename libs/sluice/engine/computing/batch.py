@@ -18,7 +18,7 @@ from sluice.changes.net import arrivals, as_inserts, departures, net, weighted
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading import table as delta
-from sluice.delta.writing.commit import Committed
+from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.computed import Computed, Whole
 from sluice.engine.computing.picking import Picked, picked
 from sluice.engine.computing.pruning import bounds_of

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.delta.reading.local import nullable, to_arrow
-from sluice.delta.writing.commit import Committed
+from sluice.delta.writing.fence import Committed
 from sluice.engine.planning.plan import BatchPlan
 from sluice.interpreter.presence import is_here
 

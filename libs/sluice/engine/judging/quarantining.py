@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 
 from sluice.declare.project import Project
+from sluice.declare.stores import takes_spark
 from sluice.declare.table import Table
 from sluice.delta.notes.arrow import count_rows, create_empty, delete_rows, replace_rows
 from sluice.delta.places.failpoint import passing
@@ -63,7 +64,8 @@ def put_in_quarantine(
         quarantined_at=datetime.now(UTC),
     )
     limits, size = project.limits, verdict.bytes_quarantined
-    if verdict.rows_quarantined <= limits.quarantined_rows and size <= limits.quarantined_bytes:
+    is_few = verdict.rows_quarantined <= limits.quarantined_rows
+    if (is_few and size <= limits.quarantined_bytes) or not takes_spark(uri):
         replace_rows(uri, bad.toArrow(), delivered.within)
     else:
         create_empty(uri, bad.limit(0).toArrow().schema)

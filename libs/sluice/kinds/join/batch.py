@@ -14,7 +14,7 @@ from sluice.changes.net import arrivals, departures
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading import table as delta
-from sluice.delta.writing.commit import Committed
+from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.computed import Computed
 from sluice.engine.computing.picking import picked_of

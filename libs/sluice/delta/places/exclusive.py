@@ -1,0 +1,87 @@
+"""A test that a store lets only one of several commits of a number win, as Delta requires.
+
+Servers that speak S3 differ in whether they keep `If-None-Match`. One that ignores it would let
+commits overwrite each other in silence. So before the first commit to a lake RIVALS commits of one
+version race. A note in the lake spares later processes the race.
+"""
+
+import hashlib
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from threading import Barrier
+
+from deltalake import CommitProperties, DeltaTable, Field, Schema
+from deltalake.exceptions import CommitFailedError
+from deltalake.schema import PrimitiveType
+
+from sluice.declare.stores import store_of, takes_spark
+from sluice.delta.places.folders import remove
+from sluice.delta.places.small_files import SmallFiles
+from sluice.delta.places.stores import open_table, options
+from sluice.errors import StoreRefused, UsageError
+
+RIVALS = 32
+FOLDER = "__store"  # below the lake
+NOTE = "exclusive"
+_ONCE = CommitProperties(max_commit_retries=0)
+
+
+def check_exclusive(table_uri: str) -> None:
+    """Raise StoreRefused if the store of a table would let two commits of a version win.
+
+    Costs a race at the first commit to a lake, then one small file in a process.
+    """
+    store = store_of(table_uri)
+    if store and store.options:
+        lake = table_uri.rstrip("/").rsplit("/", 2)[0].partition("/__")[0]
+        _check_lake(lake, (options(lake) or {}).get("endpoint_url", ""))
+
+
+def check_spark_may_commit(table_uri: str) -> None:
+    """Raise UsageError if Spark's commits to a table would not exclude other processes'."""
+    if not takes_spark(table_uri):
+        raise UsageError(
+            f"Spark must not commit to {table_uri}: Delta's jar has no put-if-absent there",
+            hint="nothing was committed; this is a defect of Sluice, which commits by delta-rs",
+        )
+
+
+@lru_cache(maxsize=64)
+def _check_lake(lake: str, endpoint: str) -> None:
+    notes, mark = SmallFiles(f"{lake}/{FOLDER}"), _mark(lake, endpoint)
+    if notes.read(NOTE) == mark:
+        return
+    if (count := winners(f"{lake}/{FOLDER}/{uuid.uuid4().hex}")) != 1:
+        raise StoreRefused(
+            f"the store of {lake} let {count} of {RIVALS} commits of one version win: tables would "
+            "lose rows",
+            hint="use a store, or a release of it, that keeps `If-None-Match: *` of PUT",
+        )
+    notes.write(NOTE, mark)
+
+
+def winners(uri: str) -> int:
+    """Return how many of RIVALS commits of one version win, in a table made for it."""
+    column = Field("n", PrimitiveType("long"))
+    DeltaTable.create(uri, Schema([column]), storage_options=options(uri))
+    rivals, ready = [open_table(uri) for _ in range(RIVALS)], Barrier(RIVALS)
+
+    def commit(rival: DeltaTable) -> bool:
+        ready.wait()
+        try:
+            rival.create_write_transaction([], "append", rival.schema(), commit_properties=_ONCE)
+        except CommitFailedError:
+            return False
+        return True
+
+    try:
+        with ThreadPoolExecutor(RIVALS) as threads:
+            return sum(threads.map(commit, rivals))
+    finally:
+        remove(uri)
+
+
+def _mark(lake: str, endpoint: str) -> bytes:
+    """Return a text that another store, or a copy of the lake, does not have."""
+    return hashlib.sha256(f"{lake}\n{endpoint}".encode()).hexdigest().encode()

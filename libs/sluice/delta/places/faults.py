@@ -1,0 +1,130 @@
+"""Names for what an object store says: what is wrong, and what to do about it.
+
+delta-rs and pyarrow pass on the store's own codes in texts of several lines. A fault that may pass
+is Retryable; one that lasts is StoreRefused.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sluice.errors import Retryable, SluiceError, StoreRefused
+
+_OF_STORE = re.compile(
+    r"S3 error|AWS Error|Kernel error|privileges to complete|Error performing (?:GET|PUT|HEAD|DEL|"
+    r"POST|list|bulk)|error sending request|HTTP error|In bucket|'\S+' in bucket|object store|"
+    r"Failed to (?:read|write|parse) .*External:"
+)
+_PLACE = re.compile(r"https?://[^\s/?]+/([^\s/?]+)|[Bb]ucket '([^']+)'|<BucketName>([^<]+)<")
+_METHOD = re.compile(r"performing (?:(PUT|POST|DELETE)|(GET|HEAD|list))")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A fault by its words in the store's answer."""
+
+    words: str
+    what: str
+    hint: str
+
+
+_LASTING = (
+    _Known(
+        r"NoSuchBucket|NO_SUCH_BUCKET|bucket does not exist",
+        "there is no bucket of this name",
+        "make it, or mend `lake`, the source's `path`, or AWS_ENDPOINT_URL",
+    ),
+    _Known(
+        r"InvalidAccessKeyId|INVALID_ACCESS_KEY_ID|UNRECOGNIZED_CLIENT",
+        "the store does not know the access key",
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+    ),
+    _Known(
+        r"SignatureDoesNotMatch|SIGNATURE_DOES_NOT_MATCH",
+        "the secret key is not that of the access key",
+        "set AWS_SECRET_ACCESS_KEY again, or AWS_PROFILE",
+    ),
+    _Known(
+        r"ExpiredToken|EXPIRED_TOKEN|TokenRefreshRequired",
+        "the credentials have expired",
+        "log in again, or renew the role's session",
+    ),
+    _Known(
+        r"RequestTimeTooSkewed|REQUEST_TIME_TOO_SKEWED",
+        "this machine's clock differs too much from the store's",
+        "set the clock, by NTP for example",
+    ),
+    _Known(
+        r"AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraint|"
+        r"301 Moved|HTTP status 301|Received redirect without LOCATION",
+        "the bucket lies in another region",
+        "set AWS_REGION to the bucket's region",
+    ),
+    _Known(
+        r"[Nn]o credentials|CredentialsNotLoaded|credential provider|failed to load .*credentials|"
+        r"169\.254\.169\.254|CredentialsError",
+        "no credentials were found",
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role",
+    ),
+    _Known(
+        r"QuotaExceeded|InsufficientStorage|507 |no space left|No writable volumes",
+        "the store has no room left",
+        "make room or raise the quota, and run again",
+    ),
+    _Known(
+        r"AccessDenied|ACCESS_DENIED|403 Forbidden|HTTP status 403|privileges to complete",
+        "the credentials may not {do} there",
+        "grant GetObject, PutObject, DeleteObject and ListBucket for the lake, and GetObject and "
+        "ListBucket for the landing folder",
+    ),
+)
+_PASSING = re.compile(
+    r"error sending request|[Cc]onnection (?:refused|reset|closed)|SlowDown|SLOW_DOWN|"
+    r"503 Service|50[0234] |InternalError|INTERNAL_FAILURE|INTERNAL_ERROR|SERVICE_UNAVAILABLE|"
+    r"NETWORK_CONNECTION|REQUEST_TIMEOUT|operation timed out|curlCode|error decoding response body|"
+    r"body from connection|HTTP error: request or response body|end of file before message length|"
+    r"UNKNOWN.*HTTP status 5\d\d",
+    re.IGNORECASE,
+)
+
+
+def store_fault(error: BaseException) -> SluiceError | None:
+    """Return the error under the name that people know; None if it is not a store's."""
+    if isinstance(error, SluiceError):
+        return None
+    text = "\n".join(_words(error))
+    if not _OF_STORE.search(text):
+        return None
+    at = _place(text)
+    for known in _LASTING:
+        if re.search(known.words, text):
+            what = known.what.format(do=_doing(text))
+            return StoreRefused(f"{at}: {what}", hint=f"nothing was committed; {known.hint}")
+    if found := _PASSING.search(text):
+        return Retryable(
+            f"{at}: the store does not answer as it should ({found[0].strip()})",
+            hint="nothing is lost; run again when it does",
+        )
+    return None
+
+
+def _words(error: BaseException | None) -> Iterator[str]:
+    while error is not None:
+        yield str(error)
+        error = error.__cause__
+
+
+def _place(text: str) -> str:
+    found = _PLACE.search(text)
+    return f"bucket {next(filter(None, found.groups()))!r}" if found else "the object store"
+
+
+def _doing(text: str) -> str:
+    """Return what the request was to do, as far as its words show it."""
+    found = _METHOD.search(text)
+    if found and found[2] == "list":
+        return "list"
+    if (found and found[1]) or re.search(r"PutObject|MultipartUpload|DeleteObject", text):
+        return "write"
+    is_list = "ListObjects" in text or "list-type=2" in text
+    return "list" if is_list else "read"

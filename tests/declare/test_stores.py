@@ -1,0 +1,81 @@
+"""A lake in a store where commits would not be safe is refused when the configuration is loaded."""
+
+from pathlib import Path
+
+import pytest
+
+from sluice.declare.project import load
+from sluice.declare.stores import STORES, faults, store_of, takes_spark
+from sluice.errors import ConfigError
+
+SOURCE = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  sales:
+    {path: "landing/{interval_start:%%Y-%%m-%%d}/", format: json, schema: "item STRING"%s}
+"""
+
+
+def loaded(folder: Path, settings: str, more: str = "", **environ: str):
+    (folder / "pipelines").mkdir(exist_ok=True)
+    (folder / "sluice.yaml").write_text(settings)
+    (folder / "pipelines" / "shop.yaml").write_text(SOURCE % more)
+    return load(folder, environ=environ)
+
+
+def mistakes(folder: Path, settings: str, more: str = "", **environ: str) -> str:
+    with pytest.raises(ConfigError) as refused:
+        loaded(folder, settings, more, **environ)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "S3"])
+def test_commits_by_spark_are_refused_on_s3_with_what_to_write(tmp_path, scheme):
+    said = mistakes(tmp_path, f"lake: {scheme}://b/lake\nspark:\n  commit: spark\n")
+    assert "sluice.yaml:3: spark.commit: `spark` is not safe on S3" in said
+    assert "write `delta-rs`" in said
+
+
+@pytest.mark.parametrize("commit", ["auto", "delta-rs"])
+def test_delta_rs_commits_on_s3(tmp_path, commit):
+    project = loaded(tmp_path, f"lake: s3://b/lake\nspark: {{commit: {commit}}}\n")
+    assert project.lake == "s3://b/lake"
+
+
+@pytest.mark.parametrize("name", ["AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER"])
+def test_variables_that_would_end_conditional_writes_are_refused(tmp_path, name):
+    said = mistakes(tmp_path, "lake: s3://b/lake\n", **{name: "true"})
+    assert f"sluice.yaml:1: lake: {name} is set" in said
+    assert loaded(tmp_path, "lake: s3://b/lake\n", **{name: "false"})
+    assert loaded(tmp_path, "lake: lake\n", **{name: "true"})
+
+
+def test_a_store_of_which_nothing_is_known_is_refused(tmp_path):
+    said = mistakes(tmp_path, "lake: hdfs://node/lake\n")
+    assert "nothing is known of commits to hdfs://" in said
+    assert "s3://" in said
+
+
+def test_streams_of_delta_tables_are_refused_on_s3(tmp_path):
+    more = "}\n  clicks: {path: clicks, format: delta, delivery: stream, schema: 'item STRING'"
+    said = mistakes(tmp_path, "lake: s3://b/lake\n", more)
+    assert "sources.clicks.delivery: a stream of a Delta table is committed by Spark" in said
+    assert loaded(tmp_path, "lake: lake\n", more)
+
+
+def test_a_delta_table_on_s3_is_no_source(tmp_path):
+    more = "}\n  clicks: {path: 's3://b/t', format: delta, delivery: stream, schema: 'item STRING'"
+    said = mistakes(tmp_path, "lake: lake\n", more)
+    assert "sources.clicks.path: a Delta table on S3 would be read by Spark" in said
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda s: s.name)
+def test_each_kind_of_store_has_a_committer_that_excludes_others(store):
+    assert "delta-rs" in store.committers
+    for scheme in store.schemes:
+        uri = f"{scheme}://b/lake" if scheme else "/lake"
+        assert store_of(uri) is store
+        assert takes_spark(uri) == ("spark" in store.committers)
+        assert not list(faults(uri, "auto", {}))

@@ -1,0 +1,90 @@
+"""One store for all tests of this folder, a proxy before it, and a lake in a bucket of its own.
+
+Nothing here starts a JVM: batches are small, and computed in their own process.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.crash.shop import CORRECTED, FIRST, PIPELINE, Shop, day
+from tests.support import proxy, stores
+from tests.support.proxy import Proxy
+from tests.support.stores import Store, using
+
+from sluice.declare.project import Project, load
+from sluice.language.interval import Interval
+from sluice.limits import Limits
+
+SETTINGS = "lake: s3://{bucket}/lake\n"
+
+
+class StoredShop(Shop):
+    """The shop of the crash tests with its lake and its landing folder in a bucket."""
+
+    def __init__(self, folder: Path, store: Store, bucket: str):
+        super().__init__(folder)
+        self.store, self.bucket = store, bucket
+        self.limits = Limits()
+
+    @property
+    def project(self) -> Project:
+        return load(self.config).model_copy(update={"limits": self.limits})
+
+    @classmethod
+    def begin(cls, folder: Path, store: Store) -> "StoredShop":
+        shop = cls(folder, store, store.place())
+        pipelines = folder / "config" / "pipelines"
+        pipelines.mkdir(parents=True)
+        landing = f"s3://{shop.bucket}/landing"
+        (pipelines / "shop.yaml").write_text(PIPELINE.replace('"landing', f'"{landing}'))
+        shop.committer("auto")
+        return shop
+
+    def committer(self, name: str) -> None:
+        more = "" if name == "auto" else f"spark: {{commit: {name}}}\n"
+        (self.config / "sluice.yaml").write_text(SETTINGS.format(bucket=self.bucket) + more)
+
+    def land(self, number: int, *rows: tuple[str, str | None, str]) -> None:
+        super().land(number, *rows)
+        self.store.copy(self.folder / "landing", f"{self.bucket}/landing")
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[Store]:
+    with stores.running() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def proxied(store: Store) -> Iterator[Proxy]:
+    with proxy.running(store.endpoint) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def credentials(store: Store) -> Iterator[None]:
+    """This process, and those that it starts, use the store as its owner."""
+    with using(store.environ()):
+        yield
+
+
+@pytest.fixture
+def shop(store: Store, tmp_path: Path) -> StoredShop:
+    """An empty lake, and the files of a day."""
+    shop = StoredShop.begin(tmp_path / "shop", store)
+    shop.land(1, *FIRST)
+    return shop
+
+
+@pytest.fixture
+def corrected(shop: StoredShop) -> StoredShop:
+    """A day was delivered and everything is up to date; then that day was corrected."""
+    shop.run(day(1))
+    shop.land(1, *CORRECTED)
+    return shop
+
+
+@pytest.fixture
+def first_day() -> Interval:
+    return day(1)

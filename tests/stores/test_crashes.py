@@ -1,0 +1,117 @@
+"""Kills, zombies and two runs at once, with lake and landing folder in a store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.crash.conftest import Pool
+from tests.crash.shop import day
+from tests.crash.test_kills import mended
+from tests.crash.test_races import attempt
+from tests.crash.worker import COLD
+from tests.stores.conftest import StoredShop
+from tests.support.stores import Store, using
+
+EDGES = [
+    "committing:sales",
+    "committed:sales",
+    "withdrawn:sales__intervals",
+    "recorded:sales__intervals",
+    "pinned:totals__state",
+    "committed:totals__state",
+    "committing:totals",
+    "committed:best__state",
+    "committed:best",
+]
+
+
+@pytest.fixture(scope="module")
+def workers(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """Processes without Spark."""
+    pool = Pool(tmp_path_factory.mktemp("workers"))
+    with using({**store.environ(), COLD: "yes"}):
+        yield pool
+    pool.stop()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The state of a lake whose runs went through."""
+    from tests.crash.shop import CORRECTED, FIRST
+
+    with using(store.environ()):
+        shop = StoredShop.begin(tmp_path_factory.mktemp("whole") / "shop", store)
+        for rows in (FIRST, CORRECTED):
+            shop.land(1, *rows)
+            shop.run(day(1))
+        shop.check()
+        return shop.state()
+
+
+@pytest.mark.parametrize("place", EDGES)
+def test_a_kill_at_an_edge_is_mended_by_running_again(
+    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], store: Store, place: str
+) -> None:
+    with using({**store.environ(), COLD: "yes"}):
+        workers.killed(corrected, day(1), at=place)
+    mended(corrected, undisturbed)
+
+
+@pytest.mark.parametrize("place", ["created:sales", "created:totals__state"])
+def test_a_kill_between_the_creation_of_a_table_and_its_first_rows(
+    workers: Pool, shop: StoredShop, undisturbed: dict[str, Any], store: Store, place: str
+) -> None:
+    from tests.crash.shop import CORRECTED
+
+    with using({**store.environ(), COLD: "yes"}):
+        workers.killed(shop, day(1), at=place)
+    shop.check()
+    shop.run(day(1))
+    shop.land(1, *CORRECTED)
+    mended(shop, undisturbed)
+
+
+@pytest.mark.parametrize("place", ["committing:sales", "committing:totals__state"])
+def test_a_zombie_that_wakes_after_another_run_writes_nothing(
+    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], store: Store, place: str
+) -> None:
+    with using({**store.environ(), COLD: "yes"}):
+        zombie = workers.take(another=False)
+        zombie.tell(corrected, day(1), failpoint=f"{place}!STOP")
+        zombie.wait_until_stopped()
+    corrected.run(day(1))
+    assert corrected.state() == undisturbed
+    zombie.resume()
+    said = zombie.answer()
+    assert said is not None
+    before_it_slept = {"shop.sales committed"} if "totals" in place else set()
+    assert {o for o in said["outcomes"] if o.endswith("committed")} == before_it_slept
+    corrected.check()
+    assert corrected.state() == undisturbed
+    workers.give_back(zombie)
+
+
+def test_two_runs_of_the_same_interval_at_once_end_as_one(
+    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], store: Store
+) -> None:
+    with using({**store.environ(), COLD: "yes"}):
+        worker = workers.take(another=False)
+        worker.tell(corrected, day(1))
+    mine = attempt(lambda: corrected.run(day(1)))
+    said = worker.answer()
+    assert said is not None
+    losers = [error for error in (mine, said.get("error")) if isinstance(error, str)]
+    assert set(losers) <= {"LostRace"}
+    mended(corrected, undisturbed)
+    workers.give_back(worker)
+
+
+def test_logs_and_files_hold_no_secret(corrected: StoredShop, store: Store) -> None:
+    corrected.run(day(1))
+    for name in store.names(corrected.bucket):
+        with store.files.open_input_stream(f"{corrected.bucket}/{name}") as stream:
+            content = stream.read()
+        assert store.key[0].encode() not in content, name
+    written: list[Path] = [p for p in corrected.folder.rglob("*") if p.is_file()]
+    assert not any(store.key[0] in p.read_text() for p in written)

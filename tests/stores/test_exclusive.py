@@ -1,0 +1,66 @@
+"""A store must let only one of several commits of a version win, or no table is kept there."""
+
+import pytest
+from tests.crash.shop import day
+from tests.stores.conftest import StoredShop
+from tests.support.proxy import Harm, Proxy, Rule
+from tests.support.stores import Store, using
+
+from sluice.delta.places.exclusive import (
+    RIVALS,
+    _check_lake,
+    check_exclusive,
+    check_spark_may_commit,
+    winners,
+)
+from sluice.delta.places.stores import is_table
+from sluice.errors import SluiceError, StoreRefused, UsageError
+
+
+def blind(proxied: Proxy):
+    return proxied.harming(Rule(Harm.BLIND, "PUT"))
+
+
+def test_of_many_commits_of_one_version_one_wins(store: Store) -> None:
+    bucket = store.place()
+    assert [winners(f"s3://{bucket}/t{nth}") for nth in range(3)] == [1, 1, 1]
+    assert store.names(bucket) == []
+
+
+def test_a_store_that_lets_several_win_is_refused_before_a_table_is_made(
+    store: Store, proxied: Proxy, shop: StoredShop
+) -> None:
+    refused = pytest.raises(SluiceError, match=f"of {RIVALS} commits of one version win")
+    with using(store.environ(proxied.endpoint)), blind(proxied), refused:
+        shop.run(day(1))
+    assert not is_table(shop.uri("sales"))
+
+
+def test_a_lake_that_was_tested_costs_each_process_one_small_file(
+    store: Store, proxied: Proxy
+) -> None:
+    uri = f"s3://{store.place()}/lake/shop/sales"
+    with using(store.environ(proxied.endpoint)):
+        check_exclusive(uri)
+        _check_lake.cache_clear()  # like another process
+        proxied.clear()
+        check_exclusive(uri)
+        check_exclusive(uri)
+    found = proxied.requests
+    assert {r.name.rpartition("/")[2] for r in found} == {"exclusive.json"}
+    assert len(found) <= 2  # pyarrow asks for the size first
+
+
+def test_another_endpoint_is_tested_though_the_lake_was_copied_with_its_note(
+    store: Store, proxied: Proxy
+) -> None:
+    uri = f"s3://{store.place()}/lake/shop/sales"
+    check_exclusive(uri)
+    with using(store.environ(proxied.endpoint)), blind(proxied), pytest.raises(StoreRefused):
+        check_exclusive(uri)
+
+
+def test_spark_may_not_commit_there() -> None:
+    with pytest.raises(UsageError, match="put-if-absent"):
+        check_spark_may_commit("s3://bucket/lake/shop/sales")
+    check_spark_may_commit("/lake/shop/sales")

@@ -1,0 +1,82 @@
+"""Other engines read the same rows, today's and earlier ones, on a disk and from a store."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.stores.conftest import StoredShop
+from tests.support.lake import frozen
+
+import sluice
+
+HIDDEN = "_sluice"
+TABLES = ("sales", "totals", "best")
+HTTP = {"allow_http": "true"}
+
+
+def shown(rows: Iterable[dict[str, Any]]) -> Counter[Any]:
+    """Rows without the columns that are Sluice's own."""
+    visible = ({c: v for c, v in row.items() if not c.startswith(HIDDEN)} for row in rows)
+    return Counter(frozen(row) for row in visible)
+
+
+def by_delta_rs(uri: str, version: int) -> list[dict[str, Any]]:
+    return DeltaTable(uri, version=version, storage_options=HTTP).to_pyarrow_table().to_pylist()
+
+
+def by_pandas(uri: str, version: int) -> list[dict[str, Any]]:
+    rows = DeltaTable(uri, version=version, storage_options=HTTP).to_pandas()
+    return rows.to_dict("records")
+
+
+def by_polars(uri: str, version: int) -> list[dict[str, Any]]:
+    return pl.read_delta(uri, version=version, storage_options=HTTP).to_dicts()
+
+
+def by_duckdb(uri: str, version: int) -> list[dict[str, Any]]:
+    table = DeltaTable(uri, version=version, storage_options=HTTP).to_pyarrow_dataset()
+    return duckdb.from_arrow(table).to_arrow_table().to_pylist()
+
+
+ENGINES = (by_delta_rs, by_pandas, by_polars, by_duckdb)
+Read = Callable[[str, int], list[dict[str, Any]]]
+
+
+@pytest.fixture(params=["disk", "store"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Shop:
+    """Two days of the shop: one delivered, one corrected."""
+    if request.param == "disk":
+        shop = Shop.create(tmp_path / "disk")
+    else:
+        shop = StoredShop.begin(tmp_path / "store", request.getfixturevalue("store"))
+    for rows in (FIRST, CORRECTED):
+        shop.land(1, *rows)
+        shop.run(day(1))
+    return shop
+
+
+def test_rows_are_those_that_sluice_reads(lake: Shop) -> None:
+    here = sluice.open(lake.config)
+    for name in TABLES:
+        for version in (1, 2):
+            wanted = shown(here.table(name, version=version).to_arrow().to_pylist())
+            assert wanted
+            for read in ENGINES:
+                assert shown(read(lake.uri(name), version)) == wanted, (name, version, read)
+
+
+def test_views_hide_nothing_but_what_begins_with_sluice(lake: Shop) -> None:
+    for name in TABLES:
+        names = pl.scan_delta(lake.uri(name), storage_options=HTTP).collect_schema().names()
+        declared = set(lake.project.graph.table(name).columns)
+        assert {n for n in names if not n.startswith(HIDDEN)} == declared
+        chosen = pl.scan_delta(lake.uri(name), storage_options=HTTP).select(
+            pl.exclude("^_sluice.*$")
+        )
+        assert set(chosen.collect_schema().names()) == declared

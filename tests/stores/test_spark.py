@@ -1,0 +1,60 @@
+"""Spark computes what it is handed: it has no access to the store, and commits nothing there."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.stores.conftest import StoredShop
+from tests.support.stores import Store
+
+from sluice.engine.advance import Run
+from sluice.errors import UsageError
+from sluice.operate.rebuild import rebuild
+from sluice.operate.verify import verify
+from sluice.spark.session import Spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{small_batches: spark}}\n"
+
+
+@pytest.fixture
+def by_spark(spark: "SparkSession", store: Store, tmp_path: Path) -> StoredShop:
+    """A shop whose batches are all Spark's, which reads nothing here of its own size."""
+    shop = StoredShop.begin(tmp_path / "shop", store)
+    (shop.config / "sluice.yaml").write_text(BY_SPARK.format(bucket=shop.bucket))
+    shop.limits = replace(shop.limits, read_here_bytes=0, quarantined_rows=0)
+    return shop
+
+
+def state(shop: Shop) -> dict[str, Any]:
+    for rows in (FIRST, CORRECTED):
+        shop.land(1, *rows)
+        shop.run(day(1))
+    shop.check()
+    return shop.state()
+
+
+def test_batches_verify_and_rebuild_are_those_of_a_disk(
+    by_spark: StoredShop, tmp_path: Path
+) -> None:
+    wanted = state(Shop.create(tmp_path / "disk"))
+    assert state(by_spark) == wanted
+    project, tables = by_spark.project, by_spark.project.graph.tables.values()
+    spark = Spark(project.spark)
+    views = [t for t in tables if t.is_view]
+    assert all(v.is_sound for t in views for v in verify(spark, project, t))
+    for table in tables:
+        rebuild(spark, project, table, Run("test"))
+    by_spark.check()
+    assert by_spark.state()["rows"] == wanted["rows"]
+
+
+def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -> None:
+    by_spark.limits = replace(by_spark.limits, handed_bytes=10)
+    by_spark.land(1, *FIRST)
+    with pytest.raises(UsageError, match="the most is 10"):
+        by_spark.run(day(1))
