@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ANSWER_S = 15.0
 AT_ONCE = 5_000  # messages of one call
-QUIET = {"log_level": "0"}
+QUIET = {"log_level": "0", "enable.metrics.push": "false"}
 OWN = {
     "group.id": "sluice",  # the client wants one; no group is joined
     "enable.auto.commit": "false",
