@@ -83,6 +83,7 @@ def test_a_group_that_does_not_fit_into_memory_fails_a_run_and_harms_no_table(
     """Half of all rows are one group's, and they are to be one value."""
     shop = Shop.create(tmp_path / "shop")
     (shop.config / "pipelines" / "shop.yaml").write_text(SKEWED)
+    (shop.config / "sluice.yaml").write_text("lake: lake\nspark: {small_batches: spark}\n")
     numbers = range(ROWS)
     rows = {
         "shop": ["a" if n % 2 else f"{n}" for n in numbers],

@@ -138,14 +138,15 @@ def test_compaction_between_plan_and_commit_costs_at_most_a_retry(
 def test_a_commit_that_others_have_followed_still_counts_as_ours(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.delta.writing import commit
+    from sluice.delta.writing import commit, fence
 
     def overtaken(place: str, uri: str) -> None:
         if place == "committed":
             monkeypatch.undo()
             table.commit(("insert", {"id": 7, "v": "g"}))
 
-    monkeypatch.setattr(commit, "passing", overtaken)
+    for module in (commit, fence):
+        monkeypatch.setattr(module, "passing", overtaken)
     assert table.commit(INSERT).version == 2
     assert table.head.version == 3
 

@@ -21,7 +21,7 @@ from sluice.delta.reading.local import plain
 from sluice.delta.upkeep import maintenance
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.vacuum import committed_at, vacuum
-from sluice.delta.writing import commit
+from sluice.delta.writing import commit, fence
 from sluice.delta.writing.filing import GROUP_ROWS, is_in_order
 from sluice.limits import Limits
 
@@ -129,16 +129,14 @@ def test_what_batches_write_is_sorted_by_key_in_small_row_groups(tmp_path: Path)
 
 def race(monkeypatch: pytest.MonkeyPatch, table: Small, **position: Any) -> None:
     """A batch that commits just when upkeep is about to."""
-    passing = commit.passing
 
     def first(place: str, uri: str) -> None:
-        monkeypatch.setattr(commit, "passing", passing)
-        monkeypatch.setattr(maintenance, "passing", passing)
+        monkeypatch.undo()
         if place == "committing":
             table.commit(*rows(500, 3), **position)
 
-    monkeypatch.setattr(commit, "passing", first)
-    monkeypatch.setattr(maintenance, "passing", first)
+    for module in (commit, fence, maintenance):
+        monkeypatch.setattr(module, "passing", first)
 
 
 @pytest.mark.parametrize("how", ["compact", "refile", "drop"])

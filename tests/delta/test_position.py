@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -225,12 +226,11 @@ def test_commits_open_the_table_once(table: Small, monkeypatch: pytest.MonkeyPat
     opened: list[str] = []
 
     class Counted(DeltaTable):
-        def __init__(self, uri: str, version: int | None = None) -> None:
+        def __init__(self, uri: str, **options: Any) -> None:
             opened.append(uri)
-            super().__init__(uri, version=version)
+            super().__init__(uri, **options)
 
-    for module in ("log.opened", "writing.commit"):
-        monkeypatch.setattr(f"sluice.delta.{module}.DeltaTable", Counted)
+    monkeypatch.setattr("sluice.delta.places.stores.DeltaTable", Counted)
     for n in range(3, 8):
         table.commit(("insert", {"id": n, "v": "c"}), ("update", {"id": 1, "v": str(n)}))
         table.position_only(inputs=pins(sales=n))

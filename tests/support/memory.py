@@ -83,10 +83,8 @@ class Tables(dict[str, Stored]):
         with (
             patch.object(Position, "from_json", lru_cache(10_000)(Position.from_json)),
             patch.multiple(Log, __init__=remember, actions=actions, _exists=exists),
-            patch("sluice.delta.log.position.DeltaTable", self.opened()),
             patch("sluice.delta.log.position.head_of", known_head),
-            patch("sluice.delta.log.opened.DeltaTable", self.opened()),
-            patch("sluice.delta.reading.table.DeltaTable", self.opened()),
+            patch("sluice.delta.places.stores.DeltaTable", self.opened()),
         ):
             yield
 
@@ -95,14 +93,14 @@ class Tables(dict[str, Stored]):
         tables = self
 
         class Opened:
-            def __init__(self, uri: str, version: int | None = None):
+            def __init__(self, uri: str, version: int | None = None, **_: Any):
                 self.table = tables[uri]
                 self.at = self.table.version if version is None else version
                 if self.at not in self.table.rows:
                     raise DeltaError(f"there is no version {version}")
 
             @staticmethod
-            def is_deltatable(uri: str) -> bool:
+            def is_deltatable(uri: str, _: Any = None) -> bool:
                 return uri in tables
 
             def version(self) -> int:

@@ -200,7 +200,7 @@ def _opened(file: LandedFile, work: Callable[[FileSystem, Any], Any]) -> Any:
     except _FAULTS as error:
         raise Retryable(f"{file.shown} can't be opened now: {error}") from error
     except (pa.ArrowException, OSError, EOFError, LookupError) as error:
-        if fault := store_fault(error):
+        if place is None and (fault := store_fault(error)):
             raise fault from error
         if is_transient(str(error)):
             raise Retryable(f"{file.shown} can't be read now: {error}") from error

@@ -145,9 +145,11 @@ def raise_all(errors: Mapping[str, SluiceError]) -> None:
 
     An error that does not name its table is raised with that name.
     """
+    if len(errors) > 1:
+        raise SeveralFailed(errors) from next(iter(errors.values()))
     for table, error in errors.items():
-        if len(errors) > 1 or table not in str(error):
-            raise SeveralFailed(errors) from error
+        if table not in str(error):
+            error.message = f"{table}: {error.message}"
         raise error
 
 
