@@ -220,6 +220,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
         return active
     java = java_home()
     conf = local_conf(settings, is_short=is_short)
+    os.environ.pop("SPARK_REMOTE", None)  # PySpark takes an empty one for a server
     os.environ.update(environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.Builder().appName(os.environ.get("SLUICE_APP_NAME", "sluice"))
