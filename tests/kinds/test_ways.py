@@ -69,6 +69,7 @@ WAYS = deque([NARROWED, PICKED, SCANNED, FOUND_TO_BE_MANY])
 OF_NO_VIEW = {
     "quarantined_rows": "test_balance",
     "quarantined_bytes": "test_balance",
+    "handed_bytes": "stores/test_spark",
     "loose_files": "test_lookup_plans",
     "round_intervals": "test_run_dimensions",
     "swept_bytes": "test_sweep",
