@@ -133,11 +133,13 @@ def _wanted(base: str) -> tuple[str, Callable[[str], object]]:
 
 
 def _objects(filesystem: FileSystem, root: str) -> list[FileInfo]:
-    info = filesystem.get_file_info(root)
-    if info.type == FileType.File:
-        return [info]
+    """Return the files below a folder, or the one at `root`.
+
+    The listing comes first: a store that refuses it says why, one that refuses a look does not.
+    """
     below = filesystem.get_file_info(FileSelector(root, recursive=True, allow_not_found=True))
-    return [f for f in below if f.type == FileType.File]
+    found = below or [filesystem.get_file_info(root)]
+    return [f for f in found if f.type == FileType.File]
 
 
 def _is_data(path: str, root: str) -> bool:
