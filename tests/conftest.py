@@ -31,10 +31,11 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
 settings.load_profile("unhurried")
 
+FEW_LOGS = "-Ddelta.log.cacheSize=32"  # each test's lake is new: an hour's logs would fill the heap
 PORT = "spark.connect.grpc.binding.port"
 
 CONF = {
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "2g",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -49,7 +50,7 @@ CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.codegen.cache.maxEntries": "1000",
-    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} {FEW_LOGS} -XX:+UseSerialGC",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
 }
