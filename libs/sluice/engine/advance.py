@@ -24,12 +24,13 @@ from sluice.engine.committing.writing import Target, write
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.computed import Carried, Computed, settled
 from sluice.engine.computing.horizon import horizon_of
+from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.context import Context
 from sluice.engine.judging.checking import checked
 from sluice.engine.judging.quarantining import Delivered
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import BatchPlan, Strategy, is_computed_here, plan_batch
+from sluice.engine.planning.plan import is_computed_here, plan_batch
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
 from sluice.engine.report import BatchReport, Clock
@@ -95,7 +96,7 @@ def _advance(
             lost.append(race.message)
         else:
             if report.outcome == "committed":
-                tidy(spark, context, node)
+                tidy(spark, node.kept.of(context, node))
             return replace(report, warnings=(*lost, *report.warnings)), carried
     raise AssertionError
 
@@ -117,7 +118,7 @@ def _attempt(
     ready = carried if carried and carried.is_of(plan.ranges) else None
 
     def work(session: SparkSession) -> Advanced:
-        return _committed(session, context, plan, run, ready, held, clock)
+        return _committed(session, context, node, plan, run, ready, held, clock)
 
     def large() -> SparkSession:
         with clock.phase("session"):
@@ -136,13 +137,13 @@ def _is_small(context: Context, plan: BatchPlan, carried: Carried | None) -> boo
 def _committed(
     session: SparkSession,
     context: Context,
+    node: Node,
     plan: BatchPlan,
     run: Run,
     carried: Carried | None,
     held: ExitStack,
     clock: Clock,
 ) -> Advanced:
-    node = plan.node
     with clock.phase("compute"):
         horizon = horizon_of(session, context, plan)
         position = next_position(plan, run, horizon)

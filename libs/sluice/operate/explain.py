@@ -12,10 +12,11 @@ from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import exists, layout
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
+from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import BatchPlan, is_computed_here, plan_batch, plan_rebuild
+from sluice.engine.planning.plan import is_computed_here, plan_batch, plan_rebuild
 from sluice.errors import SluiceError, UsageError
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
 from sluice.language.interval import show
@@ -82,7 +83,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
             steps.append(_rebuild(context, node, what))
         else:
             plan = plan_batch(node, context.lake, context.graph, context.limits)
-            step = _step(context, plan, engines)
+            step = _step(context, node, plan, engines)
             made = f"{_made(node.table)}: " if table.parts and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))
     left = leftovers(project, [table])
@@ -178,12 +179,12 @@ def _load(project: Project, table: Table, what: str) -> Step:
     return Step(table.id, way, reason, bytes=wanted.bytes, files=len(wanted.files))
 
 
-def _step(context: Context, plan: BatchPlan, engines: tuple[str, str]) -> Step:
+def _step(context: Context, node: Node, plan: BatchPlan, engines: tuple[str, str]) -> Step:
     """Return the step of a plan. `engines`: those of a large and of a small batch."""
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
-    joins = plan.node.batch.joins(context, plan)
-    remarks = plan.node.batch.remarks(context, plan)
+    joins = node.batch.joins(context, plan)
+    remarks = node.batch.remarks(context, plan)
     if not plan.is_pending:
         reason = "; ".join(["no input has new data", *remarks])
         return Step(plan.node.id, "nothing", reason, joins=joins)

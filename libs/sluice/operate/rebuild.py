@@ -23,10 +23,11 @@ from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
 from sluice.engine.computing.batch import Extension
 from sluice.engine.computing.horizon import horizon_of
+from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import BatchPlan, plan_batch, plan_rebuild
+from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.engine.planning.redefinition import is_of_another
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon

@@ -18,10 +18,10 @@ from sluice.delta.log.position import Head, head
 from sluice.delta.reading.table import snapshot
 from sluice.delta.upkeep.invariants import row_count
 from sluice.engine.computing.horizon import recorded_horizon
+from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import BatchPlan, Strategy
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError

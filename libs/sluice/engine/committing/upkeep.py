@@ -14,7 +14,7 @@ from sluice.delta.log.position import head_as_found
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.writing.filing import Slice, files_for
 from sluice.engine.context import Context
-from sluice.engine.planning.node import Node
+from sluice.engine.query.maintained import Maintained
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 
@@ -33,10 +33,10 @@ class Kept:
     uri: str
     limits: Limits
     order: tuple[Direction, ...] = ()
-    node: Node | None = None
+    node: Maintained | None = None
 
     @classmethod
-    def of(cls, context: Context, node: Node) -> Self:
+    def of(cls, context: Context, node: Maintained) -> Self:
         """Return the table of a node."""
         uri, order = context.lake.uri(node.id), _shown(node.operator.file_order)
         return cls(node.id, uri, context.limits, order, node)
@@ -77,13 +77,11 @@ def keyed(context: Context, table_id: str, key: Sequence[str] = ()) -> Kept:
     return Kept(table_id, uri, context.limits, order)
 
 
-def tidy(spark: Spark, context: Context, node: Node) -> None:
+def tidy(spark: Spark, kept: Kept) -> None:
     """File crowded slices again after a batch, if they can't wait for upkeep."""
-    if node.kept.is_tidied:
-        kept = node.kept.of(context, node)
-        if filing := kept.filing:
-            crowded, limits = kept.crowded(filing), filing.limits
-            refile(filing, spark, crowded, "compact", unordered=limits.slice_rows)
+    if kept.is_tidied and (filing := kept.filing):
+        crowded, limits = kept.crowded(filing), filing.limits
+        refile(filing, spark, crowded, "compact", unordered=limits.slice_rows)
 
 
 def refile(

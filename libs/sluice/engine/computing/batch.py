@@ -21,12 +21,12 @@ from sluice.delta.reading import table as delta
 from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.computed import Computed, Whole
 from sluice.engine.computing.picking import Picked, picked
+from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.pruning import bounds_of
 from sluice.engine.computing.rows import snapshots_at
 from sluice.engine.context import Context
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.lateness import late_of_change
+from sluice.engine.query.maintained import Maintained
 from sluice.engine.query.operator import Operator, Rows, union, within
 from sluice.engine.query.retention import Horizon
 from sluice.limits import Limits
@@ -90,7 +90,7 @@ class Batch:
         return ()
 
     @classmethod
-    def extension(cls, node: Node, lake: LakeLayout) -> Extension | None:
+    def extension(cls, node: Maintained, lake: LakeLayout) -> Extension | None:
         """Return the extension from the table's definition to the node's; None: rebuild it."""
         return None
 

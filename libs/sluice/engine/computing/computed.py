@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.writing.fence import Committed
-from sluice.engine.planning.plan import BatchPlan
+from sluice.engine.computing.plan import BatchPlan
 from sluice.interpreter.presence import is_here
 
 Changelog: TypeAlias = DataFrame | pa.Table

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame
 from sluice.delta.reading.local import handed_over, to_arrow
 from sluice.delta.reading.matches import Place
 from sluice.delta.reading.table import snapshot
+from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
-from sluice.engine.planning.plan import BatchPlan
 from sluice.engine.query.operator import Operator, Rows
 
 Columns = Mapping[str, str]  # columns of a table -> those of the group with the same values

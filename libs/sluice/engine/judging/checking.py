@@ -14,7 +14,7 @@ from sluice.delta.notes.arrow import append_rows
 from sluice.delta.places.lake import LakeLayout
 from sluice.engine.computing.computed import Changelog
 from sluice.engine.judging.quarantining import Delivered
-from sluice.engine.planning.node import Node
+from sluice.engine.query.maintained import Maintained
 from sluice.gate.gate import Gate
 from sluice.gate.outcomes import history
 from sluice.gate.outcomes.verdict import Verdict
@@ -32,7 +32,7 @@ class Checked:
 def checked(
     session: SparkSession,
     lake: LakeLayout,
-    node: Node,
+    node: Maintained,
     changelog: Changelog,
     delivered: Delivered,
 ) -> Iterator[Checked]:

@@ -1,12 +1,11 @@
-"""Plan of a batch, as data: what would be read and how, before anything is run.
+"""The next batch of a node, planned from the heads of tables.
 
 `advance` runs a plan, `sluice plan` prints it. Planning reads only the heads of tables and starts
 no Spark.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 
 from sluice.declare.graph import Graph
 from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_size
@@ -14,6 +13,7 @@ from sluice.delta.log.lineage import as_of, check_fit, check_input
 from sluice.delta.log.position import Head, Pin, Position, head, head_as_found
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading.table import check_feed
+from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.planning.frontier import Frontier, consistent, merge
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.redefinition import (
@@ -25,56 +25,6 @@ from sluice.engine.planning.redefinition import (
 from sluice.limits import Limits
 
 NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
-
-
-class Strategy(StrEnum):
-    """Strategies of a batch, if its kind has none of its own."""
-
-    BUILD = "build"  # no table yet: the whole query
-    ROW_WISE = "row-wise"  # the changed rows themselves
-    RECOMPUTE = "recompute"  # touched groups from every input
-    WITH_STATE = "with its state"  # a view, from the changes that its state's batch has seen
-
-
-Way = tuple[str, str]  # a strategy in the words of its kind, and its reason
-
-
-@dataclass(frozen=True)
-class BatchPlan:
-    """One batch of one node. `ranges`: input -> (from, to] versions with new data to read.
-
-    `growing`: inputs in `ranges` that only got new rows. `replaces`: a table of another definition
-    that nobody has read; the build takes its place.
-    """
-
-    node: Node
-    uri: str
-    before: Head | None
-    strategy: str
-    reason: str
-    pins: Mapping[str, Pin] = field(default_factory=dict)
-    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    growing: frozenset[str] = frozenset()
-    references: Mapping[str, Pin] = field(default_factory=dict)
-    frontier: Frontier = field(default_factory=dict)
-    size: FeedSize = field(default_factory=FeedSize)
-    waiting_for: str = ""
-    replaces: Head | None = None
-
-    @property
-    def recorded(self) -> Mapping[str, Pin]:
-        """Versions of the inputs that the table reflects now."""
-        return self.before.position.inputs if self.before and self.before.position else {}
-
-    @property
-    def looked_up(self) -> Mapping[str, Pin]:
-        """Versions of everything that is read: inputs and references."""
-        return {**self.pins, **self.references}
-
-    @property
-    def is_pending(self) -> bool:
-        """True if there is anything to do."""
-        return not self.waiting_for and (self.strategy == Strategy.BUILD or bool(self.ranges))
 
 
 def plan_batch(
@@ -143,7 +93,7 @@ def _planned(
     plan = _plan(node, lake, before, chosen, looked_up)
     if recorded:
         ranges = _ranges(found, plan.pins, recorded)
-        return _following(replace(plan, ranges=ranges), lake, limits)
+        return _following(node, replace(plan, ranges=ranges), lake, limits)
     size = sum((table_size(lake.uri(i), p.version) for i, p in plan.pins.items()), FeedSize())
     return replace(plan, size=size)
 
@@ -201,9 +151,9 @@ def _ranges(
     }
 
 
-def _following(plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
+def _following(node: Node, plan: BatchPlan, lake: LakeLayout, limits: Limits) -> BatchPlan:
     """Plan how the table follows its inputs' feeds from its position."""
-    node, ranges = plan.node, plan.ranges
+    ranges = plan.ranges
     for input_id, (after, upto) in ranges.items():
         check_feed(lake.uri(input_id), input_id, node.table.id, after, upto)
     size = sum((feed_size(lake.uri(i), *r) for i, r in ranges.items()), FeedSize())

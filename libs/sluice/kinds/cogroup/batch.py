@@ -18,9 +18,9 @@ from sluice.delta.places.lake import LakeLayout
 from sluice.engine.computing.batch import Batch, Extension, count_of
 from sluice.engine.computing.computed import Computed, Whole
 from sluice.engine.computing.held import Held, Here, InSpark, has_elements, is_given
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.plan import BatchPlan, Strategy, Way
+from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.lateness import late_of_change
+from sluice.engine.query.maintained import Maintained
 from sluice.engine.query.operator import Rows, names, union, within
 from sluice.interpreter.presence import is_here
 from sluice.kinds.cogroup.change import BROKEN, changed_groups, contributed, mended, merged
@@ -59,7 +59,7 @@ class CogroupBatch(Batch):
         return CogroupStrategy.ADDITIVE, "all aggregates take in what comes and what goes"
 
     @classmethod
-    def extension(cls, node: Node, lake: LakeLayout) -> Extension | None:
+    def extension(cls, node: Maintained, lake: LakeLayout) -> Extension | None:
         return extension_of(node, lake)
 
     def changed(self) -> Computed:

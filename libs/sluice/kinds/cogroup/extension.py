@@ -20,9 +20,9 @@ from sluice.delta.places.lake import LakeLayout
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.table import check_feed, is_readable
 from sluice.engine.computing.batch import Batch
+from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.planning.frontier import frontier_of, merge
-from sluice.engine.planning.node import Node
-from sluice.engine.planning.plan import BatchPlan
+from sluice.engine.query.maintained import Maintained
 from sluice.engine.query.operator import names, same
 from sluice.errors import HistoryLost
 from sluice.kinds.cogroup.operator import CogroupState, rows_column
@@ -65,7 +65,7 @@ class CogroupExtension:
         )
 
 
-def extension_of(node: Node, lake: LakeLayout) -> CogroupExtension | None:
+def extension_of(node: Maintained, lake: LakeLayout) -> CogroupExtension | None:
     """Return the extension from the table's definition to the node's; None: rebuild it."""
     state = node.operator
     try:
@@ -85,7 +85,7 @@ def extension_of(node: Node, lake: LakeLayout) -> CogroupExtension | None:
 
 
 def _extension(
-    node: Node,
+    node: Maintained,
     state: CogroupState,
     lake: LakeLayout,
     before: Head,

@@ -18,9 +18,9 @@ from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.computed import Computed
 from sluice.engine.computing.picking import picked_of
+from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.computing.rows import snapshot_at
 from sluice.engine.context import Context
-from sluice.engine.planning.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.operator import Rows, names, within
 from sluice.kinds.join.operator import JoinedRows
 from sluice.limits import Limits

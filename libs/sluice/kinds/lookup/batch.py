@@ -14,8 +14,8 @@ from sluice.delta.log.feed_size import table_size
 from sluice.delta.reading.matches import Place
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.computed import Changelog, Computed
+from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
-from sluice.engine.planning.plan import BatchPlan
 from sluice.engine.query.operator import Rows
 from sluice.kinds.lookup.broadcast import Broadcast, broadcast_of
 from sluice.kinds.lookup.facts import ConcernedFacts

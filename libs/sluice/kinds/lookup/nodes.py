@@ -19,4 +19,6 @@ def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
     ignored = () if join.follows_references else (BATCH,)
     filed = (BUCKET,) if join.follows_references else ()
     made = definition(table)
-    return (Node(table.id, table, join, made, LookupBatch, Kept, filed, ignored),)
+    return (
+        Node(table.id, table, join, made, LookupBatch, Kept, partition_by=filed, ignored=ignored),
+    )

@@ -8,7 +8,7 @@ from sqlglot import exp
 from sluice.declare.table import Table
 from sluice.delta.places.lake import LakeLayout
 from sluice.engine.computing.batch import Batch
-from sluice.engine.planning.plan import BatchPlan, Strategy, Way
+from sluice.engine.computing.plan import BatchPlan, Strategy, Way
 from sluice.engine.query.operator import Operator, Rows, names
 from sluice.kinds.sql.resolve import NTH
 from sluice.kinds.sql.spec import Sql

@@ -14,4 +14,6 @@ def nodes(table: Table, graph: Graph) -> tuple[Node, ...]:
     (source,) = graph.inputs(table.id)
     rows = WindowStoreRows(table, source)
     made, filed = definition(table), (PART,)
-    return (Node(table.id, table, rows, made, StoreBatch, StoreKept, filed, ignored=filed),)
+    return (
+        Node(table.id, table, rows, made, StoreBatch, StoreKept, partition_by=filed, ignored=filed),
+    )
