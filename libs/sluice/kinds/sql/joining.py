@@ -1,22 +1,18 @@
-"""FROM, JOIN and WHERE: the sources of a SELECT joined one after the other.
+"""FROM and JOIN: the sources of a SELECT joined one after the other.
 
 An equality between two tables joins them, wherever it is written.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sluice.kinds.sql import subqueries
+from sluice.kinds.sql.planner import Planner
 from sluice.kinds.sql.query import Refused
 from sluice.kinds.sql.scope import NO_EQUALITY, Scope, equalities, prefixed
 from sluice.kinds.sql.sources import AnyRows, Relation, Stored
 from sluice.kinds.sql.trees import columns_in, conjuncts, is_true
 from sluice.language.syntax import Tree
-
-if TYPE_CHECKING:
-    from sluice.kinds.sql.block import Planner
 
 TYPES = {
     "": "inner",
@@ -30,17 +26,8 @@ TYPES = {
 }
 
 
-def joined(planner: "Planner", select: exp.Select, after: list[Tree]) -> Scope:
-    """Return the rows of FROM and JOIN that meet WHERE; columns by `alias.column`."""
-    where = select.args.get("where")
-    scope, rest = unfiltered(planner, select, conjuncts(where.this if where else None), after)
-    for condition in rest:
-        subqueries.keep(scope, condition)
-    return scope
-
-
 def unfiltered(
-    planner: "Planner", select: exp.Select, conditions: list[Tree], after: list[Tree]
+    planner: Planner, select: exp.Select, conditions: list[Tree], after: list[Tree]
 ) -> tuple[Scope, list[Tree]]:
     """Return the joined sources, and the conditions that were not applied: those with queries."""
     rows, aliases = _first(planner, select)
@@ -59,14 +46,14 @@ def unfiltered(
     return scope, queries
 
 
-def _first(planner: "Planner", select: exp.Select) -> tuple[AnyRows, set[str]]:
+def _first(planner: Planner, select: exp.Select) -> tuple[AnyRows, set[str]]:
     """Return the first source of FROM, with its aliases; without FROM, one row."""
     if select.args.get("from_") is None:
         return planner.one_row(), set()
     return _source(planner, select.args["from_"].this)
 
 
-def _source(planner: "Planner", tree: Tree) -> tuple[AnyRows, set[str]]:
+def _source(planner: Planner, tree: Tree) -> tuple[AnyRows, set[str]]:
     """Return the rows of a source or of joins in parentheses, by `alias.column`; its aliases."""
     inner = tree.this if isinstance(tree, exp.Subquery) and not tree.alias else tree
     if isinstance(inner, exp.Table) and inner.args.get("joins"):
@@ -136,7 +123,7 @@ class _Join:
         return isinstance(self.tree, exp.Join) and self.tree.kind.upper() == "CROSS"
 
     @classmethod
-    def of(cls, planner: "Planner", join: exp.Join) -> "_Join":
+    def of(cls, planner: Planner, join: exp.Join) -> "_Join":
         if join.args.get("match_condition") or join.args.get("using"):
             raise Refused(join, "such a join can't be kept incrementally")
         kind, side = join.kind.upper(), join.side.upper()

@@ -13,7 +13,7 @@ from sluice.declare.registry import kind
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Report
 from sluice.declare.table import Table
-from sluice.kinds.sql.block import Planner
+from sluice.kinds.sql.block import Queries
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.query import Refused
 from sluice.kinds.sql.sources import Fields, Relation, Stored
@@ -132,7 +132,7 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
     facts = {_named(spec, t): of_table(t.columns, t.key) for t in tables.values()}
     chain = Chain(spec.name, facts)
     try:
-        chain.end(Planner(chain, rows).query(tree))
+        chain.end(Queries(chain, rows).query(tree))
     except ValueError as error:
         noted.add((), str(error))
         return Chain(spec.name)

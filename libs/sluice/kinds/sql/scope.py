@@ -5,20 +5,17 @@ Conditions are applied as soon as the tables that they name are joined.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from sluice.kinds.sql.chain import Chain
+from sluice.kinds.sql.planner import Planner
 from sluice.kinds.sql.query import Refused
 from sluice.kinds.sql.sources import AnyRows, Exploded, Joined, Relation, Stored, StoredRows
 from sluice.kinds.sql.trees import columns_in, has_query, is_column, key_of, of_side
 from sluice.kinds.sql.windows import as_ranked
 from sluice.language import syntax
 from sluice.language.syntax import Tree
-
-if TYPE_CHECKING:
-    from sluice.kinds.sql.block import Planner
 
 # Sides whose own conditions may become part of the join's.
 ABSORBED = {"inner": "lr", "semi": "lr", "left": "r", "right": "l", "anti": "r", "full": ""}
@@ -40,7 +37,7 @@ class Scope:
     name tables of later ones.
     """
 
-    planner: "Planner"
+    planner: Planner
     rows: AnyRows
     aliases: set[str]
     pending: list[Tree]

@@ -3,22 +3,19 @@
 Their values have aliases in upper case, such as S1, which no query has once it is read.
 """
 
-from typing import TYPE_CHECKING
-
 from sqlglot import exp
 
 from sluice.kinds.sql import exists, tied
 from sluice.kinds.sql.exists import is_alone
-from sluice.kinds.sql.grouping import LATER, Places, groups_of, has_aggregates, is_count
+from sluice.kinds.sql.grouping import Places, groups_of, has_aggregates, is_count
+from sluice.kinds.sql.joining import unfiltered
+from sluice.kinds.sql.planner import Planner
 from sluice.kinds.sql.query import Refused
 from sluice.kinds.sql.scope import Scope, equalities, prefixed, tables_of
 from sluice.kinds.sql.sources import AnyRows, Relation
 from sluice.kinds.sql.trees import columns_in, conjuncts, has_query, key_of, sql, substituted
 from sluice.language import syntax
 from sluice.language.syntax import Tree
-
-if TYPE_CHECKING:
-    from sluice.kinds.sql.block import Planner
 
 NULLS = (
     "NOT IN is never true if the subquery gives a null: write NOT EXISTS, or exclude nulls by "
@@ -88,42 +85,6 @@ def _everywhere(scope: Scope, whole: AnyRows, alias: str) -> dict[str, Tree]:
     return seen
 
 
-def deferred(trees: dict[str, Tree]) -> tuple[dict[str, Tree], dict[str, exp.Subquery]]:
-    """Return expressions with columns in place of the scalar subqueries that stand alone.
-
-    Their values can be joined to groups after the groups are formed.
-    """
-    found: dict[str, exp.Subquery] = {}
-
-    def step(node: Tree) -> Tree:
-        is_value = isinstance(node, exp.Subquery) and node.arg_key != "query"
-        if isinstance(node, exp.Subquery) and is_value and is_alone(node.this):
-            name = f"q{len(found)}"
-            found[name] = node
-            return exp.column(name, LATER)
-        return node
-
-    return {name: tree.copy().transform(step) for name, tree in trees.items()}, found
-
-
-def with_later(planner: "Planner", rows: AnyRows, subqueries: dict[str, exp.Subquery]) -> AnyRows:
-    """Join the values of deferred subqueries to rows."""
-    if not subqueries:
-        return rows
-    places = {c.name: c for t in rows.columns.values() for c in columns_in(t) if not c.table}
-    columns: dict[str, Tree] = {f"_.{name}": exp.column(name) for name in places}
-    after: list[Tree] = [exp.column(name, "_") for name in places]
-    scope = Scope(planner, Relation(rows.source, columns, rows.where), {"_"}, [], after)
-    values = {
-        f"{LATER}.{name}": _scalar(scope, subquery, f"S{planner.chain.number()}")
-        for name, subquery in subqueries.items()
-    }
-    seen = {name: scope.rows.resolved(value) for name, value in values.items()}
-    seen |= {name: scope.rows.columns[f"_.{name}"] for name in places}
-    shown = {name: substituted(tree, seen) for name, tree in rows.columns.items()}
-    return Relation(scope.rows.source, shown, scope.rows.where)
-
-
 def _query_of(tree: Tree) -> Tree:
     return tree.this if isinstance(tree, exp.Subquery) else tree
 
@@ -179,7 +140,7 @@ def _is_closed(select: exp.Select) -> bool:
     )
 
 
-def correlated(planner: "Planner", select: exp.Select) -> tuple[AnyRows, list[Tree]]:
+def correlated(planner: Planner, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
     """Return the rows of a subquery's FROM and WHERE, and the conditions that name outer tables."""
     own = _own(select)
     where = select.args.get("where")
@@ -187,7 +148,7 @@ def correlated(planner: "Planner", select: exp.Select) -> tuple[AnyRows, list[Tr
     outer = [c for c in conditions if not has_query(c) and not tables_of(c) <= own]
     inner = [c for c in conditions if c not in outer]
     after = [*(i.unalias() for i in select.expressions if not isinstance(i, exp.Star)), *outer]
-    scope, rest = planner.unfiltered(select, inner, after)
+    scope, rest = unfiltered(planner, select, inner, after)
     for condition in rest:
         keep(scope, condition)
     return scope.rows, outer
@@ -225,12 +186,12 @@ def with_scalars(scope: Scope, trees: dict[str, Tree]) -> dict[str, Tree]:
         holder = exp.Paren(this=trees[found])
         subquery = next(s for s in holder.find_all(exp.Subquery, bfs=True))
         alias = f"S{scope.planner.chain.number()}"
-        subquery.replace(_scalar(scope, subquery, alias))
+        subquery.replace(scalar(scope, subquery, alias))
         trees[found] = holder.this
     return trees
 
 
-def _scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
+def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     """Join the groups of a correlated aggregate; return the expression of its value."""
     select = subquery.this
     if not isinstance(select, exp.Select) or len(select.expressions) != 1:

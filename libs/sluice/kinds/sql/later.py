@@ -1,0 +1,45 @@
+"""Scalar subqueries that stand alone: their values are joined to groups once these are formed."""
+
+from sqlglot import exp
+
+from sluice.kinds.sql.exists import is_alone
+from sluice.kinds.sql.grouping import LATER
+from sluice.kinds.sql.planner import Planner
+from sluice.kinds.sql.scope import Scope
+from sluice.kinds.sql.sources import AnyRows, Relation
+from sluice.kinds.sql.subqueries import scalar
+from sluice.kinds.sql.trees import columns_in, substituted
+from sluice.language.syntax import Tree
+
+
+def deferred(trees: dict[str, Tree]) -> tuple[dict[str, Tree], dict[str, exp.Subquery]]:
+    """Return expressions with columns in place of the scalar subqueries that stand alone."""
+    found: dict[str, exp.Subquery] = {}
+
+    def step(node: Tree) -> Tree:
+        is_value = isinstance(node, exp.Subquery) and node.arg_key != "query"
+        if isinstance(node, exp.Subquery) and is_value and is_alone(node.this):
+            name = f"q{len(found)}"
+            found[name] = node
+            return exp.column(name, LATER)
+        return node
+
+    return {name: tree.copy().transform(step) for name, tree in trees.items()}, found
+
+
+def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subquery]) -> AnyRows:
+    """Join the values of deferred subqueries to rows."""
+    if not subqueries:
+        return rows
+    places = {c.name: c for t in rows.columns.values() for c in columns_in(t) if not c.table}
+    columns: dict[str, Tree] = {f"_.{name}": exp.column(name) for name in places}
+    after: list[Tree] = [exp.column(name, "_") for name in places]
+    scope = Scope(planner, Relation(rows.source, columns, rows.where), {"_"}, [], after)
+    values = {
+        f"{LATER}.{name}": scalar(scope, subquery, f"S{planner.chain.number()}")
+        for name, subquery in subqueries.items()
+    }
+    seen = {name: scope.rows.resolved(value) for name, value in values.items()}
+    seen |= {name: scope.rows.columns[f"_.{name}"] for name in places}
+    shown = {name: substituted(tree, seen) for name, tree in rows.columns.items()}
+    return Relation(scope.rows.source, shown, scope.rows.where)

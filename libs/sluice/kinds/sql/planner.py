@@ -1,0 +1,86 @@
+"""Rows that a query may name: tables, common table expressions, queries in FROM."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sluice.kinds.sql import constants
+from sluice.kinds.sql.chain import Chain
+from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.sources import AnyRows, Relation, Stored
+from sluice.language.syntax import Tree
+
+
+@dataclass
+class Planner(ABC):
+    """Plans the queries inside a query. `shared`: relations of common table expressions, by name.
+
+    A query may stand wherever rows or a value may, so all that plan a part of one are given this.
+    """
+
+    chain: Chain
+    tables: Mapping[str, AnyRows]
+    shared: dict[str, AnyRows] = field(default_factory=dict)
+
+    @abstractmethod
+    def query(self, tree: Tree) -> AnyRows:
+        """Return the relation of a SELECT, a set operation or a list of VALUES."""
+
+    def one_row(self) -> AnyRows:
+        """Return one row without columns."""
+        return constants.one_row(self._any_table())
+
+    def _any_table(self) -> Stored:
+        return next(t.source for t in self.tables.values() if isinstance(t.source, Stored))
+
+    def values(self, tree: exp.Values) -> AnyRows:
+        """Return the rows of a list of VALUES."""
+        return constants.values(self.chain, self._any_table(), tree, _column_list(tree))
+
+    def share(self, tree: Tree) -> None:
+        """Plan the common table expressions of a query."""
+        with_ = tree.args.get("with_")
+        if with_ is None:
+            return
+        if with_.args.get("recursive"):
+            raise Refused(with_, "WITH RECURSIVE can't be kept incrementally")
+        for cte in with_.expressions:
+            relation = self.query(cte.this)
+            uses = [t for t in tree.find_all(exp.Table) if not t.db and t.name == cte.alias]
+            stored = self.chain.stored(relation) if len(uses) > 1 else relation
+            self.shared[cte.alias] = renamed(stored, _column_list(cte))
+
+    def source(self, tree: Tree) -> tuple[str, AnyRows]:
+        """Return the alias of a table or subquery in FROM, and its rows."""
+        if tree.args.get("pivots") or tree.args.get("sample"):
+            raise Refused(tree, "PIVOT and TABLESAMPLE can't be kept incrementally")
+        if isinstance(tree, exp.Table) and not tree.db and tree.name not in self.shared:
+            raise Refused(tree, f"{tree.name!r} of WITH is not known here; give it another name")
+        if isinstance(tree, exp.Table) and not tree.db:
+            return tree.alias_or_name, self.shared[tree.name]
+        if isinstance(tree, exp.Table):
+            return tree.alias_or_name, self.tables[f"{tree.db}.{tree.name}"]
+        if isinstance(tree, exp.Values):
+            return tree.alias, self.values(tree)
+        if isinstance(tree, exp.Subquery):
+            return tree.alias, renamed(self.query(tree), _column_list(tree))
+        raise Refused(
+            tree, f"{type(tree).__name__.upper()} in FROM can't be kept incrementally yet"
+        )
+
+
+def _column_list(tree: Tree) -> list[str]:
+    """Return the names that an alias gives to columns, as in `AS t (a, b)`."""
+    alias = tree.args.get("alias") or exp.TableAlias()
+    return [column.name for column in alias.args.get("columns") or ()]
+
+
+def renamed(relation: AnyRows, names: list[str]) -> AnyRows:
+    """Return the rows under the names of a column list, if there is one."""
+    if not names:
+        return relation
+    return Relation(
+        relation.source, dict(zip(names, relation.columns.values(), strict=True)), relation.where
+    )
