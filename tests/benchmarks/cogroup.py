@@ -40,12 +40,11 @@ from tests.benchmarks.repeated import measure
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.reading.table import create
-from sluice.delta.writing.commit import commit_spark
+from sluice.delta.writing.by_spark import SparkCommit
 from sluice.engine.advance import Run, advance
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.kinds.cogroup.operator import CogroupState
-from sluice.limits import Limits
 from sluice.read.lake import Lake
 
 ROWS_OF_A_KEY = 5
@@ -109,7 +108,8 @@ class Bench(BenchLake):
             laid = rows.repartitionByRange(FILES, "id").sortWithinPartitions("id")
             inserts = laid.withColumn(CHANGE, F.lit("insert"))
             counts = {"insert": self.rows}
-            commit_spark(self.session, before, inserts, counts, ("id",), position(1), Limits())
+            by_spark = SparkCommit(self.session, before, position(1), ("id",))
+            by_spark.changelog(inserts, counts)
 
     def _rows(self, name: str, start: int, end: int) -> DataFrame:
         def drawn(seed: int, below: int) -> Any:
@@ -139,7 +139,8 @@ class Bench(BenchLake):
             changes = moved.select(fresh.columns).unionByName(fresh).persist()
             counts = {r[CHANGE]: r["count"] for r in changes.groupBy(CHANGE).count().collect()}
             now = position(before.next_batch)
-            commit_spark(self.session, before, changes, counts, ("id",), now, Limits())
+            by_spark = SparkCommit(self.session, before, now, ("id",))
+            by_spark.changelog(changes, counts)
             changes.unpersist()
             known.unpersist()
 

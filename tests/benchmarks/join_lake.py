@@ -17,12 +17,11 @@ from tests.benchmarks.bench_lake import BenchLake, declared
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.reading.table import create
-from sluice.delta.writing.commit import commit_spark
+from sluice.delta.writing.by_spark import SparkCommit
 from sluice.engine.advance import Run, advance
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
-from sluice.limits import Limits
 
 LINES_OF_AN_ORDER = 10
 FILES = 32
@@ -118,7 +117,8 @@ class JoinLake(BenchLake):
     def _commit(self, name: str, before: Any, changes: DataFrame) -> None:
         counts = {r[CHANGE]: r["count"] for r in changes.groupBy(CHANGE).count().collect()}
         now = position(before.next_batch)
-        commit_spark(self.session, before, changes, counts, KEYS[name], now, Limits())
+        by_spark = SparkCommit(self.session, before, now, KEYS[name])
+        by_spark.changelog(changes, counts)
 
     def _rows(self, name: str, ids: DataFrame) -> DataFrame:
         if name == "orders":

@@ -33,7 +33,8 @@ from tests.benchmarks.bare_tables import append, existing_head, megabytes, new_u
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.settings import SparkSettings
-from sluice.delta.writing.commit import commit_arrow, commit_spark
+from sluice.delta.writing.by_spark import SparkCommit
+from sluice.delta.writing.commit import commit_arrow
 from sluice.limits import Limits
 from sluice.spark.session import Spark
 
@@ -118,9 +119,9 @@ class Bench:
             deleted = pc.sum(pc.equal(rows[CHANGE], "delete")).as_py()
             counts = {"delete": deleted, "update": rows.num_rows - deleted}
             frame = session.createDataFrame(rows)
-            done = commit_spark(
-                session, before, frame, counts, key, position(before.next_batch), Limits()
-            )
+            now = position(before.next_batch)
+            by_spark = SparkCommit(session, before, now, key)
+            done = by_spark.changelog(frame, counts)
         seconds = round(time.perf_counter() - began, 2)
         return seconds, round(megabytes(uri, done.version), 1)
 

@@ -35,10 +35,9 @@ from sluice.delta.log.actions import Log
 from sluice.delta.log.position import Position, head
 from sluice.delta.places.lake import layout
 from sluice.delta.reading.table import create
-from sluice.delta.writing.commit import commit_spark
+from sluice.delta.writing.by_spark import SparkCommit
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run, advance
-from sluice.limits import Limits
 from sluice.spark.session import Spark
 
 PIPELINE = """
@@ -161,7 +160,8 @@ class Shop:
         )
         position = Position(before.next_batch, uuid.uuid4().hex, "ingest", made)
         changelog = rows.withColumn("_sluice_change", F.lit(kind))
-        commit_spark(self.session, before, changelog, {kind: count}, table.key, position, Limits())
+        by_spark = SparkCommit(self.session, before, position, table.key)
+        by_spark.changelog(changelog, {kind: count})
         self.count += 0 if change else count
 
     def load(self, name: str) -> Any:

@@ -17,9 +17,8 @@ from tests.kinds.sql.shop import view, written
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.reading.table import create
-from sluice.delta.writing.commit import commit_spark
+from sluice.delta.writing.by_spark import SparkCommit
 from sluice.engine.advance import Run, advance
-from sluice.limits import Limits
 
 CHOSEN = ("q1", "q3", "q4", "q5", "q6", "q10", "q12", "q13", "q14", "q18")
 QUERIES = written(Path(tpch.__file__).parents[1] / "sql" / "tpch.sql")
@@ -109,7 +108,8 @@ class SqlLake(BenchLake):
         kept = changes.persist()
         counts = {r[CHANGE]: r["count"] for r in kept.groupBy(CHANGE).count().collect()}
         now = position(before.next_batch)
-        commit_spark(self.session, before, kept, counts, KEYS[name], now, Limits())
+        by_spark = SparkCommit(self.session, before, now, KEYS[name])
+        by_spark.changelog(kept, counts)
         kept.unpersist()
 
     def measure(self, step: str) -> Iterator[Measured]:

@@ -22,7 +22,8 @@ from sluice.delta.log.position import head
 from sluice.delta.places.lake import layout
 from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.table import create, snapshot
-from sluice.delta.writing.commit import changelog_counts, commit_arrow, commit_spark
+from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
+from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
 from sluice.limits import Limits
 
@@ -92,9 +93,8 @@ class Bench(BenchLake):
                 create(self.uri(way), ranked.schema, position(0))
                 counts = {"insert": ranked.count()}
                 rows = ranked.withColumn(CHANGE, F.lit("insert"))
-                commit_spark(
-                    self.session, self.head(way), rows, counts, ("g", "id"), position(1), Limits()
-                )
+                by_spark = SparkCommit(self.session, self.head(way), position(1), ("g", "id"))
+                by_spark.changelog(rows, counts)
                 ranked.unpersist()
 
     def advance(self, way: str) -> Any:
@@ -118,7 +118,8 @@ class Bench(BenchLake):
         changelog = diff(old, self.ranked(), ("g", "id")).persist()
         counts = changelog_counts(changelog)
         now = position(before.next_batch)
-        done = commit_spark(self.session, before, changelog, counts, ("g", "id"), now, Limits())
+        by_spark = SparkCommit(self.session, before, now, ("g", "id"))
+        done = by_spark.changelog(changelog, counts)
         changelog.unpersist()
         return done.changed
 
@@ -136,7 +137,8 @@ class Bench(BenchLake):
         if sum(counts.values()) <= self.project.spark.small_changelog:
             commit_arrow(before, to_arrow(changes), self.key, now)
         else:
-            commit_spark(self.session, before, changes, counts, self.key, now, Limits())
+            by_spark = SparkCommit(self.session, before, now, self.key)
+            by_spark.changelog(changes, counts)
         self.merged_in = time.perf_counter() - began
         changes.unpersist()
         return sum(counts.values())
@@ -230,7 +232,8 @@ def filled(
     uri = layout(project).uri("bench.facts")
     before = create(uri, rows.schema, position(0))
     changelog = rows.withColumn(CHANGE, F.lit("insert"))
-    commit_spark(session, before, changelog, {"insert": count}, key, position(1), Limits())
+    by_spark = SparkCommit(session, before, position(1), key)
+    by_spark.changelog(changelog, {"insert": count})
 
 
 def facts(session: SparkSession, count: int, groups: int, first: int = 0) -> DataFrame:

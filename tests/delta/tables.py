@@ -15,14 +15,12 @@ from sluice.changes.diff import CHANGE
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.reading.local import spark_schema
 from sluice.delta.reading.table import create
+from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.commit import (
     Committed,
-    changelog_counts,
     commit_arrow,
     commit_position,
-    commit_spark,
 )
-from sluice.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,13 +90,13 @@ class Small:
 
 
 def by_spark(session: "SparkSession") -> Commit:
-    """`commit_spark` called as `commit_arrow` is."""
+    """`SparkCommit` called as `commit_arrow` is."""
 
     def commit(before: Head, rows: pa.Table, key: Sequence[str], position: Position) -> Committed:
         schema = spark_schema(DeltaTable(before.uri)).add(CHANGE, "string")
         frame = session.createDataFrame(rows, schema)
         counts = changelog_counts(frame)
-        return commit_spark(session, before, frame, counts, key, position, Limits())
+        return SparkCommit(session, before, position, key).changelog(frame, counts)
 
     return commit
 

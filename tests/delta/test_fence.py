@@ -24,15 +24,12 @@ from sluice.changes.diff import CHANGE
 from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.position import Head, head_as_found, positions
 from sluice.delta.reading.table import create
+from sluice.delta.writing.by_spark import SparkCommit
 from sluice.delta.writing.commit import (
     commit_arrow,
     commit_position,
-    commit_spark,
-    overwrite_spark,
-    replace_spark,
 )
 from sluice.errors import HistoryLost, LostRace
-from sluice.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,14 +135,14 @@ def test_compaction_between_plan_and_commit_costs_at_most_a_retry(
 def test_a_commit_that_others_have_followed_still_counts_as_ours(
     table: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice.delta.writing import commit, fence
+    from sluice.delta.writing import by_spark, fence
 
     def overtaken(place: str, uri: str) -> None:
         if place == "committed":
             monkeypatch.undo()
             table.commit(("insert", {"id": 7, "v": "g"}))
 
-    for module in (commit, fence):
+    for module in (by_spark, fence):
         monkeypatch.setattr(module, "passing", overtaken)
     assert table.commit(INSERT).version == 2
     assert table.head.version == 3
@@ -205,15 +202,15 @@ def test_spark_caught_in_the_middle_of_its_write_loses(
     before = table.head
     changelog = meanwhile(session, table, kind, rival)
     counts = {"insert": 1} if kind == "append" else {"insert": 1, "update": 1}
-    position = a_position(before.next_batch)
+    made = SparkCommit(session, before, a_position(before.next_batch), ["id"])
 
     def write() -> None:
         if kind == "overwrite":
-            overwrite_spark(session, before, changelog.drop(CHANGE), position)
+            made.overwrite(changelog.drop(CHANGE))
         elif kind == "replace":
-            replace_spark(session, before, changelog, counts, ["id"], position, Limits())
+            made.replace(changelog, counts)
         else:
-            commit_spark(session, before, changelog, counts, ["id"], position, Limits())
+            made.changelog(changelog, counts)
 
     if rival == "batch":
         with pytest.raises(LostRace):

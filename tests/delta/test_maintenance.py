@@ -21,7 +21,7 @@ from sluice.delta.reading.local import plain
 from sluice.delta.upkeep import maintenance
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.vacuum import committed_at, vacuum
-from sluice.delta.writing import commit, fence
+from sluice.delta.writing import by_spark, fence
 from sluice.delta.writing.filing import GROUP_ROWS, is_in_order
 from sluice.limits import Limits
 
@@ -135,7 +135,7 @@ def race(monkeypatch: pytest.MonkeyPatch, table: Small, **position: Any) -> None
         if place == "committing":
             table.commit(*rows(500, 3), **position)
 
-    for module in (commit, fence, maintenance):
+    for module in (by_spark, fence, maintenance):
         monkeypatch.setattr(module, "passing", first)
 
 

@@ -22,7 +22,8 @@ from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.stores import open_table
-from sluice.delta.writing.commit import drop_arrow, rewrite_spark
+from sluice.delta.writing.by_spark import SparkCommit
+from sluice.delta.writing.commit import drop_arrow
 from sluice.delta.writing.filing import Slice, filed, files_for, slices_of
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
@@ -57,7 +58,8 @@ class Filing:
 
         try:
             position = upkeep(self.before, kind)
-            rewrite_spark(session, self.before, where, in_order, position, self.limits)
+            by_spark = SparkCommit(session, self.before, position, limits=self.limits)
+            by_spark.rewrite(in_order, where)
         except LostRace:
             return 0
         return sum(len(s.paths) for s in slices)

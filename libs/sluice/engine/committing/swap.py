@@ -17,12 +17,10 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.reading.table import snapshot
+from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.columns import add_columns
 from sluice.delta.writing.commit import (
-    changelog_counts,
-    commit_spark,
     overwrite_arrow,
-    overwrite_spark,
 )
 from sluice.delta.writing.fence import Committed
 from sluice.engine.committing.writing import Target, write
@@ -82,7 +80,7 @@ def _overwritten(
 ) -> Committed:
     """Replace the table whole, by the committer that may."""
     if takes_spark(before.uri):
-        return overwrite_spark(session, before, rows, position)
+        return SparkCommit(session, before, position).overwrite(rows)
     return overwrite_arrow(before, to_arrow(rows), position)
 
 
@@ -98,9 +96,8 @@ def _widened(
     cached = changelog.persist()
     try:
         counts = changelog_counts(cached)
-        return commit_spark(
-            session, before, cached, counts, key, position, limits, has_new_columns=True
-        )
+        by_spark = SparkCommit(session, before, position, key, limits)
+        return by_spark.changelog(cached, counts, has_new_columns=True)
     finally:
         cached.unpersist()
 

@@ -17,6 +17,7 @@ from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import to_arrow
 from sluice.delta.reading.table import create
 from sluice.delta.writing import commit
+from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.computed import Changelog
 from sluice.engine.context import Context
@@ -85,7 +86,7 @@ def write(
             return _local(session, context, target, rows, position)
     if target.is_filed:
         with clock.phase("commit"):
-            return commit.append_filed(session, before, changelog, position)
+            return SparkCommit(session, before, position).first(changelog)
     if is_projection or inserts is not None:
         with clock.phase("commit"):
             return _counted(session, context, target, changelog, position, inserts)
@@ -106,9 +107,8 @@ def _replace(
         first = held.drop_columns([CHANGE])
         return commit.overwrite_arrow(replaced, first, position, target.partition_by)
     rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
-    return commit.overwrite_spark(
-        session, replaced, rows.drop(CHANGE), position, target.partition_by
-    )
+    by_spark = SparkCommit(session, replaced, position)
+    return by_spark.overwrite(rows.drop(CHANGE), target.partition_by)
 
 
 def _local(
@@ -124,9 +124,7 @@ def _local(
         return _unchanged(target, target.before, position)
     if context.settings.commit != "spark":
         return commit.commit_arrow(target.before, rows, target.key, position)
-    return commit.commit_arrow_by_spark(
-        session, target.before, rows, target.key, position, context.limits
-    )
+    return SparkCommit(session, target.before, position, target.key, context.limits).arrow(rows)
 
 
 def _counted(
@@ -139,17 +137,16 @@ def _counted(
 ) -> Committed:
     before = target.before
     assert before is not None
-    counts = commit.changelog_counts(rows) if inserts is None else {"insert": inserts}
+    counts = changelog_counts(rows) if inserts is None else {"insert": inserts}
     total = sum(counts.values())
     if total == 0:
         return _unchanged(target, before, position)
     if context.settings.commit != "spark" and _is_small(context, rows, total):
         return commit.commit_arrow(before, to_arrow(rows), target.key, position)
+    by_spark = SparkCommit(session, before, position, target.key, context.limits)
     if _leaves_nothing(context, before, counts):
-        committing = commit.replace_spark
-    else:
-        committing = commit.commit_spark
-    return committing(session, before, rows, counts, target.key, position, context.limits)
+        return by_spark.replace(rows, counts)
+    return by_spark.changelog(rows, counts)
 
 
 def _is_small(context: Context, rows: DataFrame, total: int) -> bool:
