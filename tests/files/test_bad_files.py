@@ -19,7 +19,7 @@ from tests.support.places import as_nobody, open_folder, put_socket
 from sluice.delta.places.walk import LandedFile
 from sluice.delta.reading import landing
 from sluice.errors import ExitCode, QualityStop, Retryable, UsageError
-from sluice.sources import ingest as ingestion
+from sluice.sources import replacement
 from sluice.sources.delivery import plan_delivery
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.land(folder_of(0), a_csv="id\n1\n", b_csv="id\n2\n")
-    original, path = ingestion.arriving, lake.landing / folder_of(0) / "a.csv"
+    original, path = replacement.arriving, lake.landing / folder_of(0) / "a.csv"
 
     def changing(*given: Any) -> Any:
         found = original(*given)
@@ -265,7 +265,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
             path.write_text("id\n1\n11\n")
         return found
 
-    monkeypatch.setattr(ingestion, "arriving", changing)
+    monkeypatch.setattr(replacement, "arriving", changing)
     monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     (report,) = lake.deliver()
     assert sorted(r["id"] for r in lake.rows("events")) == [1, 2, 11]
@@ -279,13 +279,13 @@ def test_a_file_that_goes_before_it_is_read_is_left_out_by_the_next_attempt(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.land(folder_of(0), a_csv="id\n1\n", b_csv="id\n2\n")
-    original, path = ingestion.arriving, lake.landing / folder_of(0) / "a.csv"
+    original, path = replacement.arriving, lake.landing / folder_of(0) / "a.csv"
 
     def going(*given: Any) -> Any:
         path.unlink(missing_ok=True)
         return original(*given)
 
-    monkeypatch.setattr(ingestion, "arriving", going)
+    monkeypatch.setattr(replacement, "arriving", going)
     monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     (report,) = lake.deliver()
     assert [r["id"] for r in lake.rows("events")] == [2]
@@ -299,14 +299,14 @@ def test_a_file_that_never_rests_is_named_and_nothing_of_it_is_committed(
     lake: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.land(folder_of(0), a_csv="id\n1\n")
-    original, path = ingestion.arriving, lake.landing / folder_of(0) / "a.csv"
+    original, path = replacement.arriving, lake.landing / folder_of(0) / "a.csv"
 
     def growing(*given: Any) -> Any:
         found = original(*given)
         path.write_text(path.read_text() + "1\n")
         return found
 
-    monkeypatch.setattr(ingestion, "arriving", growing)
+    monkeypatch.setattr(replacement, "arriving", growing)
     monkeypatch.setattr("sluice.engine.retries.PAUSES", (0.0,))
     with pytest.raises(Retryable, match=rf"{path} changed while it was read") as told:
         lake.deliver()

@@ -15,7 +15,7 @@ from sluice.delta.notes.arrow import read_rows
 from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, QualityStop, UsageError
-from sluice.sources import ingest as ingestion
+from sluice.sources import replacement
 from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark
 
@@ -112,7 +112,7 @@ def test_the_quarantine_is_committed_before_the_source(
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as patched:
-        patched.setattr(ingestion, "write", crash)
+        patched.setattr(replacement, "write", crash)
         with pytest.raises(RuntimeError, match="power cut"):
             lake.deliver()
     assert len(lake.quarantine()) == 1

@@ -18,7 +18,7 @@ from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
 from sluice.operate.replay import replay, to_replay
 from sluice.operate.run import intervals_to_run, run
-from sluice.sources import ingest as ingestion
+from sluice.sources import replacement
 from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str
 ) -> None:
     lake = Streamed(tmp_path, declared(extra), spark)
-    original = ingestion.write
+    original = replacement.write
 
     def crash_before(*_: object, **__: object) -> None:
         raise RuntimeError("power cut")
@@ -157,7 +157,7 @@ def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
     for nth, crash in enumerate((crash_before, crash_after)):
         lake.arrive(**{f"f{nth}_json": [{"id": nth}, {"id": nth}]})
         with monkeypatch.context() as patched:
-            patched.setattr(ingestion, "write", crash)
+            patched.setattr(replacement, "write", crash)
             with pytest.raises(RuntimeError, match="power cut"):
                 lake.take()
     lake.arrive(z_json=[{"id": 7}])

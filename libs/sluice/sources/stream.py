@@ -33,10 +33,11 @@ from sluice.language.interval import Interval
 from sluice.sources.arrivals import ARRIVED, FILES, Stream, file_of
 from sluice.sources.delivery import Delivery, check_presence, judged, stored_as
 from sluice.sources.evolution import grow
-from sluice.sources.ingest import Arriving, check_source, replace_interval, unchanged
+from sluice.sources.ingest import check_source, replace_interval, unchanged
 from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.kafka.messages import is_topic
 from sluice.sources.kafka.replay import replay_topic
+from sluice.sources.replacement import Arriving
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 

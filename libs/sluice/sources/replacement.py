@@ -1,0 +1,189 @@
+"""Replacement of one interval's rows by those of a delivery.
+
+The rows that pass the gate are compared with the earlier delivery, and only the difference is
+committed.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sluice.changes.diff import diff, inserted
+from sluice.declare.project import Project
+from sluice.delta.log.feed_size import FeedSize
+from sluice.delta.log.position import Head, Position
+from sluice.delta.log.times import may_hold
+from sluice.delta.notes import intervals
+from sluice.delta.places.lake import layout
+from sluice.delta.reading import landing
+from sluice.delta.reading.table import snapshot
+from sluice.delta.writing.columns import add_columns
+from sluice.delta.writing.fence import Committed
+from sluice.engine.advance import Run
+from sluice.engine.committing.writing import Target, write
+from sluice.engine.context import Context
+from sluice.engine.judging.gating import Passed, gated
+from sluice.engine.judging.quarantining import Delivered
+from sluice.engine.planning.redefinition import replaceable
+from sluice.engine.query.operator import names
+from sluice.engine.report import BatchReport, Clock
+from sluice.files.marks import ID, INTERVAL
+from sluice.files.reading import Reading, is_of_files
+from sluice.gate.outcomes.verdict import Verdict
+from sluice.interpreter.presence import is_here, rehearse
+from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
+from sluice.sources.emptied import Emptied
+from sluice.spark.session import Spark
+
+KEY = (INTERVAL, ID)
+Arriving = Callable[[SparkSession], DataFrame]
+Marks = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """One attempt. `at`: the head of the table that the rows are kept in; `position`: the next one.
+
+    `arrived` returns the delivery's rows, if they are not in its files.
+    """
+
+    project: Project
+    delivery: Delivery
+    at: Head | None
+    position: Position
+    run: Run
+    arrived: Arriving | None = None
+    clock: Clock = field(default_factory=Clock)
+
+    def made(self, spark: Spark) -> BatchReport:
+        """Replace the rows on the engine that suits their size. Raises LostRace."""
+        delivery, limits = self.delivery, self.project.limits
+
+        def large() -> SparkSession:
+            with self.clock.phase("session"):
+                return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
+
+        is_at_hand = delivery.is_of_messages or (
+            self.arrived is None and is_of_files(delivery.spec)
+        )
+        is_small = is_at_hand and delivery.bytes <= limits.computed_here_bytes
+        report, engine = spark.best(self._committed, large, is_small=is_small)
+        return replace(report, engine=engine)
+
+    @property
+    def before(self) -> Head | None:
+        """The head that the rows are compared with; None if the table has none to compare."""
+        return None if self.replaces else self.at
+
+    @property
+    def replaces(self) -> Head | None:
+        """The head of a table of another definition that nobody has read."""
+        return replaceable(self.at, self.position.definition)
+
+    def _committed(self, session: SparkSession) -> BatchReport:
+        marks = landing.marks(self.delivery.files)
+        with self.clock.phase("read"):
+            found = (
+                Arrived(self.delivery, Reading(self.arrived(session)))
+                if self.arrived
+                else arriving(session, self.delivery, self.before)
+            )
+        return replace(self, delivery=found.delivery).finish(session, found.reading, marks)
+
+    def finish(self, session: SparkSession, reading: Reading, marks: Marks) -> BatchReport:
+        """Judge what was read, and commit what differs from the earlier delivery."""
+        files, name = self.delivery.files, self.delivery.table.id
+        with self.clock.timed("check", self._judged(session, reading)) as passed:
+            landing.check_unchanged(files, marks, name)
+            done, batch = self._written(session, passed)
+        return self._recorded(done, batch, reading, passed.verdict)
+
+    def _judged(self, session: SparkSession, reading: Reading) -> AbstractContextManager[Passed]:
+        """Return the gate that the rows go through."""
+        delivery, run, span = self.delivery, self.run, self.delivery.interval
+        is_added = delivery.is_added
+        batch = Delivered(
+            self.position.run, self.position.batch, span.start, span.end, is_replayed=is_added
+        )
+        emptied = Emptied(delivery, lambda: self._count(session), run.allow_empty or is_added)
+        on_conflict = delivery.spec.on_conflict
+        if is_here(session):
+            unjudged = stored_rows(reading.rows, delivery)
+            rehearse(_changelog(unjudged, self._old_rows(session, self.before)))
+        return gated(self.project, delivery.table, reading.rows, batch, emptied.refuse, on_conflict)
+
+    def _written(self, session: SparkSession, passed: Passed) -> tuple[Committed, int]:
+        """Commit the difference; return the number of the batch that holds the rows, too."""
+        delivery, position, verdict = self.delivery, self.position, passed.verdict
+        new = stored_rows(passed.rows, delivery)
+        before = self.before and add_columns(self.before, new.schema)
+        old = self._old_rows(session, before)
+        old = _same(old, new) if delivery.is_added and old is not None else old
+        keeps = old is not None or bool(verdict.rows_accepted or position.inputs or position.topic)
+        is_counted = old is None and not delivery.spec.keeps_deliveries
+        inserts = verdict.rows_accepted if is_counted else None
+        target = self._target(before, verdict.rows_read, keeps)
+        if keeps:
+            intervals.withdraw(delivery.intervals_uri, delivery.interval)
+        context, changelog = Context.of(self.project), _changelog(new, old)
+        done = write(session, context, target, changelog, position, self.clock, inserts=inserts)
+        is_noted_only = before is not None and done.version == before.version
+        return done, before.next_batch - 1 if before and is_noted_only else position.batch
+
+    def _target(self, before: Head | None, rows: int, keeps: bool) -> Target:
+        delivery = self.delivery
+        size = FeedSize(delivery.bytes, len(delivery.files), rows)
+        replaces = self.replaces
+        return Target(self._uri, KEY, before, size, keeps_position=keeps, replaces=replaces)
+
+    def _recorded(
+        self, done: Committed, batch: int, reading: Reading, verdict: Verdict
+    ) -> BatchReport:
+        """Note the delivery, and report it."""
+        delivery, span = self.delivery, self.delivery.interval
+        counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
+        noted = intervals.Delivery(span, delivery.fingerprint, *counts, batch)
+        intervals.record(delivery.intervals_uri, noted)
+        return replace(
+            BatchReport.of(delivery.stored_as, "source", done, self.clock),
+            batch=batch,
+            is_absent=bool(delivery.warnings),
+            timezone=delivery.timezone,
+            strategy="replace interval",
+            rows_in=verdict.rows_read,
+            quarantined=verdict.rows_quarantined,
+            warnings=(*delivery.warnings, *reading.warnings, *verdict.warnings),
+            interval=(span.start.isoformat(), span.end.isoformat()),
+        )
+
+    @property
+    def _uri(self) -> str:
+        return layout(self.project).uri(self.delivery.stored_as)
+
+    def _old_rows(self, session: SparkSession, before: Head | None) -> DataFrame | None:
+        """Return the interval's rows; None if the table surely has none."""
+        span = self.delivery.interval
+        if before is None or not may_hold(
+            self._uri, before.version, INTERVAL, span.start, span.end
+        ):
+            return None
+        at = F.col(INTERVAL)
+        inside = (at >= F.lit(span.start)) & (at < F.lit(span.end))
+        return snapshot(session, self._uri, before.version, self.project.limits).where(inside)
+
+    def _count(self, session: SparkSession) -> int:
+        """Count the interval's rows."""
+        old = self._old_rows(session, self.before)
+        return 0 if old is None else old.count()
+
+
+def _same(old: DataFrame, new: DataFrame) -> DataFrame:
+    """Return the old rows of the messages of new ones."""
+    return old.join(new.select(ID).distinct(), ID, "left_semi").select(*names(tuple(old.columns)))
+
+
+def _changelog(new: DataFrame, old: DataFrame | None) -> DataFrame:
+    return inserted(new) if old is None else diff(old, new, KEY)
