@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         command = _own(cmd_name) or _of_kinds().get(cmd_name)
-        if command is None or _has_debug(command):
+        if command is None or any(parameter.name == "debug" for parameter in command.params):
             return command
         return debug_option(command)
 
@@ -97,10 +97,6 @@ def _of_kinds() -> dict[str, click.Command]:
     """Return the commands that read one kind of view."""
     commands = (c for part in parts("commands") for c in cast(Commands, part).COMMANDS)
     return {str(command.name): command for command in commands}
-
-
-def _has_debug(command: click.Command) -> bool:
-    return any(parameter.name == "debug" for parameter in command.params)
 
 
 def _fail(context: click.Context, error: Exception) -> NoReturn:

@@ -47,7 +47,8 @@ def _pipeline() -> JsonSchema:
     definitions = generated["$defs"]
     for model in tables:
         _as_written(definitions[model.__name__], is_view=model.SECTION == "views")
-    return _closed(_header() | _sections(), ["pipeline", "schedule"]) | {"$defs": definitions}
+    sections = {s: _named(*(kind.model for kind in kinds(s))) for s in SECTIONS}
+    return _closed(_header() | sections, ["pipeline", "schedule"]) | {"$defs": definitions}
 
 
 def _header() -> JsonSchema:
@@ -61,10 +62,6 @@ def _header() -> JsonSchema:
         "timezone": {"type": "string", "examples": ["UTC", "Europe/Berlin"]},
         "airflow": {"$ref": "#/$defs/AirflowSettings"},
     }
-
-
-def _sections() -> JsonSchema:
-    return {section: _named(*(kind.model for kind in kinds(section))) for section in SECTIONS}
 
 
 def _named(*models: type[TableSpec]) -> JsonSchema:

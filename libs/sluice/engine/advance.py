@@ -68,104 +68,90 @@ def advance_nodes(
     context, reports, carried = Context.of(project), [], None
     with ExitStack() as held:
         for node in nodes:
-            report, carried = _advance(spark, context, node, run, carried, held)
+            report, carried = _Step(spark, context, node, run, carried, held).taken()
             reports.append(report)
     return tuple(reports)
 
 
-def _advance(
-    spark: Spark,
-    context: Context,
-    node: Node,
-    run: Run,
-    carried: Carried | None,
-    held: ExitStack,
-) -> Advanced:
-    """Run one batch of one node; start again from the new head if another writer was first.
+@dataclass(frozen=True)
+class _Step:
+    """The next batch of one node. `carried`: its changelog, if the batch before has computed it."""
 
-    The report has a warning for every discarded attempt.
-    """
-    lost: list[str] = []
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with naming_data_faults(node.id, node.operator.totals):
-                report, carried = _attempt(spark, context, node, run, carried, held)
-        except LostRace as race:
-            if attempt == ATTEMPTS:
-                raise
-            lost.append(race.message)
-        else:
-            if report.outcome == "committed":
-                tidy(spark, node.kept.of(context, node))
-            return replace(report, warnings=(*lost, *report.warnings)), carried
-    raise AssertionError
+    spark: Spark
+    context: Context
+    node: Node
+    run: Run
+    carried: Carried | None
+    held: ExitStack
 
+    def taken(self) -> Advanced:
+        """Run the batch; start again from the new head if another writer was first.
 
-def _attempt(
-    spark: Spark,
-    context: Context,
-    node: Node,
-    run: Run,
-    carried: Carried | None,
-    held: ExitStack,
-) -> Advanced:
-    clock = Clock()
-    with clock.phase("plan"):
-        plan = plan_batch(node, context.lake, context.graph, context.limits, run.pins)
-    if not plan.is_pending:
-        return _nothing(plan, clock), None
-    passing("pinned", node.id)
-    ready = carried if carried and carried.is_of(plan.ranges) else None
+        The report has a warning for every discarded attempt.
+        """
+        node, lost = self.node, list[str]()
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with naming_data_faults(node.id, node.operator.totals):
+                    report, carried = self._attempt()
+            except LostRace as race:
+                if attempt == ATTEMPTS:
+                    raise
+                lost.append(race.message)
+            else:
+                if report.outcome == "committed":
+                    tidy(self.spark, node.kept.of(self.context, node))
+                return replace(report, warnings=(*lost, *report.warnings)), carried
+        raise AssertionError
 
-    def work(session: SparkSession) -> Advanced:
-        return _committed(session, context, node, plan, run, ready, held, clock)
+    def _attempt(self) -> Advanced:
+        clock, context, node = Clock(), self.context, self.node
+        with clock.phase("plan"):
+            plan = plan_batch(node, context.lake, context.graph, context.limits, self.run.pins)
+        if not plan.is_pending:
+            return _nothing(plan, clock), None
+        passing("pinned", node.id)
+        ready = self.carried if self.carried and self.carried.is_of(plan.ranges) else None
 
-    def large() -> SparkSession:
-        with clock.phase("session"):
-            return node.batch.session_for(spark, context, plan.size)
+        def work(session: SparkSession) -> Advanced:
+            return self._committed(session, plan, ready, clock)
 
-    (report, after), engine = spark.best(work, large, is_small=_is_small(context, plan, ready))
-    return replace(report, engine=engine), after
+        def large() -> SparkSession:
+            with clock.phase("session"):
+                return node.batch.session_for(self.spark, context, plan.size)
+
+        is_small = _is_small(context, plan, ready)
+        (report, after), engine = self.spark.best(work, large, is_small=is_small)
+        return replace(report, engine=engine), after
+
+    def _committed(
+        self, session: SparkSession, plan: BatchPlan, ready: Carried | None, clock: Clock
+    ) -> Advanced:
+        context = self.context
+        with clock.phase("compute"):
+            horizon = horizon_of(session, context, plan)
+            position = next_position(plan, self.run, horizon)
+            batch = self.node.batch(context, session, plan, position.batch, horizon, self.held)
+            known = Computed(ready.changelog, Strategy.WITH_STATE) if ready else None
+            computed = settled(session, known or batch.computed())
+            position = replace(position, refills=position.refills + computed.refills)
+        delivered = Delivered(self.run.id, position.batch, None, None)
+        checking = checked(session, context.lake, self.node, computed.changelog, delivered)
+        target, is_projection = _target(plan, computed), computed.is_projection
+        with clock.timed("check", checking) as passed:
+            rows = passed.changelog
+            done = write(
+                session, context, target, rows, position, clock, is_projection=is_projection
+            )
+        warnings = (*passed.warnings, *_notes_on(batch, done))
+        report = _report(plan, position, computed, done, clock, warnings)
+        return report, Carried.after(plan, computed, done)
 
 
 def _is_small(context: Context, plan: BatchPlan, carried: Carried | None) -> bool:
     """True if this process may compute the batch, rather than Spark."""
     is_carried_by_spark = carried is not None and not isinstance(carried.changelog, pa.Table)
     return is_computed_here(context.limits, plan) and not is_carried_by_spark
-
-
-def _committed(
-    session: SparkSession,
-    context: Context,
-    node: Node,
-    plan: BatchPlan,
-    run: Run,
-    carried: Carried | None,
-    held: ExitStack,
-    clock: Clock,
-) -> Advanced:
-    with clock.phase("compute"):
-        horizon = horizon_of(session, context, plan)
-        position = next_position(plan, run, horizon)
-        batch = node.batch(context, session, plan, position.batch, horizon, held)
-        known = Computed(carried.changelog, Strategy.WITH_STATE) if carried else None
-        computed = settled(session, known or batch.computed())
-        position = replace(position, refills=position.refills + computed.refills)
-    delivered = Delivered(run.id, position.batch, None, None)
-    checking = checked(session, context.lake, node, computed.changelog, delivered)
-    with clock.timed("check", checking) as passed:
-        done = write(
-            session,
-            context,
-            _target(plan, computed),
-            passed.changelog,
-            position,
-            clock,
-            is_projection=computed.is_projection,
-        )
-    warnings = (*passed.warnings, *_notes_on(batch, done))
-    report = _report(plan, position, computed, done, clock, warnings)
-    return report, Carried.after(plan, computed, done)
 
 
 def _notes_on(batch: Batch, done: Committed) -> tuple[str, ...]:

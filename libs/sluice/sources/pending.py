@@ -31,7 +31,8 @@ def nothing_new(project: Project, table: Table, interval: Interval | None) -> st
     delivered = {d.interval: d.files for d in known}
     for each in pipeline.schedule.intervals(interval.start, interval.end):
         path = project.resolve(landing.interval_path(spec.path, each, pipeline.timezone))
-        if delivered.get(each) != _fingerprint(path, table):
+        files = landing.delivered(path, table.id)
+        if delivered.get(each) != landing.fingerprint(files, definition_of_deliveries(table)):
             return None
     shown = interval.shown(pipeline.timezone)
     return f"{table.id} holds {shown} already, and its files are the same"
@@ -41,7 +42,3 @@ def _is_interrupted(project: Project, table: Table, spec: Source) -> bool:
     """Return whether a recorded delivery may be missing from the table, which is kept apart."""
     uri = layout(project).uri(table.id)
     return not exists(uri) or (spec.keeps_deliveries and bool(pending(project, table)))
-
-
-def _fingerprint(path: str, table: Table) -> str:
-    return landing.fingerprint(landing.delivered(path, table.id), definition_of_deliveries(table))

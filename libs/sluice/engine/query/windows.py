@@ -29,7 +29,8 @@ def assign(rows: DataFrame, window: Window, time: str) -> DataFrame:
     local = _to_local(at, window.timezone)
     last, zone = _floor(local, window.advance or size), window.timezone
     if _keeps_length(window):
-        last, local, zone = _minus(at, F.unix_micros(local) - F.unix_micros(last)), at, "UTC"
+        gone = F.unix_micros(local) - F.unix_micros(last)
+        last, local, zone = F.timestamp_micros(F.unix_micros(at) - gone), at, "UTC"
     starts = F.array(last) if window.type == "tumbling" else _hops(last, local, window, zone)
     exploded = timed.withColumn("_local_start", F.explode(starts))
     end = plus(F.col("_local_start"), size)
@@ -113,10 +114,6 @@ def plus(time: Column, size: Duration, times: Column | int = 1) -> Column:
         return time + F.make_interval(months=F.lit(times) * size.months)
     micros = F.lit(_micros(size.timedelta)).cast("bigint")
     return F.timestamp_micros(F.unix_micros(time) + F.lit(times) * micros)
-
-
-def _minus(time: Column, micros: Column) -> Column:
-    return F.timestamp_micros(F.unix_micros(time) - micros)
 
 
 def _readable(bound: Column) -> Column:

@@ -8,7 +8,7 @@ changelog of the view over the state.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
@@ -186,7 +186,8 @@ def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
     """Yield a warning naming groups with rows whose own limit is null. Takes one Spark job."""
     if not state.ranking.limit_is_column:
         return
-    groups = rows.where(F.col(LIMIT).isNull() & _comes(rows)).select(*names(state.group))
+    comes = F.col(WEIGHT) > 0 if WEIGHT in rows.columns else F.lit(True)
+    groups = rows.where(F.col(LIMIT).isNull() & comes).select(*names(state.group))
     found = groups.distinct().limit(GROUPS_NAMED + 1).collect()
     if found:
         named = ["/".join(map(str, group)) or "the one ranking" for group in found[:GROUPS_NAMED]]
@@ -196,7 +197,3 @@ def without_limit(state: TopKState, rows: DataFrame) -> Iterator[str]:
             f"{state.ranking.view.id}: {column} is null in rows of {', '.join(named)}{more}: they "
             "are ranked and not shown"
         )
-
-
-def _comes(rows: DataFrame) -> Column:
-    return F.col(WEIGHT) > 0 if WEIGHT in rows.columns else F.lit(True)
