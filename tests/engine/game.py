@@ -187,8 +187,7 @@ class Game(RuleBasedStateMachine):
             table = self.tables[self.uri(short(input_id))]
             is_new = any(len(table.log[v]) > 1 for v in range(after + 1, upto + 1))
             assert is_new or upto < table.version, "nothing was to be done"
-        is_unread = plan.strategy is Strategy.BUILD and self.is_vacuumed(plan)
-        return self.computed(name, plan, Run("r")) if plan.is_pending and not is_unread else None
+        return self.computed(name, plan, Run("r")) if plan.is_pending else None
 
     @property
     def loaded_before(self) -> int:
@@ -202,20 +201,13 @@ class Game(RuleBasedStateMachine):
         view = name.removesuffix("__state")
         for node in (n for n in self.by.nodes.values() if n.table.name == view):
             plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
-            if "same state" in plan.waiting_for or self.is_vacuumed(plan):
+            if "same state" in plan.waiting_for:
                 self.bring_up_to_date(NODES[: NODES.index(self.nodes_of(view)[0])])
                 plan = plan_rebuild(node, self.lake, self.by.project.graph, Limits())
             if plan.waiting_for:
                 return
             batch = self.computed(node.id.removeprefix("shop."), plan, Run("r"), is_whole=True)
             self.commit(replace(batch, position=replace(batch.position, kind=REBUILD)))
-
-    def is_vacuumed(self, plan: BatchPlan) -> bool:
-        """Whether it would read an older state with a lagging input, whose files nobody named."""
-        pins = {**plan.pins, **plan.references}.items()
-        return any(
-            f"rows-{p.version}" not in self.tables[self.uri(short(i))].files for i, p in pins
-        )
 
     def bring_up_to_date(self, names: Iterable[str]) -> None:
         for name in names:

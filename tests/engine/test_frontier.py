@@ -75,12 +75,12 @@ class Lake:
         self._commit(view, position, changes=changes)
         return "committed"
 
-    def rebuild(self, view: str) -> None:
+    def rebuild(self, view: str, *, changes: bool = True) -> None:
         """From the source as it is now."""
         pin = self.head("s").pin
         inputs, frontier = {"p.s": pin}, {"p.s": pin.version}
         position = a_position(0, kind=REBUILD, inputs=inputs, frontier=frontier)
-        self._commit(view, position, changes=True)
+        self._commit(view, position, changes=changes)
 
     def backed_up(self) -> Path:
         """A copy of the source."""
@@ -215,6 +215,27 @@ def test_a_view_waits_for_one_that_has_yet_to_follow_a_rebuild(tmp_path: Path) -
     assert lake.recorded("bottom")["p.s"].version == 2
 
 
+def test_rebuilds_that_changed_nothing_must_agree_before_a_view_over_them_counts(
+    tmp_path: Path,
+) -> None:
+    """What `both` was made from is gone; its rows are of two states of the source of today."""
+    views = {"left": ["s"], "right": ["s"], "both": ["left", "right"], "bottom": ["both", "s"]}
+    lake = Lake(tmp_path, views)
+    backup = lake.backed_up()
+    lake.deliver("s")
+    for view in ("left", "right", "both"):
+        lake.advance(view)
+    lake.put_back(backup)
+    lake.deliver("s")
+    lake.rebuild("left", changes=False)
+    lake.deliver("s")
+    lake.rebuild("right", changes=False)
+    assert lake.advance("bottom") == "waiting"
+    lake.rebuild("left", changes=False)
+    assert lake.advance("bottom") == "committed"
+    assert lake.recorded("bottom")["p.s"].version == 2
+
+
 def test_a_first_batch_waits_if_no_state_was_ever_common(tmp_path: Path) -> None:
     lake = Lake(tmp_path, DIAMOND)
     lake.deliver("s")
@@ -265,7 +286,7 @@ def test_commits_of_others_that_change_no_row_hold_up_nothing(tmp_path: Path) ->
 
 
 def test_an_input_never_goes_back_behind_what_was_read(tmp_path: Path) -> None:
-    """Not even for another input's sake: what agrees with `middle` is older than what was read."""
+    """Not even for another input's sake: what agrees with `middle` is read as it was before."""
     lake = Lake(tmp_path, {"middle": ["s"], "bottom": ["s", "middle", "t"]})
     lake.deliver("s")
     lake.advance("middle")
@@ -275,11 +296,27 @@ def test_an_input_never_goes_back_behind_what_was_read(tmp_path: Path) -> None:
     assert before["p.s"].version == 2
     lake.deliver("s")
     lake.deliver("t")
-    assert lake.advance("bottom") == "waiting"
-    assert lake.recorded("bottom") == before
+    assert lake.advance("bottom") == "committed"
+    assert lake.recorded("bottom") == {**before, "p.t": lake.head("t").pin}
     lake.advance("middle")
     assert lake.advance("bottom") == "committed"
     assert lake.recorded("bottom")["p.s"].version == 3
+
+
+def test_of_states_with_the_same_rows_the_last_is_read(tmp_path: Path) -> None:
+    """It was compacted, so a vacuum that leaves it may take the files of the one before."""
+    lake = Lake(tmp_path, {**DIAMOND, "beside": ["s", "right"]})
+    for _ in range(2):
+        lake.deliver("s")
+        lake.advance("left")
+        lake.advance("right")
+    lake.optimise("s")
+    lake.optimise("left")
+    lake.deliver("s")
+    lake.advance("left")
+    assert lake.advance("bottom") == lake.advance("beside") == "committed"
+    assert lake.recorded("bottom")["p.left"].version == 3
+    assert lake.recorded("beside")["p.s"].version == 3
 
 
 @pytest.mark.parametrize("replaced", ["left", "s"])

@@ -17,7 +17,7 @@ from tests.engine.shapes import COGROUPS, JOINED, NODES, Declared
 from tests.support.games import choice, games, in_depth, play
 
 from sluice.delta.upkeep.maintenance import upkeep
-from sluice.engine.planning.plan import plan_batch
+from sluice.engine.planning.plan import plan_batch, plan_rebuild
 from sluice.errors import InputRewritten, LostRace
 from sluice.limits import Limits
 from sluice.operate.guard import oldest_named
@@ -115,7 +115,7 @@ class Pipelines(Game):
     def upkeep_begins(self, name: str, *, is_setting: bool) -> None:
         if is_setting and self.is_there(name):
             self.tables.follow(self.uri(name), None)
-        elif self.is_there(name):
+        elif self.is_there(name) and self.head(name).is_filled:
             self.late.append(self.head(name))
 
     @precondition(lambda self: self.late)
@@ -203,5 +203,47 @@ def test_a_lookup_whose_prices_were_put_back_and_loaded_again_is_refused(
         game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
         with pytest.raises(InputRewritten):
             plan_batch(game.by.nodes["priced"], game.lake, game.by.project.graph, Limits())
+    finally:
+        game.patched.__exit__(None, None, None)
+
+
+def test_prices_are_kept_for_a_lookup_whose_log_no_longer_names_them(
+    played: type[Pipelines],
+) -> None:
+    game, facts = played(), {(1, 0): ("a", 1)}
+    try:
+        for price in (1, 2):
+            game.put("d", {"a": price}, "load")
+            game.put("s", {**facts, (price, 1): ("a", price)}, "ingest")
+            game.advance("priced")
+        kept = oldest_named(game.by.project, "shop.d", game.head("d"))
+        game.tables.clean(game.uri("priced"))
+        assert oldest_named(game.by.project, "shop.d", game.head("d")) <= kept == 1
+    finally:
+        game.patched.__exit__(None, None, None)
+
+
+def test_a_build_waits_if_only_a_vacuumed_version_would_agree(played: type[Pipelines]) -> None:
+    """Nobody named it, so nobody kept it; the input that lags will agree with the newest."""
+    game, facts = played(), {(1, 0): ("a", 1)}
+    graph = game.by.project.graph
+    try:
+        game.put("s", facts, "ingest")
+        for name in NODES[:4]:
+            game.advance(name)
+        game.put("s", facts | {(1, 1): ("a", 2)}, "ingest")
+        game.advance("left__state")
+        game.advance("left")
+        left = game.head("left")
+        game.tables.vacuum(left.uri, oldest_named(game.by.project, "shop.left", left))
+        plan = plan_rebuild(game.by.nodes["both__state"], game.lake, graph, Limits())
+        assert plan.waiting_for == (
+            "inputs that reflect the same state of their sources "
+            "(version 1 of shop.left was vacuumed)"
+        )
+        game.advance("right__state")
+        game.advance("right")
+        game.advance("both__state")
+        assert game.is_there("both__state")
     finally:
         game.patched.__exit__(None, None, None)

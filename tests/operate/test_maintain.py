@@ -1,6 +1,7 @@
 """Upkeep of whole pipelines: expiry, sealing and vacuuming change nothing that anybody reads."""
 
 import json
+import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.types import StructType
 from tests.support.lake import Lake, Row, counted, folded, repeated
 
+from sluice.delta.log.position import CREATE, Position
+from sluice.delta.reading.table import create
 from sluice.delta.writing import filing
 from sluice.delta.writing.filing import slices_of
 from sluice.language.interval import Schedule
@@ -183,6 +187,17 @@ def test_the_guard_is_the_slowest_consumer(lake: Lake) -> None:
     assert oldest_named(lake.project, "shop.lengths", lengths) == lengths.version
     lake.advance()
     assert oldest_named(lake.project, "shop.recent", recent) == recent.version
+
+
+def test_a_table_whose_build_was_cut_is_left_alone_until_it_is_filled(lake: Lake) -> None:
+    """What the build had written is a file that nobody names; deleting it would be a commit."""
+    empty = Position(0, "cut", CREATE)
+    create(lake.uri("recent"), StructType.fromDDL("id INT"), empty)
+    file = Path(lake.uri("recent"), "part-0.parquet")
+    file.write_bytes(b"")
+    os.utime(file, (0, 0))
+    assert upkeep(lake) == []
+    assert not lake.head("recent").is_filled
 
 
 def test_the_trace_store_answers_by_id_and_by_time_from_one_table(

@@ -94,6 +94,15 @@ def test_only_a_source_is_read_again_as_its_files_landed(lake: Landed) -> None:
     assert lake.rows("best")[0]["total"] == 6
 
 
+def test_a_rebuild_before_its_inputs_says_what_to_run_first(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = Landed(tmp_path, events() + TOTALS, spark)
+    with pytest.raises(UsageError, match="best__state waits for") as refused:
+        lake.rebuild("best")
+    assert "sluice run" in refused.value.hint
+
+
 def test_a_new_column_is_read_from_the_files_that_were_delivered(lake: Landed) -> None:
     lake.declare(HEAD + events("id INT, v INT, s INT, w INT") + TOTALS)
     before, views = lake.versions("events"), lake.versions("totals", "best")

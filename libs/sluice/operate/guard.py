@@ -6,6 +6,7 @@ versions of their batches names each of those until it is rebuilt.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sluice.declare.project import Project
 from sluice.delta.log.position import REBUILD, Head, Position, head_as_found, positions
@@ -31,14 +32,21 @@ def consumers(project: Project, table_id: str, delta_id: str) -> Iterator[tuple[
 
 
 def _positions(lake: LakeLayout, node: Node) -> Iterator[Position]:
-    """Yield the node's own position, and those of its batches whose references still count."""
+    """Yield the node's own position, and those of its batches whose references still count.
+
+    If the log was cleaned, nobody knows their versions: it might be any.
+    """
     at = head_as_found(lake.uri(node.id))
     if at is None or at.position is None:
         return
     yield at.position
     if not at.position.references:
         return
-    for _, position in positions(at.uri):
+    known = positions(at.uri)
+    for _, position in known:
         yield position
         if position.kind == REBUILD:
             return
+    if known[-1][0] > 0:
+        every = {i: replace(pin, version=0) for i, pin in at.position.references.items()}
+        yield replace(at.position, references=every)

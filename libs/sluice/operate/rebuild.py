@@ -137,7 +137,8 @@ def _way(
             return extension.plan, horizon, extension
     plan = plan_rebuild(node, context.lake, context.graph, context.limits)
     if plan.waiting_for:
-        raise UsageError(f"{node.id} waits for {plan.waiting_for}")
+        hint = "`sluice run` brings its inputs up to date; rebuild it then"
+        raise UsageError(f"{node.id} waits for {plan.waiting_for}", hint=hint)
     session = node.batch.session_for(spark, context, plan.size)
     return plan, horizon_of(session, context, plan), None
 

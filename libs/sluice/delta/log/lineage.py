@@ -39,6 +39,21 @@ def as_of(at: Head, version: int) -> Head:
     return replace(at, version=version, data_version=changed, position=position)
 
 
+def last_with_rows_of(at: Head, version: int) -> Head:
+    """Return the table's last state that has the rows of an earlier version.
+
+    A vacuum deletes the files of that state last. Cost: one commit of the log, and one for each
+    that changed no data.
+    """
+    log = Log(at.uri)
+    try:
+        later = range(version + 1, at.version + 1)
+        changed = next((v for v in later if log.changes_data(v)), at.version + 1)
+    except FileNotFoundError:  # the log was cleaned
+        return as_of(at, version)
+    return as_of(at, changed - 1)
+
+
 def is_still(at: Head, pin: Pin) -> bool:
     """True if the commit that was read is surely the one that has its number now."""
     return not pin.attempt or as_of(at, pin.version).pin.attempt == pin.attempt

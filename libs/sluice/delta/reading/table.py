@@ -147,12 +147,15 @@ def check_feed(uri: str, name: str, reader: str, after: int, upto: int) -> None:
 
 
 def is_readable(uri: str, version: int) -> bool:
-    """True if the rows of a version can be read: its log and its files still exist."""
+    """True if the rows of a version can be read: its log and its files still exist.
+
+    Cost: a look at each of its files that the table has removed since.
+    """
     try:
-        files = active_files(opened(uri, version))
+        files, kept = (active_files(opened(uri, v))["path"].to_pylist() for v in (version, None))
     except DeltaError:
         return False
-    return Log(uri).has_files(files["path"].to_pylist())
+    return Log(uri).has_files({*files} - {*kept})
 
 
 def is_wider(uri: str, after: int, upto: int) -> bool:

@@ -48,9 +48,12 @@ class Kept:
 
     @property
     def filing(self) -> Filing | None:
-        """The table at its head; None if it is missing or foreign commits changed its rows."""
+        """The table at its head; None if it is missing or foreign commits changed its rows.
+
+        None also for a table whose build was cut: an upkeep commit would make it count as filled.
+        """
         before = head_as_found(self.uri)
-        if before is None or before.position is None:
+        if before is None or before.position is None or not before.is_filled:
             return None
         return Filing(before, self.limits, self.order, self.partition)
 

@@ -7,7 +7,7 @@ greatest versions of its inputs whose frontiers agree, found in the inputs' hist
 
 from collections.abc import Mapping
 
-from sluice.delta.log.lineage import as_of, is_past
+from sluice.delta.log.lineage import as_of, is_past, last_with_rows_of
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head, positions
 from sluice.delta.places.lake import LakeLayout
 
@@ -61,16 +61,26 @@ def consistent(
 def _has_lost_its_past(lake: LakeLayout, at: Head) -> bool:
     """True if the table, or one that it was made from, was made from what is missing now.
 
-    An input that has been rebuilt since is checked as it was when it was read.
+    An input that has been rebuilt since is checked as it was when it was read. If its rows stayed
+    the same, it counts as rebuilt, but then all inputs must reflect one state.
     """
+    reads, renewed = {}, False
     for input_id, pin in (at.position.inputs if at.position else {}).items():
         now = head(lake.uri(input_id))
         if now is None or not is_past(now, pin):
             return True
-        read = now if now.data_version <= pin.version else as_of(now, pin.version)
+        is_same = now.data_version <= pin.version
+        read = now if is_same else as_of(now, pin.version)
         if _has_lost_its_past(lake, read):
             return True
-    return False
+        renewed = renewed or (is_same and _is_rebuilt_since(now, pin))
+        reads[input_id] = pin, frontier_of(lake, input_id, read)
+    return renewed and _disagreement(reads) is not None
+
+
+def _is_rebuilt_since(now: Head, pin: Pin) -> bool:
+    later = now.version - pin.version
+    return later > 0 and any(p.kind == REBUILD for _, p in positions(now.uri, later))
 
 
 def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str, int] | None:
@@ -88,15 +98,15 @@ def _disagreement(chosen: Mapping[str, tuple[Pin, Frontier]]) -> tuple[str, str,
 def _reflecting(
     lake: LakeLayout, table_id: str, at: Head, source: str, version: int
 ) -> tuple[Pin, Frontier] | None:
-    """Return the newest version of a table that reflects at most `version` of a source.
+    """Return the newest version of a table whose rows reflect at most `version` of a source.
 
     None if a rebuild comes first: version numbers from before it may belong to another past.
     """
     if table_id == source:
-        return as_of(at, version).pin, {source: version}
+        return last_with_rows_of(at, version).pin, {source: version}
     for commit, position in positions(lake.uri(table_id)):
         if _is_within(position, source, version):
-            return Pin(at.table, commit, position.attempt), position.frontier
+            return last_with_rows_of(at, commit).pin, position.frontier
         if position.kind == REBUILD:
             return None
     return None

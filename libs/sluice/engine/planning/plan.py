@@ -12,7 +12,7 @@ from sluice.delta.log.feed_size import FeedSize, feed_size, only_inserts, table_
 from sluice.delta.log.lineage import as_of, check_fit, check_input
 from sluice.delta.log.position import Head, Pin, Position, head, head_as_found
 from sluice.delta.places.lake import LakeLayout
-from sluice.delta.reading.table import check_feed
+from sluice.delta.reading.table import check_feed, is_readable
 from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.planning.frontier import Frontier, consistent, merge
 from sluice.engine.planning.node import Node
@@ -24,6 +24,7 @@ from sluice.engine.planning.redefinition import (
 )
 from sluice.limits import Limits
 
+SAME_STATE = "inputs that reflect the same state of their sources"
 NOTHING = Position(batch=0, attempt="", kind="")  # position of a table to be built whole
 
 
@@ -88,14 +89,32 @@ def _planned(
     found = {i: _at_most(h, pins.get(i), recorded.get(i)) for i, h in heads.items() if h}
     chosen = consistent(lake, found, recorded)
     if chosen is None:
-        return _waiting(node, uri, before, "inputs that reflect the same state of their sources")
+        return _waiting(node, uri, before, SAME_STATE)
     looked_up = {i: _at_most(h, pins.get(i), used.get(i)).pin for i, h in references.items() if h}
     plan = _plan(node, lake, before, chosen, looked_up)
+    if gone := _vacuumed(heads, plan.pins):
+        return _waiting(node, uri, before, f"{SAME_STATE} ({gone} was vacuumed)")
     if recorded:
         ranges = _ranges(found, plan.pins, recorded)
         return _following(node, replace(plan, ranges=ranges), lake, limits)
     size = sum((table_size(lake.uri(i), p.version) for i, p in plan.pins.items()), FeedSize())
     return replace(plan, size=size)
+
+
+def _vacuumed(heads: Mapping[str, Head | None], pins: Mapping[str, Pin]) -> str:
+    """Return a chosen input version whose rows can't be read any more, in words.
+
+    A vacuum keeps the versions that consumers name. A table that is built may need another one.
+    """
+    behind = ((i, pin, heads[i]) for i, pin in pins.items())
+    return next(
+        (
+            f"version {pin.version} of {i}"
+            for i, pin, at in behind
+            if at and pin.version < at.version and not is_readable(at.uri, pin.version)
+        ),
+        "",
+    )
 
 
 def _at_most(at: Head, pinned: int | None, recorded: Pin | None) -> Head:
