@@ -150,9 +150,10 @@ class Pipelines(Game):
         elif name in NODES and self.views[name].made:
             self.intrude(name, is_below=what != "rows")
 
-    @precondition(lambda self: len(self.backups) < MOST_BACKUPS)
+    @precondition(lambda self: len(self.backups) < MOST_BACKUPS and self.head("s").is_filled)
     @rule()
     def the_source_is_copied(self) -> None:
+        """Once it is filled: over an empty one nothing is rebuilt, and harm stays."""
         self.backups.append(self.tables[self.uri("s")].copy())
 
     @precondition(lambda self: self.backups)
