@@ -190,3 +190,67 @@ def test_flinks_interval_join_has_bounds_that_belong_to_it(
     lake.advance()
     expected = [{"id": id_, "no": 1} for id_ in ("a", "b")] if meet else []
     assert counted(lake.rows("near")) == counted(expected)
+
+
+BOTH = "kind: join, left: this, right: other, on: this.fk = other.no"
+REGULAR = TABLES + "".join(
+    f"  {how}_: {{{BOTH}, type: {how}, select: {{id: this.id, left: this.v{more}}}}}\n"
+    for how, more in {
+        "right": ", right: other.v",
+        "full": ", right: other.v",
+        "semi": "",
+        "anti": "",
+    }.items()
+)
+Side = dict[int | str, Row | None]  # key -> its new row; none deletes it
+AT_ONCE: list[tuple[Side, Side, dict[str, list[str]]]] = [
+    ({"k": this(1, "A")}, {1: X}, {"right": ["kAx"], "full": ["kAx"], "semi": ["kA"]}),
+    ({"k": this(1, "B")}, {1: Y}, {"right": ["kBy"], "full": ["kBy"], "semi": ["kB"]}),
+    ({"k": None}, {1: None}, {}),
+    (
+        {"k": this(1, "C")},
+        {2: Z},
+        {"right": ["--z"], "full": ["--z", "kC-"], "anti": ["kC"]},
+    ),
+    (
+        {"k": this(2, "C")},
+        {2: None, 3: W},
+        {"right": ["--w"], "full": ["--w", "kC-"], "anti": ["kC"]},
+    ),
+    ({"k": this(3, "C")}, {3: X}, {"right": ["kCx"], "full": ["kCx"], "semi": ["kC"]}),
+    (
+        {"k": None, "q": this(3, "D"), "r": this(3, "E")},
+        {3: Y, 4: Z},
+        {"right": ["--z", "qDy", "rEy"], "full": ["--z", "qDy", "rEy"], "semi": ["qD", "rE"]},
+    ),
+    (
+        {"q": this(4, "D")},
+        {3: None},
+        {"right": ["qDz"], "full": ["qDz", "rE-"], "semi": ["qD"], "anti": ["rE"]},
+    ),
+    (
+        {"q": None, "r": this(None, "E")},
+        {3: X},
+        {"right": ["--x", "--z"], "full": ["--x", "--z", "rE-"], "anti": ["rE"]},
+    ),
+]
+
+
+def test_flinks_regular_joins_follow_both_sides_that_change_at_once(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """Right and full outer joins, `EXISTS` and `NOT EXISTS`, each step one batch of both sides."""
+    lake = Lake(tmp_path, REGULAR, spark)
+    for number, (left, right, expected) in enumerate(AT_ONCE, 1):
+        change(lake, "this", "id", left)
+        change(lake, "other", "no", right)
+        lake.advance()
+        for how in ("right", "full", "semi", "anti"):
+            found = sorted("".join(v or "-" for v in row.values()) for row in lake.rows(f"{how}_"))
+            assert found == expected.get(how, []), f"step {number}, {how}"
+    assert not any(repeated(lake.feed(f"{how}_")) for how in ("right", "full", "semi", "anti"))
+
+
+def change(lake: Lake, side: str, key: str, rows: Side) -> None:
+    come = [{**row, key: own} for own, row in rows.items() if row]
+    lake.put(side, *come, gone=[{key: own} for own, row in rows.items() if not row])
