@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 from tests.support.lake import counted, frozen
@@ -81,17 +81,20 @@ class Deployed:
 class Shop(Deployed):
     """Sales by the day, their totals, and the best of these."""
 
+    pipeline: ClassVar[str] = PIPELINE
+    positioned: ClassVar[tuple[str, ...]] = POSITIONED
+
     @classmethod
-    def create(cls, folder: Path) -> "Shop":
+    def create(cls, folder: Path) -> Self:
         shop = cls(folder)
         (folder / "config" / "pipelines").mkdir(parents=True)
-        (folder / "config" / "pipelines" / "shop.yaml").write_text(PIPELINE)
+        (folder / "config" / "pipelines" / "shop.yaml").write_text(cls.pipeline)
         shop.committer("auto")
         return shop
 
-    def copy(self, folder: Path, commit: str = "auto") -> "Shop":
+    def copy(self, folder: Path, commit: str = "auto") -> Self:
         shutil.copytree(self.folder, folder)
-        other = Shop(folder)
+        other = type(self)(folder)
         other.committer(commit)
         return other
 
@@ -139,12 +142,13 @@ class Shop(Deployed):
         return rows
 
     def heads(self) -> dict[str, int]:
-        return {name: open_table(self.uri(name)).version() for name in POSITIONED}
+        return {name: open_table(self.uri(name)).version() for name in self.positioned}
 
     def state(self) -> dict[str, Any]:
         """All that must not depend on what happened on the way."""
-        rows = {name: self.rows(name) for name in (*POSITIONED, *NOTES)}
-        return {"rows": rows, "commits": {name: self.commits(name) for name in POSITIONED}}
+        rows = {name: self.rows(name) for name in (*self.positioned, *NOTES)}
+        commits = {name: self.commits(name) for name in self.positioned}
+        return {"rows": rows, "commits": commits}
 
     def check(self) -> None:
         """What holds of every lake, also of one that a crash has left."""
@@ -152,7 +156,7 @@ class Shop(Deployed):
         for table in project.graph.tables.values():
             found = faults(project, table)
             assert not any(found.values()), found
-        for name in POSITIONED:
+        for name in self.positioned:
             if is_table(self.uri(name)):
                 every = open_table(self.uri(name)).version() + 1
                 assert len(positions(self.uri(name))) == every, f"{name}: who has committed there?"

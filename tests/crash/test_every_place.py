@@ -1,0 +1,98 @@
+"""A run through a join, a union, a select and window functions, killed at places on its way.
+
+Here one place of each; `SLUICE_KILLS=2` kills at every one, in the run that creates them as well.
+
+Each run is a process that a server forks, with everything imported, so a kill costs no start. None
+needs Spark: what is between two commits is the same with it.
+"""
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from tests.crash.shop import CORRECTED, FIRST, PIPELINE, POSITIONED, Shop, day
+
+from sluice.delta.places.failpoint import VARIABLE
+
+MORE = """
+  beside:
+    kind: join
+    type: left
+    left: sales
+    right: best
+    on: [shop, item]
+    select: {shop: sales.shop, item: sales.item, rank: best.rank}
+  flows:
+    kind: union
+    from:
+      - {table: beside, where: rank is not null, select: {shop: shop, item: item}}
+      - {table: totals, where: lines > 1, select: {shop: shop, item: item}}
+    tag: flow
+  shops: {kind: select, from: flows, select: {shop: shop, flow: flow}, distinct: true}
+  steps:
+    kind: over
+    from: totals
+    partition_by: [shop]
+    order_by: [item]
+    select: {shop: shop, item: item, so_far: sum(total) OVER (w ROWS UNBOUNDED PRECEDING)}
+"""
+NEW = ("beside", "flows", "shops", "steps")
+STEPS = ("creating", "created", "pinned", "committing", "committed")
+PLACES = ("committing:beside", "committed:flows", "pinned:shops", "committed:steps")
+IN_DEPTH = os.environ.get("SLUICE_KILLS", "1") != "1"
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["tests.crash.test_every_place"])
+
+
+class Mall(Shop):
+    """The shop, with one view more of each kind that follows several rows or tables."""
+
+    pipeline: ClassVar[str] = PIPELINE + MORE
+    positioned: ClassVar[tuple[str, ...]] = (*POSITIONED, *NEW)
+
+
+def go(folder: Path, place: str) -> None:
+    os.environ[VARIABLE] = place
+    Mall(folder).run(day(1))
+
+
+def ran(mall: Mall, place: str = "") -> int:
+    """How a run in a process of its own has ended: 0, or the signal that has killed it."""
+    process = FORKED.Process(target=go, args=(mall.folder, place))
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Mall:
+    """A day was delivered and everything is up to date; then that day was corrected."""
+    mall = Mall.create(tmp_path_factory.mktemp("mall") / "before")
+    mall.land(1, *FIRST)
+    assert ran(mall) == 0
+    mall.land(1, *CORRECTED)
+    return mall
+
+
+@pytest.mark.parametrize("is_new", [False, True] if IN_DEPTH else [False])
+def test_a_kill_anywhere_is_mended_by_running_again(
+    before: Mall, tmp_path: Path, *, is_new: bool
+) -> None:
+    begun = Mall.create(tmp_path / "begun") if is_new else before
+    begun.land(1, *CORRECTED)
+    whole = begun.copy(tmp_path / "whole")
+    assert ran(whole) == 0
+    undisturbed = whole.state()
+    steps = STEPS if is_new else STEPS[2:]
+    every = tuple(f"{step}:{name}" for name in NEW for step in steps)
+    for place in every if IN_DEPTH else PLACES:
+        mall = begun.copy(tmp_path / place)
+        assert ran(mall, place) == -signal.SIGKILL, place
+        mall.check()
+        assert ran(mall) == 0
+        mall.check()
+        assert mall.state() == undisturbed, place
