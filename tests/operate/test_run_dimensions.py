@@ -1,7 +1,4 @@
-"""A run and its dimensions: they are there before anything else, and stay as they were found.
-
-A missing one is told at once, without Spark.
-"""
+"""A run and its dimensions: each is there before what is made from it, and stays as it was."""
 
 import shutil
 from pathlib import Path
@@ -16,9 +13,10 @@ from sluice.delta.places.walk import LandedFile
 from sluice.delta.reading.landing import list_files
 from sluice.dimensions.load import load
 from sluice.engine.report import BatchReport
-from sluice.errors import QualityStop, UsageError
+from sluice.errors import SluiceError, UsageError
 from sluice.operate import run as running
 from sluice.operate.explain import explain
+from sluice.read.status import status
 from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
@@ -35,6 +33,8 @@ views:
 
 SHOPS = """dimensions:
   shops: {path: landing/shops/, format: csv, schema: "shop INT, place STRING", key: [shop]}"""
+PLACED = """
+  placed: {kind: lookup, from: sales, join: [{dimension: shops, on: item = shops.shop}]}"""
 SUMS = """
   sums: {kind: cogroup, key: [item], streams: {all: {from: priced, aggregates: {n: count(*)}}}}
 """
@@ -74,22 +74,26 @@ def test_all_rounds_of_a_run_look_up_what_its_first_has_found(lake: Landed) -> N
     assert prices(lake) == [5, 5, 9]
 
 
-def test_where_one_dimension_can_not_be_loaded_no_fact_is_joined_to_another(
-    tmp_path: Path, spark: "SparkSession"
+@pytest.mark.parametrize("found", ["a file without a column", "no file"])
+def test_a_dimension_that_can_not_be_loaded_stops_only_what_is_made_from_it(
+    tmp_path: Path, spark: "SparkSession", found: str
 ) -> None:
-    lake = Landed(tmp_path, DECLARED.replace("dimensions:", SHOPS) + SUMS, spark)
+    lake = Landed(tmp_path, DECLARED.replace("dimensions:", SHOPS) + PLACED + SUMS, spark)
     lake.land(folder_of(0), a_json=[{"id": 0, "item": 1}])
     price(lake, 5)
-    lake.land("shops", a_csv="shop\n1\n")
-    pipeline = lake.project.pipelines["shop"]
-    with pytest.raises(QualityStop, match="lacks the declared column"):
-        running.run(lake.spark, lake.project, pipeline, [day(0)])
-    built = {folder.name for folder in (lake.folder / "lake" / "shop").iterdir()}
-    assert {"sales", "items"} <= built
-    assert not {"priced", "sums", "shops"} & built
+    if found != "no file":
+        lake.land("shops", a_csv="shop\n1\n")
+    pipeline, reports = lake.project.pipelines["shop"], list[BatchReport]()
+    with pytest.raises(SluiceError, match=r"shop\.shops"):
+        running.run(lake.spark, lake.project, pipeline, [day(0)], reports.append)
+    skipped = {r.table: r.because for r in reports if r.outcome == "skipped"}
+    assert skipped == {"shop.placed": ("shop.shops",)}
+    assert (prices(lake), len(lake.rows("sums"))) == ([5], 1)
+    blocked = {t.table: t.blocked_by for t in status(lake.project) if t.blocked_by}
+    assert blocked == {"shop.placed": ("shop.shops",)}
     lake.land("shops", a_csv="shop,place\n1,here\n")
     running.run(lake.spark, lake.project, pipeline, [day(0)])
-    assert (prices(lake), len(lake.rows("sums"))) == ([5], 1)
+    assert [row["place"] for row in lake.rows("placed")] == ["here"]
 
 
 def test_a_store_that_is_away_for_a_moment_is_waited_for(
@@ -98,7 +102,7 @@ def test_a_store_that_is_away_for_a_moment_is_waited_for(
     waits: list[str] = []
 
     def listed(path: str) -> list[LandedFile]:
-        if "items" in path and len(waits) < 2:
+        if "items" in path and not waits:
             waits.append(path)
             raise OSError("curlCode: 7, Couldn't connect to server")
         return list_files(path)
@@ -108,19 +112,19 @@ def test_a_store_that_is_away_for_a_moment_is_waited_for(
     warnings: list[str] = []
     pipeline = lake.project.pipelines["shop"]
     running.run(lake.spark, lake.project, pipeline, [day(0)], lambda r: warnings.extend(r.warnings))
-    assert (prices(lake), len(waits)) == ([5], 2)
+    assert (prices(lake), len(waits)) == ([5], 1)
     assert [w for w in warnings if w.startswith("tried again after 0 s: shop.items")]
 
 
-def test_a_missing_folder_is_reported_by_the_plan_and_before_spark_starts(lake: Landed) -> None:
+def test_a_missing_folder_is_reported_by_the_plan_and_without_spark(lake: Landed) -> None:
     shutil.rmtree(lake.landing / "items")
     (step,) = explain(lake.project, lake.table("items"))
     assert "there are no files at" in step.reason
     spark, pipeline = Spark(lake.project.spark), lake.project.pipelines["shop"]
     with pytest.raises(UsageError, match="there are no files at"):
         load(spark, lake.project, lake.table("items"), RUN)
-    with pytest.raises(UsageError, match="there are no files at"):
-        running.run(spark, lake.project, pipeline, [day(0)])
     assert not spark.is_started
-    assert [folder.name for folder in (lake.folder / "lake").iterdir()] == ["__quality"]
+    with pytest.raises(UsageError, match="there are no files at"):
+        running.run(lake.spark, lake.project, pipeline, [day(0)])
+    assert [row["id"] for row in lake.rows("sales")] == [0]
     assert list(kept(layout(lake.project))) == ["shop.items"]

@@ -52,13 +52,6 @@ class Graph:
                 waiting += self.tables[current].inputs
         return tuple(table for table in self.tables.values() if table.id in found)
 
-    def needed_by(self, table: Table) -> set[str]:
-        """Return tables that precede it in a run: ancestors, and all dimensions of joined facts."""
-        above = self.ancestors(table.id)
-        is_joined = any(t.spec.joins_dimensions for t in (table, *above))
-        dimensions = [t for t in self.tables.values() if t.is_dimension] if is_joined else []
-        return {t.id for t in (*above, *dimensions)}
-
     def _unknown(self, name: str) -> UnknownTable:
         known = [*self.tables, *(table.name for table in self.tables.values())]
         match = near(name, known)

@@ -79,11 +79,6 @@ class TableSpec(Model):
         return False
 
     @property
-    def joins_dimensions(self) -> bool:
-        """True if dimensions are looked up for it."""
-        return any(reference.is_dimension for reference in self.references())
-
-    @property
     def rows_name_inputs(self) -> bool:
         """True if its rows hold names of the tables that it reads."""
         return False

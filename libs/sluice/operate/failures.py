@@ -57,7 +57,8 @@ class Failures:
         """
         if table.id in self.blocking:
             return
-        if because := self.project.graph.needed_by(table) & self.blocking:
+        above = {t.id for t in self.project.graph.ancestors(table.id)}
+        if because := above & self.blocking:
             yield from self.skip(table, because)
             return
         try:

@@ -3,7 +3,6 @@
 import gc
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -13,11 +12,9 @@ from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import exists, layout
 from sluice.dimensions.load import load
-from sluice.dimensions.source import find
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
-from sluice.engine.retries import naming_faults
-from sluice.errors import Retryable, SluiceError, UsageError
+from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.limits import Limits
@@ -51,13 +48,11 @@ def run(
     dimensions. Without intervals, there is one round.
 
     A failure is also reported to `on_step`. It stops only the tables that depend on its own, and is
-    raised when the rest is done. Raises UsageError before anything is done if a dimension has no
-    files.
+    raised when the rest is done.
     """
     tables, every = _stored(project, pipeline), tuple(intervals)
     rounds = rounds_of(every, project.limits)
     failures = Failures(project, _run_name(pipeline, every))
-    _check_dimensions(project, tables, failures, on_step)
     pins = _of_other_pipelines(project, pipeline)
     with Workers(spark) as workers:
         for nth, these in enumerate(rounds):
@@ -74,24 +69,6 @@ def run(
 
 def _stored(project: Project, pipeline: Pipeline) -> list[Table]:
     return [t for t in project.graph.pipeline(pipeline.name) if t.is_stored]
-
-
-def _check_dimensions(
-    project: Project, tables: Sequence[Table], failures: Failures, on_step: Step
-) -> None:
-    """Raise whatever would stop a dimension's load, before Spark is started."""
-    for table in tables:
-        if table.is_dimension:
-            try:
-                with suppress(Retryable), naming_faults(table.id):  # its load will meet it again
-                    find(project, table)
-            except SluiceError as error:
-                on_step(failures.fail(table, error))
-    for table in tables if failures.errors else ():
-        if table.id not in failures.errors:
-            for report in failures.skip(table, failures.blocking):
-                on_step(report)
-    failures.raise_all()
 
 
 def rounds_of(intervals: Sequence[Interval], limits: Limits) -> list[tuple[Interval, ...]]:
@@ -116,8 +93,7 @@ def _run_name(pipeline: Pipeline, intervals: Sequence[Interval]) -> str:
 class _Steps:
     """Steps of one round, with what they hand to each other.
 
-    A failed dimension stops every view that joins dimensions. A source that fails at an interval
-    keeps the earlier ones, and the views follow these.
+    A source that fails at an interval keeps the earlier ones, and the views follow these.
     """
 
     failures: Failures

@@ -35,10 +35,10 @@ class Workers:
     ) -> Iterator[T]:
         """Yield what `do` returns for each table when it is done; inputs come before their views.
 
-        Dimensions are begun first, and no view that joins them before all of them are done.
+        Dimensions are begun first.
         """
         wanted = {t.id: t for t in sorted(tables, key=lambda t: not t.is_dimension)}
-        above = {i: graph.needed_by(table) & wanted.keys() for i, table in wanted.items()}
+        above = {i: {t.id for t in graph.ancestors(i)} & wanted.keys() for i in wanted}
         order = TopologicalSorter(above)
         order.prepare()
         running: dict[Future[T], str] = {}

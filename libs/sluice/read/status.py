@@ -94,7 +94,7 @@ def _troubled(
 ) -> TableStatus:
     """Return the status with the kept failures."""
     blocking = {name for name, failure in failures.items() if failure.blocks}
-    before = sorted(project.graph.needed_by(table) & blocking)
+    before = sorted({t.id for t in project.graph.ancestors(table.id)} & blocking)
     return replace(stands, failure=failures.get(table.id), blocked_by=tuple(before))
 
 
