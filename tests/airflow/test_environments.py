@@ -41,6 +41,12 @@ def test_a_small_project_runs_and_names_what_else_needs_to_be_installed(
     assert "pip install 'sluice[spark]'" in run(sluice, "verify", cwd=tmp_path, code=2)
     with pipeline.open("a", encoding="utf-8") as file:
         file.write(EXPECTED)
+    (warning,) = run(sluice, "validate", cwd=tmp_path).splitlines()[1:]
+    assert warning == (
+        f"warning: the expectations of {pipeline.stem}.newest_sales were not checked, and a run "
+        "stops at these tables: Great Expectations is not installed; "
+        "run: pip install 'sluice[quality]'"
+    )
     (tmp_path / "data" / "sales.csv").write_text(SALES + "3,2024-01-02 12:00:00,oat\n", "utf-8")
     said = run(sluice, "run", pipeline.stem, "--changed", cwd=tmp_path, code=2)
     assert "pip install 'sluice[quality]'" in said

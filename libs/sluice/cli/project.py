@@ -9,6 +9,8 @@ from sluice.declare.project import load
 from sluice.declare.schema import json_schema
 from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import UsageError
+from sluice.extras import is_installed
+from sluice.language.names import listing
 from sluice.starter.example import EXAMPLES, NEXT
 from sluice.terminal.options import config_option
 from sluice.terminal.output import counted
@@ -27,6 +29,14 @@ def validate(config: str) -> None:
     names = ", ".join(project.pipelines)
     pipelines = counted(len(project.pipelines), "pipeline")
     click.echo(f"{pipelines} ({names}), {counted(len(tables), 'table')}: no mistakes")
+    judged = [table.id for table in tables if table.expect]
+    if judged and not is_installed("quality"):
+        click.echo(
+            f"warning: the expectations of {listing(judged)} were not checked, and a run stops at "
+            "these tables: Great Expectations is not installed; "
+            "run: pip install 'sluice[quality]'",
+            err=True,
+        )
 
 
 @click.command()
