@@ -164,6 +164,7 @@ def test_nested_values_of_another_shape_or_with_a_field_twice_go_to_quarantine(
     files: Files,
 ) -> None:
     wrong = {"[1]": "STRUCT<a:INT>", "5": "ARRAY<INT>", '"[5]"': "ARRAY<INT>"}
+    wrong |= {"1.50": "ARRAY<INT>", '{"x":-0}': "ARRAY<INT>"}
     for token, type_ in wrong.items():
         files.put(a_json=f'{{"v":{token}}}\n')
         ((reason, raw),) = files.bad("json", f"v {type_}")

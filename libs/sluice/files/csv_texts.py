@@ -14,8 +14,8 @@ from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import FILE, RAW
 from sluice.errors import ConfigError
 from sluice.files.conversion import METADATA, ROW
+from sluice.files.csv_here import CUT, FAULT, ODD, SWALLOWED, cells_here, narrow
 from sluice.files.filehead import FileHead, grouped, uris
-from sluice.files.here import NO_FAULT, cells_here
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.gate.rules.sql import name, text
@@ -55,7 +55,7 @@ def read_csv(
         schema = ", ".join(f"{name(c)} STRING" for c in columns)
         if is_here(session):
             rows = cells_here(session, group, columns, spec.options)
-            yield of_texts(rows, spec, Texts(spec.options), reason=NO_FAULT)
+            yield of_texts(rows, spec, Texts(spec.options), reason=FAULT)
             continue
         reader = session.read.format("csv").options(**{"lineSep": layout.line_end, **options})
         found = reader.schema(f"{schema}, {RAW} STRING").load(uris(group))
@@ -99,9 +99,7 @@ def _why_not(columns: Sequence[str], options: Mapping[str, str], layout: _Layout
     marked = "startswith" if options["escape"] == quote else "contains"
     odd = [f"{marked}({name(c)}, {text(quote)})" for c in columns if layout.has_odd_quotes]
     return (
-        f"CASE WHEN {RAW} IS NOT NULL THEN 'does not parse as {len(columns)} values' "
-        f"WHEN {' OR '.join(swallowed)} THEN "
-        f"'a quote is not closed: its text goes on over the rows that follow' "
-        f"WHEN {' OR '.join(odd) or 'false'} THEN 'a text goes on behind its closing quote' "
-        f"WHEN {LAST} THEN 'a quote is not closed before the end of the file' END"
+        f"CASE WHEN {RAW} IS NOT NULL THEN {text(narrow(len(columns)))} "
+        f"WHEN {' OR '.join(swallowed)} THEN {text(SWALLOWED)} "
+        f"WHEN {' OR '.join(odd) or 'false'} THEN {text(ODD)} WHEN {LAST} THEN {text(CUT)} END"
     )

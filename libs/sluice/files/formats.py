@@ -15,8 +15,9 @@ from sluice.errors import QualityStop
 from sluice.files.conversion import BLOCK, METADATA, ROW, converted, ddl
 from sluice.files.csv_texts import read_csv
 from sluice.files.filehead import FileHead, grouped, uris
-from sluice.files.here import NO_FAULT, lines_here, parquet_here
-from sluice.files.json_texts import LINE, MARK, rows_of_lines
+from sluice.files.here import parquet_here
+from sluice.files.json_here import lines_here
+from sluice.files.json_texts import FAULT, LINE, MARK, rows_of_lines
 from sluice.files.parquet_types import NANOS, VOID
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
@@ -31,7 +32,7 @@ Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     if heads and is_here(session):
         texts = Texts(spec.options, MARK)
-        yield of_texts(lines_here(session, spec, heads), spec, texts, reason=NO_FAULT)
+        yield of_texts(lines_here(session, spec, heads), spec, texts, reason=FAULT)
     elif heads:
         yield rows_of_lines(json_lines(session, spec, heads), spec)
 

@@ -33,7 +33,11 @@ HIGH, LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F]"
 UNPAIRED = rf"{HIGH}(?!{LOW})|(?<!{HIGH}){LOW}"
 ESCAPES = (("\\\\", "\\u005c"), ('\\"', "\\u0022"))
 CODE = text("\\u")
-NO_OBJECT = "'does not parse as the declared schema'"
+NO_OBJECT = "does not parse as the declared schema"
+UNDECODED = "has bytes that are not of the encoding"
+HALF = "has half of a surrogate pair"
+BEHIND = "only the first object of this line could be read"
+TWICE_WITHIN = "an object in it has a field twice, or is too large"
 
 
 def rows_of_lines(lines: DataFrame, spec: Declared) -> DataFrame:
@@ -147,13 +151,12 @@ class _Syntax:
 
 def _fault_of_line(syntax: _Syntax) -> str:
     is_unpaired = f"contains({LINE}, {CODE}) AND {_escaped()} RLIKE {text(UNPAIRED)}"
-    behind = "'only the first object of this line could be read'"
     return (
         f"CASE WHEN {LINE} IS NULL THEN 'the message has no value' "
-        f"WHEN NOT is_valid_utf8({LINE}) THEN 'has bytes that are not of the encoding' "
-        f"WHEN {is_unpaired} THEN 'has half of a surrogate pair' "
+        f"WHEN NOT is_valid_utf8({LINE}) THEN {text(UNDECODED)} "
+        f"WHEN {is_unpaired} THEN {text(HALF)} "
         f"WHEN {syntax.is_whole(DOCUMENT)} THEN NULL "
-        f"WHEN {syntax.names(DOCUMENT)} IS NOT NULL THEN {behind} ELSE {NO_OBJECT} END"
+        f"WHEN {syntax.names(DOCUMENT)} IS NOT NULL THEN {text(BEHIND)} ELSE {text(NO_OBJECT)} END"
     )
 
 
@@ -166,7 +169,7 @@ def _objects_of_line(syntax: _Syntax) -> str:
 def _fault_of_object(declared: list[StructField], syntax: _Syntax) -> str:
     again = f"filter({NAMES}, (n, i) -> array_position({NAMES}, n) <= i)"
     return (
-        f"CASE WHEN {NAMES} IS NULL THEN {NO_OBJECT} "
+        f"CASE WHEN {NAMES} IS NULL THEN {text(NO_OBJECT)} "
         f"WHEN size(array_distinct({NAMES})) < size({NAMES}) "
         f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' stands twice') "
         f"{_fault_of_nested(declared, syntax)}END"
@@ -177,18 +180,19 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
     """Return SQL for faults of nested columns: another shape, or a field repeated in an object."""
     nested = [f for f in declared if isinstance(f.dataType, NESTED)]
     if not nested:
-        return f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN {NO_OBJECT} "
+        return f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN {text(NO_OBJECT)} "
     plain = syntax.parsed(OBJECT, ", ".join(f"{name(f.name)} STRING" for f in nested))
+    written = {f.name: Texts(mark=MARK).restored(f"{plain}.{name(f.name)}") for f in nested}
     wrong = " ".join(
         f"WHEN _sluice_texts.{name(f.name)} IS NULL AND {plain}.{name(f.name)} IS NOT NULL THEN "
-        f"concat({text(f'column {f.name}: ')}, left({plain}.{name(f.name)}, {SHOWN}), "
+        f"concat({text(f'column {f.name}: ')}, left({written[f.name]}, {SHOWN}), "
         f"{text(f' is no {f.dataType.simpleString().upper()}')})"
         for f in nested
     )
     return (
-        f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN CASE {wrong} ELSE {NO_OBJECT} END "
-        f"WHEN try_parse_json({OBJECT}) IS NULL "
-        f"THEN 'an object in it has a field twice, or is too large' "
+        f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL "
+        f"THEN CASE {wrong} ELSE {text(NO_OBJECT)} END "
+        f"WHEN try_parse_json({OBJECT}) IS NULL THEN {text(TWICE_WITHIN)} "
     )
 
 

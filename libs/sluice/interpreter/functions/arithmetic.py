@@ -17,6 +17,7 @@ from sluice.interpreter.values.types import (
     DOUBLE,
     LONG,
     decimal_of,
+    is_fraction,
     is_integer,
     is_number,
     of_decimal,
@@ -97,9 +98,9 @@ def binary(name: str, arguments: list[Value]) -> Value:
         raise NotHere("arithmetic on an untyped null")
     if not (is_number(a.type) and is_number(b.type)):
         raise NotHere(f"{a.type.simpleString()} {name} {b.type.simpleString()}")
-    if isinstance(a.type, T.FloatType) or isinstance(b.type, T.FloatType):
-        raise NotHere("arithmetic on FLOAT")
-    if isinstance(a.type, T.DoubleType) or isinstance(b.type, T.DoubleType):
+    if a.type == b.type == T.FloatType():
+        raise NotHere("arithmetic on FLOAT alone")
+    if is_fraction(a.type) or is_fraction(b.type):
         return _of_reals(name, a, b)
     if isinstance(a.type, T.DecimalType) or isinstance(b.type, T.DecimalType):
         return _of_decimals(name, a, b)

@@ -1,13 +1,19 @@
 """Values as JSON, in the form of Spark's `to_json`."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.values.as_text import decimal_text, double_text, moment_text
+from sluice.interpreter.values.as_text import (
+    decimal_text,
+    double_text,
+    moment_text,
+    single_text,
+)
 from sluice.interpreter.values.batch import Value, each
 from sluice.interpreter.values.casts import caster_of
 from sluice.interpreter.values.types import STRING, is_integer
@@ -38,8 +44,7 @@ def _control(character: str) -> str:
     return short.get(character, f"\\u{ord(character):04X}")
 
 
-def _fraction(value: float) -> str:
-    text = double_text(value)
+def _fraction(text: str) -> str:
     return f'"{text}"' if text[-1] in "Ny" else text
 
 
@@ -52,7 +57,7 @@ def _local(value: int) -> str:
     return f"{day}T{clock}.{value % 1_000_000:06}"
 
 
-def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  # noqa: C901, PLR0911 - one per type
+def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  # noqa: C901, PLR0911, PLR0912 - one per type
     """Return the function that writes a value that is not null."""
 
     def of(inner: T.DataType) -> Writer:
@@ -67,7 +72,11 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
         case T.StringType():
             return _text
         case T.DoubleType():
-            return _fraction
+            return lambda v: _fraction(double_text(v))
+        case T.FloatType():
+            return lambda v: _fraction(single_text(v))
+        case T.BinaryType():
+            return lambda v: f'"{b64encode(v).decode()}"'
         case T.DecimalType():
             return lambda v: decimal_text(v, type_.scale)
         case T.DateType():

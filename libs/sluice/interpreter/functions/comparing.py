@@ -11,7 +11,7 @@ from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.batch import Batch, Value, constant, each, whole
 from sluice.interpreter.values.casts import boolean, cast
 from sluice.interpreter.values.keys import key_of, order_of, same_value
-from sluice.interpreter.values.types import BOOLEAN, DOUBLE, common, wider
+from sluice.interpreter.values.types import BOOLEAN, common, wider
 
 Function = Callable[[list[Value]], Value]
 
@@ -20,8 +20,6 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     """Return two values in the type in which Spark compares them."""
     if a.type == b.type:
         return a, b
-    if T.FloatType() in (a.type, b.type) and any(v.literal in (0, 1, -1) for v in (a, b)):
-        return cast(a, DOUBLE), cast(b, DOUBLE)  # exact in either type
     type_ = wider(a.type, b.type)
     return cast(a, type_), cast(b, type_)
 

@@ -32,6 +32,12 @@ def _double(value: float, seed: int) -> int:
     return xxhash.xxh64_intdigest(struct.pack("<d", value + 0.0), seed)
 
 
+def _float(value: float, seed: int) -> int:
+    if value != value:  # noqa: PLR0124 - NaN, in Java's one form
+        return _int(0x7FC00000, seed)
+    return xxhash.xxh64_intdigest(struct.pack("<f", value + 0.0), seed)
+
+
 def _text(value: str, seed: int) -> int:
     return xxhash.xxh64_intdigest(value.encode(), seed)
 
@@ -41,7 +47,7 @@ def _decimal(value: int, seed: int) -> int:
     return xxhash.xxh64_intdigest(value.to_bytes(length, "big", signed=True), seed)
 
 
-def hash_of(type_: T.DataType) -> Hash:  # noqa: PLR0911 - one per type
+def hash_of(type_: T.DataType) -> Hash:  # noqa: C901, PLR0911 - one per type
     """Return the hash of a value that is not null, by a seed."""
     match type_:
         case T.BooleanType() | T.ByteType() | T.ShortType() | T.IntegerType() | T.DateType():
@@ -50,6 +56,8 @@ def hash_of(type_: T.DataType) -> Hash:  # noqa: PLR0911 - one per type
             return _long
         case T.DoubleType():
             return _double
+        case T.FloatType():
+            return _float
         case T.StringType():
             return _text
         case T.BinaryType():

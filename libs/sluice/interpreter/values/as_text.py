@@ -2,6 +2,8 @@
 
 from datetime import date
 
+import numpy as np
+
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.numbers import printable
 from sluice.interpreter.values.zones import EPOCH
@@ -29,6 +31,11 @@ def double_text(value: float) -> str:
     shift = len(whole) - 1 if whole != "0" else len(digits) - len(fraction) - 1
     digits = digits.rstrip("0")
     return f"{sign}{digits[:1]}.{digits[1:] or '0'}E{int(power or 0) + shift}"
+
+
+def single_text(value: float) -> str:
+    """Return a FLOAT as Java writes it."""
+    return double_text(float(str(np.float32(value))))
 
 
 def date_of(days: int) -> date:

@@ -9,7 +9,13 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values import from_text
-from sluice.interpreter.values.as_text import date_text, decimal_text, double_text, moment_text
+from sluice.interpreter.values.as_text import (
+    date_text,
+    decimal_text,
+    double_text,
+    moment_text,
+    single_text,
+)
 from sluice.interpreter.values.batch import Value, constant, each
 from sluice.interpreter.values.numbers import (
     OutOfRange,
@@ -203,6 +209,8 @@ def _to_string(a: T.DataType) -> Caster:  # noqa: PLR0911 - one per type
             return lambda v: decimal_text(v, a.scale)
         case T.DoubleType():
             return double_text
+        case T.FloatType():
+            return single_text
         case T.DateType():
             return date_text
         case T.TimestampType() | T.TimestampNTZType():

@@ -12,8 +12,9 @@ from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.numbers import OutOfRange, rescale
 from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, region
 
-_WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
-_DECIMAL = re.compile(r"([+-]?)(\d{0,40})(?:\.(\d{0,40}))?", re.ASCII)
+_WHOLE = re.compile(r"([+-]?)0*(\d+)", re.ASCII)
+_DECIMAL = re.compile(r"([+-]?)0*(\d*)(?:\.(\d{0,40}))?", re.ASCII)
+_MOST = 40  # digits before the point, more than any type has
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _MOMENT = re.compile(
@@ -29,19 +30,29 @@ SPACE = " \t\n\r\x0b\x0c"
 def whole_number(text: str) -> int:
     """Return a whole number."""
     text = text.strip(SPACE)
-    if not _WHOLE.fullmatch(text):
+    found = _WHOLE.fullmatch(text)
+    if not found:
         raise NotHere(f"the text {text!r} as a whole number")
-    return int(text)
+    _check_length(found[2])
+    return int(found[1] + found[2])
 
 
 def decimal(text: str, scale: int) -> int:
     """Return an unscaled decimal."""
-    found = _DECIMAL.fullmatch(text.strip(SPACE))
-    if not found or not (found[2] or found[3]):
+    text = text.strip(SPACE)
+    found = _DECIMAL.fullmatch(text)
+    if not found:
         raise NotHere(f"the text {text!r} as a decimal")
-    digits = (found[2] or "") + (found[3] or "")
-    value = rescale(int(digits), len(found[3] or ""), scale)
+    if not any(map(str.isdigit, text)):
+        raise OutOfRange(f"the text {text!r} has no digits")
+    _check_length(found[2])
+    value = rescale(int(f"0{found[2]}{found[3] or ''}"), len(found[3] or ""), scale)
     return -value if found[1] == "-" else value
+
+
+def _check_length(digits: str) -> None:
+    if len(digits) > _MOST:
+        raise OutOfRange(f"a number of {len(digits)} digits")
 
 
 def double(text: str) -> float:

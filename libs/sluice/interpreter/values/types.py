@@ -97,7 +97,7 @@ def wider(a: T.DataType, b: T.DataType) -> T.DataType:  # noqa: C901, PLR0911 - 
         return b
     if is_integer(a) and is_integer(b):
         return max(a, b, key=lambda t: BITS[type(t)])
-    if isinstance(a, T.DoubleType) or isinstance(b, T.DoubleType):
+    if is_fraction(a) or is_fraction(b):
         if is_number(a) and is_number(b):
             return DOUBLE
     elif (one := decimal_of(a)) and (other := decimal_of(b)):

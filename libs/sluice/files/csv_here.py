@@ -1,0 +1,136 @@
+"""Files of CSV read in this process: the cells, reasons and texts that `csv_texts` gives in Spark.
+
+Spark's parser decides what becomes of quotes that RFC 4180 does not allow; this one follows it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField
+
+from sluice.declare.delivered_row import RAW
+from sluice.files.filehead import FileHead
+from sluice.files.here import PLACE, frame, held
+from sluice.interpreter.errors import NotHere
+
+CSV_OPTIONS = frozenset({"header", "sep", "delimiter"})
+FAULT = "_sluice_fault"
+WIDEST = 20_480  # columns that Spark's parser takes
+SWALLOWED = "a quote is not closed: its text goes on over the rows that follow"
+ODD = "a text goes on behind its closing quote"
+CUT = "a quote is not closed before the end of the file"
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")  # one fault to Java, several to Python
+
+
+def narrow(width: int) -> str:
+    """Return the reason of a row that has not so many values."""
+    return f"does not parse as {width} values"
+
+
+def cells_here(
+    session: SparkSession,
+    heads: Iterable[FileHead],
+    columns: Sequence[str],
+    options: Mapping[str, str],
+) -> DataFrame:
+    """Return the rows of CSV files as texts under these names, FAULT, RAW, and their place."""
+    separator = options.get("sep", options.get("delimiter", ","))
+    if not options.keys() <= CSV_OPTIONS or len(separator) != 1:
+        raise NotHere("CSV with further options")
+    has_header = options.get("header", "true").lower() == "true"
+    rows: list[tuple[Any, ...]] = []
+    for head in heads:
+        text = _decoded(held(head))
+        table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes)
+        found = list(table.rows(text))[has_header:]
+        if head.is_cut and found:
+            cells, fault, raw = found[-1]
+            found[-1] = (cells, fault or CUT, raw)
+        rows += ((*c, f, r, head.file.uri, 0, len(rows) + n) for n, (c, f, r) in enumerate(found))
+    texts = [StructField(name, StringType()) for name in (*columns, FAULT, RAW)]
+    return frame(session, rows, [*texts, *PLACE])
+
+
+def _decoded(data: bytes) -> str:
+    text = _SURROGATE.sub("\ufffd".encode(), data).decode("utf-8", "replace")
+    if "\0" in text:
+        raise NotHere("CSV with zeros")
+    return text.removeprefix("\ufeff")
+
+
+Row = tuple[list[str | None], str | None, str | None]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Layout of a file: what ends cells and lines, and how many columns it has."""
+
+    separator: str
+    line_end: str
+    width: int
+    has_odd_quotes: bool
+
+    def rows(self, text: str) -> Iterator[Row]:
+        """Yield cells, an empty one as null, the fault of the row, and its text if it has one."""
+        for cells, raw in self._records(text):
+            if len(cells) == self.width:
+                yield [c or None for c in self._ended(cells)], self._fault(cells), None
+            elif self.width == 1 or raw.strip("\r"):
+                yield [None] * self.width, narrow(self.width), raw
+
+    def _records(self, text: str) -> Iterator[tuple[list[str], str]]:
+        s, n = re.escape(self.separator), re.escape(self.line_end)
+        blank = rf"(?:(?![{s}{n}])[\0-\x20])*"
+        body = '"([^"]*(?:""[^"]*)*)'
+        cell = re.compile(rf'{body}(?:"{blank}(?=[{s}{n}]|\Z)|\Z)|{body}("[^{s}{n}]*)|([^{s}{n}]*)')
+        at, start, cells = 0, 0, list[str]()
+        while at < len(text):
+            if not cells and text[at] == self.line_end:
+                at = start = at + 1
+                continue
+            found = cell.match(text, at)
+            assert found
+            cells.append(_text(found))
+            if len(cells) > WIDEST:
+                raise NotHere(f"more than {WIDEST} columns")
+            at = found.end() + 1
+            if text[at - 1 : at] == self.separator and at < len(text):
+                continue
+            if text[at - 1 : at] == self.separator:
+                cells.append("")
+            yield cells, _stripped(text[start:at])
+            start, cells = at, []
+
+    def _ended(self, cells: list[str]) -> list[str]:
+        """Return the cells without a carriage return left over from the line's end."""
+        if self.line_end == "\r":
+            return cells
+        return [*cells[:-1], cells[-1].removesuffix("\r")]
+
+    def _fault(self, cells: Sequence[str]) -> str | None:
+        if any(map(self._has_swallowed, cells)):
+            return SWALLOWED
+        if self.has_odd_quotes and any(cell.startswith('"') for cell in cells):
+            return ODD
+        return None
+
+    def _has_swallowed(self, cell: str) -> bool:
+        most = max(self.width - 1, 1)
+        _, *behind = cell.split(self.line_end)
+        return any(line.count(self.separator) >= most for line in behind)
+
+
+def _text(found: re.Match[str]) -> str:
+    whole, odd, rest, bare = found.groups()
+    if whole is not None:
+        return whole.replace('""', '"')
+    if odd is not None:
+        return f'"{odd.replace(chr(34) * 2, chr(34))}{rest}'
+    return bare
+
+
+def _stripped(record: str) -> str:
+    return re.sub(r"(?:\r?\n|\f)\Z", "", record)
