@@ -65,6 +65,7 @@ _WRITTEN_OTHERWISE = {
     *("and", "or", "not", "!", "in", "when", "if", "=", "<>", "negative", "positive", "like"),
     *("raise_error", "rlike", "regexp"),
 }
+UNITS = ("YEAR", "quarter", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND")
 LAMBDAS = (
     *("transform(r, x -> x + i)", "filter(r, x -> x > 1)", "exists(r, x -> x > 2)"),
     *("forall(r, x -> x > 0)", "aggregate(r, 0, (a, x) -> a + coalesce(x, 0))"),
@@ -84,6 +85,9 @@ LAMBDAS = (
     *("CAST('16777217.1' AS FLOAT)", "CAST('1.00000017881393432617187499' AS FLOAT)"),
     *("s NOT LIKE '%a%'", "NOT s LIKE 'a%'", "i NOT IN (1, 2)", "i NOT BETWEEN 1 AND 7"),
     *("s NOT RLIKE 'a'", "i IS NOT NULL", "NOT b", "i BETWEEN j AND 100"),
+    *("map('a', i, 'b', j)", "map(i, s, i + 1D, t)", "split(w[0], 'a', 2)", "split(t, '-')"),
+    *(f"timestampdiff({unit}, {pair})" for unit in UNITS for pair in ("p, v", "u, p", "v, u")),
+    *("xxhash64(f)", "xxhash64(CAST(d AS FLOAT), array(f))", "string(f)", "to_json(struct(f, x))"),
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
 )
 
@@ -148,6 +152,16 @@ def call(chance: Random, name: str, depth: int) -> str:  # noqa: C901, PLR0911 -
         case "like" | "rlike" | "regexp":
             pattern = chance.choice(("'%a%'", "'a%'", "'%b'", "'ab'"))
             return f"(s {'LIKE' if name == 'like' else 'RLIKE'} {pattern})"
+        case "split":
+            pattern = chance.choice(("''", "'a'", "','", "'[0-9]+'", "' '", "'(a)|b'", "'[^a]'"))
+            return f"split(s, {pattern}{chance.choice(('', ', 1', ', 2', ', 0', ', -1', ', j'))})"
+        case "map":
+            return (
+                f"map({chance.choice('stu')}, {argument()}, {chance.choice('stv')}, {argument()})"
+            )
+        case "timestampdiff":
+            unit = chance.choice(UNITS)
+            return f"timestampdiff({unit}, {chance.choice('uvpq')}, {chance.choice('uvpq')})"
         case "raise_error" | "positive":
             return f"abs({argument()})"
     most = COUNTS[name][-1] if name in COUNTS else 3

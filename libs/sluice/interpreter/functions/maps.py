@@ -8,9 +8,9 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import Function, equality
-from sluice.interpreter.values.batch import Value, constant, each, element_type
+from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.keys import keyed
+from sluice.interpreter.values.keys import has_floats, keyed
 from sluice.interpreter.values.types import common
 
 
@@ -54,12 +54,21 @@ def _from_entries(arguments: list[Value]) -> Value:
 
 
 def _map(arguments: list[Value]) -> Value:
-    keys, values = arguments[::2], arguments[1::2]
-    type_ = T.MapType(common(k.type for k in keys), common(v.type for v in values))
-    if all(a.is_literal for a in arguments):
-        pairs = zip((k.literal for k in keys), (v.literal for v in values), strict=True)
-        return constant(tuple(pairs), type_)
-    raise NotHere("a map of columns")
+    of_keys, of_values = (common(a.type for a in arguments[nth::2]) for nth in (0, 1))
+    type_ = T.MapType(of_keys, of_values)
+    if len(arguments) % 2 or not arguments or has_floats(of_keys):
+        raise NotHere("a map of such keys")
+    parts = [cast(a, of_values if nth % 2 else of_keys) for nth, a in enumerate(arguments)]
+
+    def made(*row: Any) -> tuple[Any, ...]:
+        keys = row[::2]
+        if None in keys or len(set(keys)) < len(keys):
+            raise NotHere("a map with two equal keys, or a null")
+        return tuple(zip(keys, row[1::2], strict=True))
+
+    if all(a.is_literal for a in parts):
+        return constant(made(*(a.literal for a in parts)), type_)
+    return whole(type_, made, *parts)
 
 
 def _from_arrays(arguments: list[Value]) -> Value:

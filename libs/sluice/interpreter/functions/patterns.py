@@ -6,11 +6,15 @@ A pattern is taken if it holds nothing whose meaning differs: classes of letters
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
+
+from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.texts import text
-from sluice.interpreter.values.batch import Value, each
-from sluice.interpreter.values.types import BOOLEAN, STRING
+from sluice.interpreter.values.batch import Value, constant, each
+from sluice.interpreter.values.casts import whole
+from sluice.interpreter.values.types import BOOLEAN, INT, STRING
 
 _DIFFERS = re.compile(
     r"\\[^AzrntQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[$]|[*+?}]\+|\[[^\]]*(&&|\[)|\(\?[^:i]|(?<!\\)\.(?!\*\))"
@@ -55,10 +59,42 @@ def _replaced(arguments: list[Value]) -> Value:
     return each(STRING, lambda v: found.sub(lambda _: new, v), text(value))
 
 
+def _split(arguments: list[Value]) -> Value:
+    value, pattern, *limit = arguments
+    parts = _characters if pattern.literal == "" else partial(_between, _divider(pattern.literal))
+    most = whole(limit[0]) if limit else constant(0, INT)
+    return each(T.ArrayType(STRING), parts, text(value), most)
+
+
+def _divider(pattern: object) -> re.Pattern[str]:
+    found = portable(pattern)
+    if found.search(""):
+        raise NotHere(f"a text divided where there is nothing, by {pattern!r}")
+    return found
+
+
+def _characters(value: str, most: int) -> tuple[str, ...]:
+    """Return so many characters at most, the rest behind the last one; all if `most` is 0."""
+    last = (min(most, len(value)) if most > 0 else len(value)) - 1
+    return (*value[: max(last, 0)], value[last:])
+
+
+def _between(divider: re.Pattern[str], value: str, most: int) -> tuple[str, ...]:
+    """Return so many parts at most; all if `most` is 0."""
+    parts, at = list[str](), 0
+    for found in divider.finditer(value):
+        if len(parts) == most - 1:
+            break
+        parts.append(value[at : found.start()])
+        at = found.end()
+    return (*parts, value[at:])
+
+
 PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
     "rlike": _matches,
     "regexp": _matches,
     "regexp_like": _matches,
     "regexp_extract": _extracted,
     "regexp_replace": _replaced,
+    "split": _split,
 }

@@ -18,6 +18,9 @@ from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset
 Function = Callable[[list[Value]], Value]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
+_MOMENTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_SPANS = {**UNITS, "day": DAY, "week": 7 * DAY}
 
 
 class IntervalType(T.DataType):
@@ -92,6 +95,40 @@ def _date_diff(arguments: list[Value]) -> Value:
         raise NotHere("datediff by a unit")
     end, start = map(_date, arguments)
     return each(INT, lambda a, b: a - b, end, start)
+
+
+def _timestamp_diff(arguments: list[Value]) -> Value:
+    """Return the whole units from one time to another, fewer toward zero."""
+    unit, start, end = arguments
+    if not all(
+        isinstance(v.type, T.DateType | T.TimestampType | T.TimestampNTZType) for v in (start, end)
+    ):
+        raise NotHere("a difference of such times")
+    name = str(unit.literal).lower()
+    if name in _MONTHS:
+        between, size = _months_between, _MONTHS[name]
+    elif name in _SPANS:
+        between, size = _micros_between, _SPANS[name]
+    else:
+        raise NotHere(f"the unit {name!r}")
+
+    def units(a: int, b: int) -> int:
+        count = abs(between(a, b)) // size
+        return count if b >= a else -count
+
+    return each(LONG, units, cast(start, TIMESTAMP), cast(end, TIMESTAMP))
+
+
+def _micros_between(start: int, end: int) -> int:
+    return end - start
+
+
+def _months_between(start: int, end: int) -> int:
+    """Return the whole months between two times, whichever is first."""
+    first, last = sorted((start, end))
+    a, b = date_of(first // DAY), date_of(last // DAY)
+    is_short = (b.day, last % DAY) < (a.day, first % DAY)
+    return (b.year - a.year) * 12 + b.month - a.month - is_short
 
 
 def months_later(days: int, months: int) -> int:
@@ -259,4 +296,5 @@ TIMES: Mapping[str, Function] = {
     "date_format": _date_format,
     "make_interval": _make_interval,
     "make_date": _make_date,
+    "timestampdiff": _timestamp_diff,
 }
