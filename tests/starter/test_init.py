@@ -175,6 +175,27 @@ def test_separators_and_texts_for_null_are_found(
     assert "options" not in declared(tmp_path, "words.csv")["dimensions"]["words"]
 
 
+def test_an_array_of_objects_is_a_document(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("cars.json", '[\n  {"id": 1, "at": "1970-01-01", "Weight": 3.5},\n  {"id": 2}\n]\n')
+    cars = declared(tmp_path, "cars.json")["dimensions"]["cars"]
+    assert (cars["options"], cars["schema"]) == ({"multiLine": "true"}, "id BIGINT, at TIMESTAMP")
+    land("odd.json", '[{"Name": "a"}, 5]')
+    with pytest.raises(UsageError, match=r"odd\.json can't be read as json"):
+        declared(tmp_path, "odd.json")
+
+
+def test_columns_that_can_not_be_declared_are_left_out_and_a_file_of_no_others_is_refused(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    land("cars.csv", "id,Name,Miles per Gallon\n1,a,2\n")
+    assert declared(tmp_path, "cars.csv")["dimensions"]["cars"]["schema"] == "id BIGINT"
+    land("odd.csv", "Name,Year\na,1970\n")
+    with pytest.raises(UsageError, match=r"odd\.csv has no column .*: Name, Year"):
+        declared(tmp_path, "odd.csv")
+
+
 def test_a_key_is_one_only_if_it_distinguishes_all_rows(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:

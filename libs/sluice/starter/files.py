@@ -5,6 +5,8 @@ to: such files are one table, whose path has a placeholder there.
 """
 
 import csv
+import io
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -169,7 +171,17 @@ def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
                 return pc.read_csv(file, **_how_csv(options))
             case "parquet":
                 return pq.read_table(file)
-        return _timed(pj.read_json(file))
+        return _timed(pj.read_json(_lines(file) if options else file))
+
+
+def _lines(file: Path) -> io.BytesIO:
+    """Return the objects of an array as lines of JSON. Raises ArrowInvalid for anything else."""
+    with pa.input_stream(file, compression="detect") as stream:
+        try:
+            found = json.loads(stream.read())
+        except ValueError as error:
+            raise pa.ArrowInvalid(str(error)) from None
+    return io.BytesIO("".join(f"{json.dumps(one)}\n" for one in found).encode())
 
 
 def _timed(rows: pa.Table) -> pa.Table:
@@ -206,11 +218,13 @@ def _how_csv(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _options(file: Path) -> Mapping[str, str]:
-    """Return the options of Spark's reader; the separator is found in the first lines."""
-    if _format(file) != "csv":
+    """Return the options of Spark's reader, by the file's first lines."""
+    if _format(file) == "parquet":
         return {}
     with pa.input_stream(file, compression="detect") as stream:
         head = stream.read(SNIFFED).decode("utf-8", "replace").splitlines()[:20]
+    if _format(file) == "json":
+        return {"multiLine": "true"} if "".join(head).lstrip("\ufeff ").startswith("[") else {}
     try:
         sep = csv.Sniffer().sniff("\n".join(head), delimiters=",;\t|").delimiter
     except csv.Error:  # a single column

@@ -1,6 +1,5 @@
 """Guess a table from its data: types of columns, a time, a key that holds in every row."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -10,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.errors import UsageError
+from sluice.language.names import NAME, listing
 from sluice.starter.files import Found
 
-NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # a column that can be declared
 MOST_COLUMNS_OF_A_KEY = 3
 MOST_TRIED = 12  # columns, the first ones: a key is seldom at the end
 INTERVALS = 31  # the most that a first run should deliver
@@ -58,9 +57,18 @@ class Guess:
 
 
 def guess(found: Found) -> Guess:
-    """Return what these files' rows suggest; a key is one only if it distinguishes all rows."""
+    """Return what these files' rows suggest; a key is one only if it distinguishes all rows.
+
+    Raises UsageError if no column can be declared.
+    """
     named = (field for field in found.rows.schema if NAME.fullmatch(field.name))
     columns = {field.name: _type(field.type) for field in named}
+    if not columns:
+        raise UsageError(
+            f"{found.path} has no column that can be declared, because of their names: "
+            f"{listing(found.rows.column_names)}",
+            hint="leave it out, or rename its columns: lower case letters, digits and _",
+        )
     time = next(_times(found.rows, columns), "")
     first, last = _span(found, time)
     return Guess(found, columns, time, _key(found.rows, columns), first, last)
