@@ -85,7 +85,8 @@ LAMBDAS = (
     *("CAST('16777217.1' AS FLOAT)", "CAST('1.00000017881393432617187499' AS FLOAT)"),
     *("s NOT LIKE '%a%'", "NOT s LIKE 'a%'", "i NOT IN (1, 2)", "i NOT BETWEEN 1 AND 7"),
     *("s NOT RLIKE 'a'", "i IS NOT NULL", "NOT b", "i BETWEEN j AND 100"),
-    *("map('a', i, 'b', j)", "map(i, s, i + 1D, t)", "split(w[0], 'a', 2)", "split(t, '-')"),
+    *(f"dateadd({unit}, y, {moment})" for unit in UNITS for moment in "vpq"),
+    *("map('a', i, 'b', j)", "map(i, s, i + 1L, t)", "split(w[0], 'a', 2)", "split(t, '-')"),
     *(f"timestampdiff({unit}, {pair})" for unit in UNITS for pair in ("p, v", "u, p", "v, u")),
     *("xxhash64(f)", "xxhash64(CAST(d AS FLOAT), array(f))", "string(f)", "to_json(struct(f, x))"),
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
@@ -159,9 +160,9 @@ def call(chance: Random, name: str, depth: int) -> str:  # noqa: C901, PLR0911 -
             return (
                 f"map({chance.choice('stu')}, {argument()}, {chance.choice('stv')}, {argument()})"
             )
-        case "timestampdiff":
-            unit = chance.choice(UNITS)
-            return f"timestampdiff({unit}, {chance.choice('uvpq')}, {chance.choice('uvpq')})"
+        case "timestampdiff" | "timestampadd" | "dateadd":
+            first = chance.choice("uvpq" if name == "timestampdiff" else "iyj")
+            return f"{name}({chance.choice(UNITS)}, {first}, {chance.choice('uvpq')})"
         case "raise_error" | "positive":
             return f"abs({argument()})"
     most = COUNTS[name][-1] if name in COUNTS else 3

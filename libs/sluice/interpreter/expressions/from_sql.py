@@ -58,6 +58,7 @@ _OPERATORS: dict[type[Tree], str] = {
     exp.BitwiseXor: "^",
     exp.BitwiseNot: "~",
 }
+_BY_UNIT = ("timestampdiff", "timestampadd", "dateadd")
 _DIGITS = {"l": T.LongType(), "s": T.ShortType(), "y": T.ByteType(), "d": T.DoubleType()}
 
 
@@ -164,7 +165,7 @@ def _call(tree: exp.Anonymous) -> nodes.Node:
     arguments, name = tree.expressions, tree.name.lower()
     if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
         return nodes.Call(name, tuple(map(_read, arguments[0].expressions)), is_distinct=True)
-    if name == "timestampdiff" and arguments and isinstance(arguments[0], exp.Column):
+    if name in _BY_UNIT and len(arguments) == 3 and isinstance(arguments[0], exp.Column):
         unit = nodes.Literal(arguments[0].name, T.StringType())
         return nodes.Call(name, (unit, *map(_read, arguments[1:])))
     return nodes.Call(name, tuple(map(_read, arguments)))

@@ -119,6 +119,30 @@ def _timestamp_diff(arguments: list[Value]) -> Value:
     return each(LONG, units, cast(start, TIMESTAMP), cast(end, TIMESTAMP))
 
 
+def _timestamp_add(arguments: list[Value]) -> Value:
+    unit, number, start = arguments
+    if not isinstance(start.type, _MOMENTS) or not is_integer(number.type):
+        raise NotHere("such a sum of a time")
+    moment = cast(start, TIMESTAMP) if isinstance(start.type, T.DateType) else start
+    name = str(unit.literal).lower()
+    if name in _MONTHS:
+        size = _MONTHS[name]
+        return each(moment.type, lambda n, v: _months_on(v, n * size), number, moment)
+    if name not in _SPANS:
+        raise NotHere(f"the unit {name!r}")
+    span = _SPANS[name]
+
+    def added(n: int, v: int) -> int:
+        date_of((v + n * span) // DAY)  # readers know no other years
+        return v + n * span
+
+    return each(moment.type, added, number, moment)
+
+
+def _months_on(moment: int, months: int) -> int:
+    return months_later(moment // DAY, months) * DAY + moment % DAY
+
+
 def _micros_between(start: int, end: int) -> int:
     return end - start
 
@@ -243,7 +267,7 @@ def later(arguments: list[Value]) -> Value:
     type_ = moment.type
 
     def shifted(v: int, by: tuple[int, int, int]) -> int:
-        return months_later(v // DAY, by[0]) * DAY + v % DAY
+        return _months_on(v, by[0])
 
     return each(type_, shifted, _moment(moment), interval)
 
@@ -297,4 +321,6 @@ TIMES: Mapping[str, Function] = {
     "make_interval": _make_interval,
     "make_date": _make_date,
     "timestampdiff": _timestamp_diff,
+    "timestampadd": _timestamp_add,
+    "dateadd": _timestamp_add,
 }

@@ -96,7 +96,7 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
             return from_text.single
         case _, T.FloatType() if is_number(a):
             to_double = caster_of(a, DOUBLE)
-            return lambda v: float(np.float32(to_double(v)))
+            return lambda v: _single(to_double(v))
         case T.DateType(), T.TimestampType() | T.TimestampNTZType():
             return lambda v: v * DAY
         case T.TimestampType() | T.TimestampNTZType(), T.DateType():
@@ -129,6 +129,11 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _single(value: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def _nullable(caster: Caster) -> Caster:
