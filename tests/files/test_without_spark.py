@@ -1,6 +1,7 @@
 """Broken files are read without Spark as by Spark: the same rows, reasons and texts."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from sluice.errors import QualityStop
 from sluice.files.reading import read
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.session import Session, interpreting
+from sluice.sources.spec import Source
 
 if TYPE_CHECKING:
     pass
@@ -74,6 +76,17 @@ def test_files_of_csv_are_read_alike(files: Files) -> None:
         _compare(files, "csv", CSV_SCHEMA, _encoded(made, seed), seed)
 
 
+def test_files_of_csv_with_a_null_of_their_own_are_read_alike(files: Files) -> None:
+    made = _encoded(documents.tables(Random(7), TABLES), 7)
+    _compare(files, "csv", CSV_SCHEMA, made, 7, nullValue="a")
+
+
+def test_documents_of_json_are_read_alike(files: Files) -> None:
+    lines = documents.lines(Random(8), LINES)
+    made = [f"[{a},\n {b}]\n" if n % 2 else f" {a}\n" for n, (a, b) in enumerate(pairwise(lines))]
+    _compare(files, "json", JSON_SCHEMA, _encoded(made, 8), 8, multiLine="true")
+
+
 def _encoded(made: list[str], seed: int) -> list[bytes]:
     """The texts as bytes, some with a few bytes that are no UTF-8 in them."""
     chance, bad = Random(seed), (b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f")
@@ -85,44 +98,49 @@ def _encoded(made: list[str], seed: int) -> list[bytes]:
     return found
 
 
-def _compare(files: Files, format_: str, schema: str, made: list[bytes], seed: int) -> None:
+def _compare(
+    files: Files, format_: str, schema: str, made: list[bytes], seed: int, **options: str
+) -> None:
     """Read each text as a file of its own."""
     for nth, content in enumerate(made):
         (files.folder / f"{nth}.{format_}").write_bytes(content)
-    left = list(_left_to_spark(format_, schema, sorted(files.folder.iterdir())))
+    left = list(
+        _left_to_spark(source(format_, schema, options=options), sorted(files.folder.iterdir()))
+    )
     assert len(left) < 0.1 * len(made)
     for path in left:
         path.unlink()
-    here, sparks = _read_here(files.folder, format_, schema), _read(files, format_, schema)
+    here = _read_here(files.folder, format_, schema, **options)
+    sparks = _read(files, format_, schema, **options)
     wrong = [pair for pair in zip(here, sparks, strict=False) if pair[0] != pair[1]]
     assert (here, wrong[:3]) == (sparks, []), f"seed {seed}"
 
 
-def _left_to_spark(format_: str, schema: str, part: list[Path]) -> Iterator[Path]:
+def _left_to_spark(spec: Source, part: list[Path]) -> Iterator[Path]:
     """Yield the files that are refused, each by itself."""
     landed = [file for path in part for file in list_files(str(path))]
     with interpreting(Session.open()) as session:
         try:
-            read(session, source(format_, schema), landed).rows.toArrow()  # type: ignore[arg-type]
+            read(session, spec, landed).rows.toArrow()  # type: ignore[arg-type]
             return
         except NotHere:
             if len(part) == 1:
                 yield part[0]
                 return
     for nth in range(PARTS):
-        yield from _left_to_spark(format_, schema, part[nth::PARTS])
+        yield from _left_to_spark(spec, part[nth::PARTS])
 
 
-def _read_here(folder: Path, format_: str, schema: str) -> Any:
+def _read_here(folder: Path, format_: str, schema: str, **options: str) -> Any:
     with interpreting(Session.open()) as session:
-        return _read(Files(session, folder), format_, schema)  # type: ignore[arg-type]
+        return _read(Files(session, folder), format_, schema, **options)  # type: ignore[arg-type]
 
 
-def _read(files: Files, format_: str, schema: str) -> Any:
+def _read(files: Files, format_: str, schema: str, **options: str) -> Any:
     """All that is read, or the refusal."""
     try:
         with naming_faults("shop.events"):
-            read = files.read(format_, schema)
+            read = files.read(format_, schema, options=options)
             rows = read.rows.toArrow().to_pylist()
     except QualityStop as stop:
         return stop.message

@@ -16,7 +16,7 @@ from sluice.files.filehead import FileHead
 from sluice.files.here import PLACE, frame, held
 from sluice.interpreter.errors import NotHere
 
-CSV_OPTIONS = frozenset({"header", "sep", "delimiter"})
+CSV_OPTIONS = frozenset({"header", "sep", "delimiter", "nullValue"})
 FAULT = "_sluice_fault"
 WIDEST = 20_480  # columns that Spark's parser takes
 SWALLOWED = "a quote is not closed: its text goes on over the rows that follow"
@@ -41,10 +41,11 @@ def cells_here(
     if not options.keys() <= CSV_OPTIONS or len(separator) != 1:
         raise NotHere("CSV with further options")
     has_header = options.get("header", "true").lower() == "true"
+    null = options.get("nullValue", "")
     rows: list[tuple[Any, ...]] = []
     for head in heads:
         text = _decoded(held(head))
-        table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes)
+        table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes, null)
         found = list(table.rows(text))[has_header:]
         if head.is_cut and found:
             cells, fault, raw = found[-1]
@@ -72,21 +73,23 @@ class _Table:
     line_end: str
     width: int
     has_odd_quotes: bool
+    null: str
 
     def rows(self, text: str) -> Iterator[Row]:
-        """Yield cells, an empty one as null, the fault of the row, and its text if it has one."""
+        """Yield cells, the fault of the row, and its text if it has one."""
         for cells, raw in self._records(text):
             if len(cells) == self.width:
-                yield [c or None for c in self._ended(cells)], self._fault(cells), None
+                values = [None if c == self.null else c for c in self._ended(cells)]
+                yield values, self._fault(cells), None
             elif self.width == 1 or raw.strip("\r"):
                 yield [None] * self.width, narrow(self.width), raw
 
-    def _records(self, text: str) -> Iterator[tuple[list[str], str]]:
+    def _records(self, text: str) -> Iterator[tuple[list[str | None], str]]:
         s, n = re.escape(self.separator), re.escape(self.line_end)
         blank = rf"(?:(?![{s}{n}])[\0-\x20])*"
         body = '"([^"]*(?:""[^"]*)*)'
         cell = re.compile(rf'{body}(?:"{blank}(?=[{s}{n}]|\Z)|\Z)|{body}("[^{s}{n}]*)|([^{s}{n}]*)')
-        at, start, cells = 0, 0, list[str]()
+        at, start, cells = 0, 0, list[str | None]()
         while at < len(text):
             if not cells and text[at] == self.line_end:
                 at = start = at + 1
@@ -100,20 +103,22 @@ class _Table:
             if text[at - 1 : at] == self.separator and at < len(text):
                 continue
             if text[at - 1 : at] == self.separator:
-                cells.append("")
+                cells.append(None)
             yield cells, _stripped(text[start:at])
             start, cells = at, []
 
-    def _ended(self, cells: list[str]) -> list[str]:
+    def _ended(self, cells: list[str | None]) -> list[str | None]:
         """Return the cells without a carriage return left over from the line's end."""
-        if self.line_end == "\r":
+        last = cells[-1]
+        if self.line_end == "\r" or last is None:
             return cells
-        return [*cells[:-1], cells[-1].removesuffix("\r")]
+        return [*cells[:-1], last.removesuffix("\r") if last != "\r" else None]
 
-    def _fault(self, cells: Sequence[str]) -> str | None:
-        if any(map(self._has_swallowed, cells)):
+    def _fault(self, cells: Iterable[str | None]) -> str | None:
+        texts = [cell for cell in cells if cell is not None]
+        if any(map(self._has_swallowed, texts)):
             return SWALLOWED
-        if self.has_odd_quotes and any(cell.startswith('"') for cell in cells):
+        if self.has_odd_quotes and any(text.startswith('"') for text in texts):
             return ODD
         return None
 
@@ -123,13 +128,14 @@ class _Table:
         return any(line.count(self.separator) >= most for line in behind)
 
 
-def _text(found: re.Match[str]) -> str:
+def _text(found: re.Match[str]) -> str | None:
+    """Return a cell's text; null if there is nothing, not even quotes."""
     whole, odd, rest, bare = found.groups()
     if whole is not None:
         return whole.replace('""', '"')
     if odd is not None:
         return f'"{odd.replace(chr(34) * 2, chr(34))}{rest}'
-    return bare
+    return bare or None
 
 
 def _stripped(record: str) -> str:

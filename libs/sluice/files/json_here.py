@@ -65,14 +65,16 @@ class _Found:
 
 def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead]) -> DataFrame:
     """Return the objects of lines: declared columns as texts, MARK, FAULT, RAW and place."""
-    if spec.options:
+    if spec.options.keys() - {"multiLine"}:
         raise NotHere("JSON with options")
+    is_whole = spec.options.get("multiLine", "false").lower() == "true"
     declared = session.createDataFrame([], ddl(spec)).schema.fields
     types = {f.name: as_texts(f.dataType, session) for f in declared}
     nested = [f for f in declared if isinstance(f.dataType, NESTED)]
     rows: list[tuple[Any, ...]] = []
     for head in heads:
-        for found in _rows(held(head), nested):
+        data = held(head)
+        for found in _rows([data] if is_whole else _LINE_END.split(data), nested):
             values = _values(found, types)
             own = (found.mark or None, found.fault, found.raw)
             rows.append((*values, *own, head.file.uri, 0, len(rows)))
@@ -80,8 +82,8 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
     return frame(session, rows, [*(StructField(n, t) for n, t in types.items()), *OWN, raw, *PLACE])
 
 
-def _rows(data: bytes, nested: Sequence[StructField]) -> Iterator[_Found]:
-    for line in _LINE_END.split(data):
+def _rows(lines: Sequence[bytes], nested: Sequence[StructField]) -> Iterator[_Found]:
+    for line in lines:
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         if len(text) > LONGEST:
             raise NotHere("a very long line")
