@@ -15,6 +15,7 @@ from sluice.read.lake import open_lake
 from .conftest import SHOP, Configured
 
 SALES = "id,at,item\n1,2024-01-01 10:00:00,tea\n2,2024-01-02 11:00:00,rye\n"
+MORE = "3,2024-01-02 12:00:00,oat\nx,2024-01-02 13:00:00,ham\n4,2024-01-02 14:00:00\n"
 EXPECTED = """\
     expect:
       - {type: expect_column_values_to_not_be_null, column: item}
@@ -47,10 +48,13 @@ def test_a_small_project_runs_and_names_what_else_needs_to_be_installed(
         "stops at these tables: Great Expectations is not installed; "
         "run: pip install 'sluice[quality]'"
     )
-    (tmp_path / "data" / "sales.csv").write_text(SALES + "3,2024-01-02 12:00:00,oat\n", "utf-8")
+    (tmp_path / "data" / "sales.csv").write_text(SALES + MORE, "utf-8")
     said = run(sluice, "run", pipeline.stem, "--changed", cwd=tmp_path, code=2)
     assert "pip install 'sluice[quality]'" in said
     assert "oat" in run(sluice, "read", "sales", cwd=tmp_path)
+    broken = run(sluice, "read", "sales__quarantine", "--format", "csv", cwd=tmp_path)
+    assert "column id: x is no BIGINT" in broken
+    assert "does not parse as 3 values" in broken
 
 
 def test_a_task_of_airflow_runs_its_job_in_an_environment_without_airflow(

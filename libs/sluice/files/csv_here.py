@@ -47,6 +47,8 @@ def cells_here(
         text = _decoded(held(head))
         table = _Table(separator, head.line_end, len(columns), head.has_odd_quotes, null)
         found = list(table.rows(text))[has_header:]
+        if null and (head.is_cut or any(fault for _, fault, _ in found)):
+            raise NotHere("a broken row of CSV with `nullValue`")
         if head.is_cut and found:
             cells, fault, raw = found[-1]
             found[-1] = (cells, fault or CUT, raw)

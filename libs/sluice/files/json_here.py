@@ -75,6 +75,8 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
     for head in heads:
         data = held(head)
         for found in _rows([data] if is_whole else _LINE_END.split(data), nested):
+            if is_whole and found.fault:
+                raise NotHere("a broken document of JSON")
             values = _values(found, types)
             own = (found.mark or None, found.fault, found.raw)
             rows.append((*values, *own, head.file.uri, 0, len(rows)))
