@@ -45,7 +45,7 @@ def _element_at(arguments: list[Value], *, is_try: bool) -> Value:
     inner = element_type(items)
 
     def at(v: tuple[Any, ...], i: int) -> Any:
-        if i == 0 or (not is_try and abs(i) > len(v)):
+        if i in (0, -(2**31)) or (not is_try and abs(i) > len(v)):  # Spark crashes at the least
             raise NotHere("an array's element out of bounds")
         if abs(i) > len(v):
             return None
