@@ -101,6 +101,52 @@ def test_bad_messages_are_kept_whole_in_quarantine_and_replayed_once_they_fit(
     assert lake.values() == [{"id": 1, "v": 2}]
 
 
+def test_a_message_that_is_too_large_is_read_from_the_topic_once_it_is_allowed(
+    topical: Made,
+) -> None:
+    lake = topical("id INT, s STRING", bounds=", max_message_bytes: 100")
+    lake.send({"id": 1, "s": "x" * 100}, {"id": 2}, {"id": 3, "s": "y" * 200})
+    (report,) = lake.take()
+    assert (report.inserted, report.quarantined) == (1, 2)
+    (large, larger) = lake.quarantine()
+    assert "the message has 118 bytes, more than" in large["reason"]
+    assert '"value": null, "bytes": 118' in large["raw"]
+    lake.declare(lake.text("bytes: 100", "bytes: 150"))
+    lake.replay()
+    assert [(r["id"], len(r["s"] or "")) for r in lake.values()] == [(1, 100), (2, 0)]
+    lake.declare(lake.text("bytes: 150", "bytes: 300"))
+    lake.broker.cut(lake.topic, 3)
+    lake.replay()
+    assert [q["reason"] for q in lake.quarantine()] == [larger["reason"]]
+    assert len(lake.values()) == 2
+
+
+def test_a_field_that_is_missing_is_null_and_an_expectation_makes_it_required(
+    topical: Made,
+) -> None:
+    rule = (
+        "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: quarantine}]"
+    )
+    lake = topical("id INT, v INT, w INT", extra=f"key: [id]\n{rule}")
+    lake.send({"id": 1, "v": 1}, {"id": 2, "w": 2}, {"id": 3, "v": None}, {"v": 4}, (None, None))
+    lake.take()
+    assert lake.values() == [{"id": 1, "v": 1, "w": None}]
+    assert [q["reason"] for q in lake.quarantine()] == [
+        "expected that v is not null",
+        "expected that v is not null",
+        "key column id is null",
+        "the message has neither a key nor a value",
+    ]
+
+
+def test_half_of_a_surrogate_pair_goes_to_quarantine(topical: Made) -> None:
+    lake = topical("id INT, s STRING")
+    lake.send(b'{"id": 1, "s": "\\ud83d"}', b'{"id": 2, "s": "\\ud83d\\ude00"}')
+    lake.take()
+    assert lake.values() == [{"id": 2, "s": "\U0001f600"}]
+    assert [q["reason"] for q in lake.quarantine()] == ["the message has half of a surrogate pair"]
+
+
 def test_expectations_judge_no_deletes(topical: Made) -> None:
     rule = (
         "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: quarantine}]"

@@ -3,10 +3,12 @@
 import io
 import json
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
-from sluice.extras import require
+from fastavro import schemaless_reader
+from fastavro.schema import SchemaParseException, UnknownType, parse_schema
+
 from sluice.sources.kafka.connection import registry_address
 from sluice.sources.kafka.debezium import Envelope, Meaning, debezium
 from sluice.sources.kafka.records import Reader, Unusable, plain
@@ -14,72 +16,80 @@ from sluice.sources.kafka.registry import schema_text
 from sluice.sources.kafka.spec import Value
 
 PREFIX = 5  # bytes before the value
-Registry = tuple[str, str, str]
 
 
 class Parsed(NamedTuple):
-    """A schema as fastavro takes it, and what its columns mean to Debezium."""
+    """A schema as fastavro takes it, and what its columns mean to Debezium; or its fault."""
 
     schema: Any
     row: Mapping[str, Meaning]
     after: Mapping[str, Meaning]
+    fault: str = ""
+
+
+class Schemas(dict[bytes, Parsed]):
+    """Schemas by the prefixes of messages; the registry is asked once for each."""
+
+    def __init__(self, address: str, user: str, password: str) -> None:
+        super().__init__()
+        self._ask = partial(schema_text, address, user, password)
+
+    def __missing__(self, prefix: bytes) -> Parsed:
+        try:
+            self[prefix] = self._parsed(prefix)
+        except Unusable as fault:
+            self[prefix] = Parsed(None, {}, {}, str(fault))
+        return self[prefix]
+
+    def _parsed(self, prefix: bytes) -> Parsed:
+        if len(prefix) < PREFIX or prefix[0] != 0:
+            raise Unusable("the message does not begin with the id of a schema")
+        schema_id = int.from_bytes(prefix[1:], "big")
+        written = json.loads(self._ask(schema_id))
+        try:
+            schema = parse_schema(written)
+        except (SchemaParseException, UnknownType) as fault:
+            raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
+        return Parsed(schema, _meanings(written), _meanings(_image(written)))
 
 
 def avro_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
     """Return the reader of messages whose schemas the registry has."""
-    require("kafka", f"{table}, a Kafka topic,")
-    registry = registry_address(value.registry, table)
+    schemas = Schemas(*registry_address(value.registry, table))
     if value.is_debezium:
-        return debezium(partial(_envelope, registry), partial(_key, registry), key)
-    read = partial(_value, registry)
+        return debezium(partial(_envelope, schemas), partial(_key, schemas), key)
+    read = partial(_value, schemas)
     return plain(read, read, key)
 
 
-def _value(registry: Registry, data: bytes) -> Any:
-    return _decoded(_parsed_of(registry, data), data)
+def _value(schemas: Schemas, data: bytes) -> Any:
+    return _decoded(schemas[data[:PREFIX]], data)
 
 
-def _envelope(registry: Registry, data: bytes) -> Envelope:
-    parsed = _parsed_of(registry, data)
+def _envelope(schemas: Schemas, data: bytes) -> Envelope:
+    parsed = schemas[data[:PREFIX]]
     found = _decoded(parsed, data)
-    if not isinstance(found, Mapping):
+    if not isinstance(found, dict):
         raise Unusable("the message is no object")
     return Envelope(found, parsed.after)
 
 
-def _key(registry: Registry, data: bytes) -> Any:
-    parsed = _parsed_of(registry, data)
+def _key(schemas: Schemas, data: bytes) -> Any:
+    parsed = schemas[data[:PREFIX]]
     found = _decoded(parsed, data)
-    return Envelope(found, parsed.row) if isinstance(found, Mapping) else found
-
-
-def _parsed_of(registry: Registry, data: bytes) -> Parsed:
-    if len(data) < PREFIX or data[0] != 0:
-        raise Unusable("the message does not begin with the id of a schema")
-    return _parsed(registry, int.from_bytes(data[1:PREFIX], "big"))
-
-
-@lru_cache(maxsize=1024)
-def _parsed(registry: Registry, schema_id: int) -> Parsed:
-    from fastavro.schema import SchemaParseException, UnknownType, parse_schema
-
-    written = json.loads(schema_text(*registry, schema_id))
-    try:
-        schema = parse_schema(written)
-    except (SchemaParseException, UnknownType) as fault:
-        raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
-    return Parsed(schema, _meanings(written), _meanings(_image(written)))
+    return Envelope(found, parsed.row) if isinstance(found, dict) else found
 
 
 def _decoded(parsed: Parsed, data: bytes) -> Any:
-    from fastavro import schemaless_reader
-
-    rest = io.BytesIO(memoryview(data)[PREFIX:])
+    if parsed.fault:
+        raise Unusable(parsed.fault)
+    rest = io.BytesIO(data)
+    rest.seek(PREFIX)
     try:
         found = schemaless_reader(rest, parsed.schema, None)
     except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
         raise Unusable(f"the message does not fit its schema: {fault!r:.200}") from None
-    if rest.read(1):
+    if rest.tell() < len(data):
         raise Unusable("the message is longer than its schema says")
     return found
 

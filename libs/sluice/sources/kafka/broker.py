@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.errors import HistoryLost, Retryable, UsageError
 from sluice.extras import require
@@ -34,15 +34,18 @@ OWN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message; its time is in milliseconds."""
+class Message(NamedTuple):
+    """One message; its time is in milliseconds.
+
+    `left_out`: bytes of its key and value if they are more than a message may have.
+    """
 
     partition: int
     offset: int
     at: int
     key: bytes | None
     value: bytes | None
+    left_out: int = 0
 
 
 @dataclass
@@ -131,12 +134,14 @@ class Brokers:
             if offset + 1 >= end[partition]:
                 due.discard(partition)
 
-    @staticmethod
-    def _keep(event: Any, taken: Taken) -> None:
+    def _keep(self, event: Any, taken: Taken) -> None:
         key, value = event.key(), event.value()
+        size = len(key or b"") + len(value or b"")
         found = Message(event.partition(), event.offset(), event.timestamp()[1], key, value)
+        if size > self.topic.max_message_bytes:
+            found, size = found._replace(key=None, value=None, left_out=size), 0
         taken.messages.append(found)
-        taken.bytes += len(key or b"") + len(value or b"")
+        taken.bytes += size
         taken.following[found.partition] = found.offset + 1
 
     def _check(self, error: "KafkaError") -> None:

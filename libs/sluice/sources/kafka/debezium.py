@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.records import DELETE, Fields, Reader, Record, Unusable, as_mapping
@@ -32,8 +32,7 @@ class Meaning:
     parameters: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class Envelope:
+class Envelope(NamedTuple):
     """A change as it was sent, and the meanings of its columns where a schema gives them."""
 
     fields: Fields
@@ -90,7 +89,7 @@ def _image(envelope: Envelope, name: str) -> Fields | None:
     row = envelope.fields.get(name)
     if row is None:
         return None
-    if not isinstance(row, Mapping):
+    if not isinstance(row, dict):
         raise Unusable(f"`{name}` is no object")
     return _read(row, envelope.meanings)
 

@@ -77,6 +77,11 @@ class Place:
                 kind, what = lost
                 raise kind(f"{table}: {what}", hint=_choice(table))
 
+    def can_read(self, found: Found, partition: int, offset: int) -> bool:
+        """True if the topic still has what that offset was when this place was reached."""
+        is_same = (self.cluster, self.topic_id) == (found.cluster, found.topic_id)
+        return is_same and found.first.get(partition, offset + 1) <= offset
+
     def with_new_partitions(self, found: Found) -> "Place":
         """Return the place with partitions that were added to the topic, from their beginning."""
         return replace(self, following={**found.first, **self.following})

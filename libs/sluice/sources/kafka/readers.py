@@ -1,17 +1,20 @@
 """Readers of messages by the declared format."""
 
+from sluice.extras import require
 from sluice.sources.kafka.debezium import debezium
-from sluice.sources.kafka.json_messages import bare, envelope, key_of_envelope
 from sluice.sources.kafka.records import Reader, plain
 from sluice.sources.kafka.spec import Value
 
 
 def reader_of(value: Value, key: tuple[str, ...], table: str) -> Reader:
     """Return the reader of a source's messages. Raises UsageError if a registry is not known."""
+    require("kafka", f"{table}, a Kafka topic,")
     if value.is_avro:
         from sluice.sources.kafka.avro import avro_reader
 
         return avro_reader(value, key, table)
+    from sluice.sources.kafka.json_messages import bare, envelope, key_of_envelope
+
     if value.is_debezium:
         return debezium(envelope, key_of_envelope, key)
     return plain(bare, bare, key)

@@ -5,8 +5,7 @@ raises Unusable for a message that it can't read; that becomes the reason of the
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sluice.sources.kafka.broker import Message
 
@@ -18,8 +17,7 @@ class Unusable(Exception):
     """A message that can't be read, with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One row of a message; `nth` counts the rows of the message."""
 
     fields: Fields
@@ -32,7 +30,7 @@ Reader = Callable[[Message], Iterable[Record]]
 
 def as_mapping(value: Any, key: tuple[str, ...]) -> Fields:
     """Return a message's key by column; a bare value is that of the only column."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {name: value[name] for name in key if name in value}
     return {key[0]: value} if len(key) == 1 and value is not None else {}
 
@@ -55,6 +53,6 @@ def plain(
 
 
 def _object(found: Any) -> Fields:
-    if not isinstance(found, Mapping):
+    if not isinstance(found, dict):
         raise Unusable("the message is no object")
     return found

@@ -27,6 +27,7 @@ class Topic(Model):
 
     `connection` names an Airflow connection, or the variable AIRFLOW_CONN_<ID>. `start`: where the
     first batch begins. `max_wait`: the longest silence of the brokers while messages are due.
+    `max_message_bytes`: a message of more goes to quarantine without its bytes.
     """
 
     topic: str = Field(min_length=1)
@@ -35,6 +36,7 @@ class Topic(Model):
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     max_rows: int = Field(default=100_000, ge=1)
     max_bytes: int = Field(default=32_000_000, ge=1)
+    max_message_bytes: int = Field(default=10_000_000, ge=1)
     max_wait: Duration = Duration("30 seconds")
 
     @field_validator("connection")
