@@ -1,4 +1,4 @@
-"""Command `status`: the state of every table, read from the logs alone."""
+"""Command `status`: the state of every table, read from the logs, and the lag behind topics."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -10,13 +10,12 @@ import click
 from sluice.declare.project import load
 from sluice.delta.places.inventory import undeclared
 from sluice.operate.leftovers import REPAIR, leftovers
+from sluice.read.pending import Unread
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
-from sluice.sources.kafka.lag import shown
-from sluice.sources.kafka.messages import is_topic
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, print_table, show_time, write_rows
+from sluice.terminal.output import Format, counted, print_table, show_time, write_rows
 
 COLUMNS = (
     *("table", "kind", "version", "rows", "behind"),
@@ -37,7 +36,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
-    found = statuses(project, chosen)
+    found = statuses(project, chosen, asks_brokers=True)
     others = [] if tables else undeclared(project)
     left = leftovers(project, chosen or project.graph.tables.values())
     quality = health(project, (project.graph.tables[one.table] for one in found))
@@ -52,9 +51,8 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     print_table([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])
     for line in (line for one in found for line in troubles(one)):
         click.echo(line)
-    for table in (project.graph.tables[one.table] for one in found):
-        if is_topic(table):
-            click.echo(shown(project, table))
+    for line in (line for one in found for line in _unread(one)):
+        click.echo(line)
     for name in others:
         click.echo(f"undeclared: {name}, which no declaration names")
         click.echo(f"hint: declare it again, `sluice drop {name}`, or `sluice rename {name} NEW`")
@@ -77,6 +75,20 @@ def troubles(one: TableStatus) -> Iterator[str]:
         start, end = (moment.isoformat() for moment in (span.interval.start, span.interval.end))
         yield f"missing: {one.table} {span}"
         yield f"hint: run `sluice run {pipeline} --start {start} --end {end}`"
+
+
+def _unread(one: TableStatus) -> Iterator[str]:
+    """Yield a line on the lag behind a topic, or on why it is not known."""
+    if one.unheard:
+        yield f"lag: {one.table} is not known: {one.unheard.removeprefix(f'{one.table}: ')}"
+    elif one.unread:
+        each = ", ".join(_partition(part) for part in one.unread if part.messages)
+        yield f"lag: {one.table} is {f'behind, {each}' if each else 'up to date'}"
+
+
+def _partition(part: Unread) -> str:
+    since = f" since {_second(part.since)}" if part.since else ""
+    return f"partition {part.partition} by {counted(part.messages, 'message')}{since}"
 
 
 def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:

@@ -9,10 +9,11 @@ The modules, called parts, are these:
     rows      `rows(table, inputs)`: rows of a table that is not stored (kinds.lookup.references)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
+    lag       `unread(project, table)`: messages that were not read (read.pending)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (airflow.page)
 
-`spec` and `resolve` are required. They and `reader`, `pending` and `page` import no Spark.
+`spec` and `resolve` are required. They and `reader`, `pending`, `lag` and `page` import no Spark.
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ BUILT_IN = (
     "sluice.kinds.over",
     "sluice.kinds.sql",
 )
-ROLES = ("spec", "resolve", "nodes", "rows", "reader", "pending", "commands", "page")
+ROLES = ("spec", "resolve", "nodes", "rows", "reader", "pending", "lag", "commands", "page")
 _added: list[str] = []
 
 

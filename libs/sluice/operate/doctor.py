@@ -2,12 +2,13 @@
 
 Each finding has a name, and says what was found and what to do. Those that `stops` marks block the
 next batch or a reader; the others will later, or are clutter. Nothing is changed and no Spark is
-started. The brokers of topics are asked, too.
+started. Brokers of topics and schema registries are asked, too.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import chain
 
 from sluice.declare.project import Project
@@ -26,12 +27,13 @@ from sluice.language.internal import INTERVALS
 from sluice.operate import leftovers
 from sluice.operate.guard import consumers
 from sluice.operate.maintain import kept_in
+from sluice.read.pending import unread
 from sluice.read.status import missing
 from sluice.sources.arrivals import Stream
 from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import check_source
-from sluice.sources.kafka.lag import lag
 from sluice.sources.kafka.messages import is_topic
+from sluice.sources.kafka.registry import check_registry
 from sluice.sources.spec import Source
 
 NOTES = ("quarantine", "intervals", "arrivals")
@@ -156,11 +158,15 @@ def _of_stream(project: Project, table: Table, spec: Source) -> Iterator[Finding
 
 
 def _of_topic(project: Project, table: Table) -> Iterator[Finding]:
-    """Yield why the topic can't be read on from the recorded place, asking its brokers."""
-    try:
-        lag(project, table)
-    except SluiceError as error:
-        yield Finding(table.id, *_finding(error))
+    """Yield why the topic can't be read on, asking its brokers and its registry."""
+    value = table.spec.value if isinstance(table.spec, Source) else None
+    asked: list[Callable[[], object]] = [partial(unread, project, table)]
+    asked += [partial(check_registry, value, table.id)] if value and value.registry else []
+    for ask in asked:
+        try:
+            ask()
+        except SluiceError as error:
+            yield Finding(table.id, *_finding(error))
 
 
 def _of_retention(project: Project, table_id: str, now: datetime) -> Iterator[Finding]:

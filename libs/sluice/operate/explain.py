@@ -24,10 +24,12 @@ from sluice.language.spans import Span, spans
 from sluice.operate.leftovers import WHAT, leftovers
 from sluice.operate.outside import outside
 from sluice.operate.redefined import redefined_parts
+from sluice.read.pending import Unread, unread
 from sluice.read.status import missing
 from sluice.sources.delivery import landed
 from sluice.sources.spec import Source
 from sluice.spark.session import PROCESS, SPARK
+from sluice.terminal.output import counted
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind
 STOPPED = "stopped"  # what comes next for a table that can't go on
@@ -137,7 +139,8 @@ def _delivery(
     project: Project, table: Table, now: datetime, others: Mapping[str, str]
 ) -> Iterator[Step]:
     if isinstance(table.spec, Source):
-        yield _ingest(project, table, now, others)
+        step = _ingest(project, table, now, others)
+        yield _with_messages(step, unread(project, table)) if table.spec.kafka else step
     elif isinstance(table.spec, Dimension):
         yield _load(project, table, others.get(table.id, ""))
 
@@ -163,6 +166,15 @@ def _ingest(project: Project, table: Table, now: datetime, others: Mapping[str, 
         rows, size = sum(d.rows_read for d in known), sum(file.size for file in files)
         return replace(step, rows=rows, bytes=size)
     return step
+
+
+def _with_messages(step: Step, parts: tuple[Unread, ...]) -> Step:
+    """Return a topic's step with the messages that are there to be read."""
+    count = sum(part.messages for part in parts)
+    since = min((part.since for part in parts if part.since), default=None)
+    waits = f" since {show(since)}" if since else ""
+    reason = f"{counted(count, 'message')} to read{waits}; {step.reason}"
+    return replace(step, reason=reason, rows=count if step.next == "ingest" else step.rows)
 
 
 def _load(project: Project, table: Table, what: str) -> Step:

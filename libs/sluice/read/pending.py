@@ -5,6 +5,7 @@ A delivered table also asks its landing folder, through the module `pending` of 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol, cast
 
 from sluice.declare.definition import definition
@@ -18,6 +19,23 @@ from sluice.language.internal import declared
 from sluice.language.interval import Interval
 
 Range = tuple[int | None, int]  # (from, to] versions; from is None if nothing was read yet
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A topic's partition: the messages that were not read yet, and the time of the oldest one."""
+
+    partition: int
+    messages: int
+    since: datetime | None
+
+
+class Lagging(Protocol):
+    """Module `lag` of a kind whose rows may come from a topic."""
+
+    def unread(self, project: Project, table: Table) -> tuple[Unread, ...]:
+        """Return the partitions of the table's topic; nothing if it has none. Asks brokers."""
+        ...
 
 
 class Landed(Protocol):
@@ -37,6 +55,15 @@ def nothing_new(project: Project, table: Table, interval: Interval | None) -> st
     if landed is not None:
         return landed.nothing_new(project, table, interval)
     return None if pending(project, table) else f"{table.id} reflects all of its inputs"
+
+
+def unread(project: Project, table: Table) -> tuple[Unread, ...]:
+    """Return the partitions of the table's topic; nothing if it has none.
+
+    Raises HistoryLost if the topic can't be read on, and other errors if nobody answers.
+    """
+    lagging = cast(Lagging | None, kind(table.kind).part("lag"))
+    return lagging.unread(project, table) if lagging else ()
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """Status of every table: its version and rows, its lag behind its inputs, and since when.
 
 It includes what blocks the table: its last failure, failures of tables before it, and missing
-intervals. Only the heads of the logs are read, and the small table of deliveries.
+intervals. Only the heads of the logs are read, and the small table of deliveries; the brokers of
+topics are asked on request.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,11 +19,11 @@ from sluice.delta.log.position import UPKEEP, Head
 from sluice.delta.notes.failures import Failure, kept
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import LakeLayout, layout
-from sluice.errors import HistoryLost
+from sluice.errors import HistoryLost, SluiceError
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps
 from sluice.read.commits import Commit, back_from
-from sluice.read.pending import Heads, Range, not_filled, pending_by, redefined_part
+from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, redefined_part, unread
 from sluice.read.snapshot import Snapshot
 
 REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or take the change back"
@@ -56,7 +57,8 @@ class TableStatus:
 
     `failure`: its last one, if no batch has succeeded since. `blocked_by`: failed tables that it
     depends on and that stop it. `waits_for`: its inputs that are not there yet. `missing`:
-    intervals that were not delivered, between others that were.
+    intervals that were not delivered, between others that were. `unread`: the partitions of its
+    topic. `unheard`: why they are not known.
     """
 
     table: str
@@ -72,19 +74,27 @@ class TableStatus:
     blocked_by: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     missing: tuple[Span, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    unheard: str = ""
 
     @property
     def is_behind(self) -> bool:
-        return bool(self.lag)
+        return bool(self.lag) or any(one.messages for one in self.unread)
 
 
-def status(project: Project, tables: Iterable[Table] | None = None) -> list[TableStatus]:
-    """Return the status of these tables, or of all, in the order of the graph."""
+def status(
+    project: Project, tables: Iterable[Table] | None = None, *, asks_brokers: bool = False
+) -> list[TableStatus]:
+    """Return the status of these tables, or of all, in the order of the graph.
+
+    Only with `asks_brokers` it includes what was not read of topics.
+    """
     chosen = project.graph.tables.values() if tables is None else tables
     stored = [table for table in chosen if table.is_stored]
     heads, failures = Heads(layout(project)), kept(layout(project))
     with ThreadPoolExecutor(WORKERS) as workers:
-        found = workers.map(partial(_status, project, heads), stored)
+        ask = _with_unread if asks_brokers else _status
+        found = workers.map(partial(ask, project, heads), stored)
         troubled = (_troubled(project, failures, *one) for one in zip(stored, found, strict=True))
         return list(troubled)
 
@@ -96,6 +106,17 @@ def _troubled(
     blocking = {name for name, failure in failures.items() if failure.blocks}
     before = sorted({t.id for t in project.graph.ancestors(table.id)} & blocking)
     return replace(stands, failure=failures.get(table.id), blocked_by=tuple(before))
+
+
+def _with_unread(project: Project, heads: Heads, table: Table) -> TableStatus:
+    """Return the status with the partitions of its topic, or why they are not known."""
+    stands = _status(project, heads, table)
+    try:
+        return replace(stands, unread=unread(project, table))
+    except HistoryLost as error:
+        return replace(stands, problem=stands.problem or error.message)
+    except SluiceError as error:
+        return replace(stands, unheard=error.message)
 
 
 def missing(project: Project, table: Table) -> tuple[Span, ...]:

@@ -12,6 +12,10 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 from tests.sources.kafka.conftest import Topical
 
+from sluice.errors import Retryable
+from sluice.sources.kafka.registry import check_registry
+from sluice.sources.kafka.spec import Value
+
 Made = Callable[..., Topical]
 ROW = {
     "type": "record",
@@ -72,6 +76,14 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     server.shutdown()
     server.server_close()
+
+
+def test_a_registry_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = Value(format="avro", registry="shop_registry")
+    check_registry(value, "events")
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_REGISTRY", "http://127.0.0.1:9")
+    with pytest.raises(Retryable, match="the schema registry does not answer"):
+        check_registry(value, "events")
 
 
 def encoded(schema: int, value: Any) -> bytes:

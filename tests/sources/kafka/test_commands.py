@@ -1,13 +1,20 @@
 """Commands on a topic: run, status and doctor, and what they say when history is lost."""
 
+import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
 from tests.sources.kafka.conftest import CONNECTION, Topical
 
+from sluice.airflow.page.facts import table
 from sluice.cli.main import main
 from sluice.errors import ExitCode
+from sluice.operate.explain import explain
+from sluice.read.pending import Unread
+from sluice.read.status import status
+from sluice.sources.kafka import lag
 
 Made = Callable[..., Topical]
 
@@ -24,7 +31,9 @@ def test_run_status_and_doctor_follow_a_topic(topical: Made) -> None:
     assert called(lake, "run", "shop")[0] == 0
     assert "lag: shop.events is up to date" in called(lake, "status")[1]
     lake.send({"id": 3})
-    assert "behind, partition 0 by 1 messages" in called(lake, "status")[1]
+    assert (
+        "lag: shop.events is behind, partition 0 by 1 message since 20" in called(lake, "status")[1]
+    )
     assert called(lake, "doctor")[0] == 0
     lake.send({"id": 4})
     lake.broker.cut(lake.topic, 3)
@@ -35,6 +44,40 @@ def test_run_status_and_doctor_follow_a_topic(topical: Made) -> None:
     assert (code, "from offset 2 to 3 are passed over" in said) == (0, True)
     assert called(lake, "ingest", "events")[0] == 0
     assert [row["id"] for row in lake.values()] == [1, 2, 4]
+
+
+def test_lag_is_told_in_messages_and_time_of_each_partition(topical: Made) -> None:
+    lake = topical(partitions=3)
+    lake.send({"id": 1}, {"id": 2}, at=1_714_557_600_000)
+    lake.send({"id": 3}, partition=2, at=1_714_557_660_000)
+    (one,) = status(lake.project, asks_brokers=True)
+    first, second = (datetime(2024, 5, 1, 10, minute, tzinfo=UTC) for minute in (0, 1))
+    assert one.unread == (Unread(0, 2, first), Unread(1, 0, None), Unread(2, 1, second))
+    (step,) = explain(lake.project, lake.table("events"))
+    assert (step.next, step.rows) == ("ingest", 3)
+    assert step.reason.startswith("3 messages to read since 2024-05-01T10:00:00+00:00")
+    lake.take()
+    lake.send({"id": 4}, at=1_714_557_660_000)
+    parts = json.loads(called(lake, "status", "--json")[1])["unread"]
+    assert [part["messages"] for part in parts] == [1, 0, 0]
+    assert parts[0]["since"].startswith("2024-05-01T10:01:00")
+    assert (table(lake.project, lake.table("events")).facts.state) == "behind"
+
+
+def test_brokers_that_are_silent_leave_the_lag_unknown(
+    topical: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = topical()
+    lake.send({"id": 1})
+    lake.take()
+    monkeypatch.setattr(lag, "ANSWER_S", 0.5)
+    silent = json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:9"}})
+    monkeypatch.setenv(CONNECTION, silent)
+    said = called(lake, "status")[1]
+    assert "lag: shop.events is not known: the brokers of the connection" in said
+    facts = table(lake.project, lake.table("events")).facts
+    assert (facts.state, facts.status.rows) == ("fresh", 1)
+    assert "don't answer" in facts.status.unheard
 
 
 def test_a_connection_that_is_missing_is_named(

@@ -119,7 +119,7 @@ def _rows(lake: Lake, found: Table) -> tuple[str, Sequence[Any]]:
 
 def _facts(project: Project, tables: Sequence[Table]) -> Iterator[TableFacts]:
     checked = health(project, tables)
-    for found, stands in zip(tables, status(project, tables), strict=True):
+    for found, stands in zip(tables, status(project, tables, asks_brokers=True), strict=True):
         yield TableFacts(found, stands, checked[found.id], _until(project, found))
 
 

@@ -7,11 +7,12 @@ to the brokers; the table's own commit is the record.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.errors import HistoryLost, Retryable, UsageError
 from sluice.extras import require
+from sluice.language.interval import Duration
 from sluice.sources.kafka.connection import client_settings
 from sluice.sources.kafka.place import Found, Offsets
 from sluice.sources.kafka.spec import Topic
@@ -64,6 +65,7 @@ class Brokers:
     table: str
     topic: Topic
     settings: Mapping[str, str]
+    answer_s: float = ANSWER_S
 
     @classmethod
     def of(cls, table: str, topic: Topic) -> "Brokers":
@@ -77,7 +79,7 @@ class Brokers:
 
         admin = self._admin()
         topic = self._answer(admin.describe_topics(TopicCollection([self.topic.topic])))
-        cluster = self._result(admin.describe_cluster(request_timeout=ANSWER_S))
+        cluster = self._result(admin.describe_cluster(request_timeout=self.answer_s))
         partitions = [p.id for p in topic.partitions]
         return Found(
             str(cluster.cluster_id),
@@ -103,6 +105,22 @@ class Brokers:
                 self._fill(consumer, taken, due, end)
                 following = taken.following
                 yield taken
+
+    def times(self, start: Offsets, end: Offsets) -> dict[int, int]:
+        """Return the time of the first message in `[start, end)` of each partition that has one.
+
+        Times are in milliseconds.
+        """
+        bounds = {"max_rows": 1, "max_wait": Duration(f"{self.answer_s:g} seconds")}
+        one_by_one = replace(self, topic=self.topic.model_copy(update=bounds))
+        due = {p for p, offset in start.items() if offset < end[p]}
+        found: dict[int, int] = {}
+        for taken in one_by_one.read(start, end):
+            for message in taken.messages:
+                found.setdefault(message.partition, message.at)
+            if due <= found.keys():
+                break
+        return found
 
     def _fill(self, consumer: "Consumer", taken: Taken, due: set[int], end: Offsets) -> None:
         topic, heard = self.topic, time.monotonic()
@@ -165,7 +183,7 @@ class Brokers:
         asked = dict.fromkeys(self._partitions(dict.fromkeys(partitions, 0)), wanted)
         is_committed = self.topic.isolation == "read_committed"
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
-        found = admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_S)
+        found = admin.list_offsets(asked, isolation_level=level, request_timeout=self.answer_s)
         return {each.partition: self._result(answer).offset for each, answer in found.items()}
 
     def _partitions(self, offsets: Offsets) -> list[Any]:
@@ -180,7 +198,7 @@ class Brokers:
         from confluent_kafka import KafkaError, KafkaException
 
         try:
-            return future.result(ANSWER_S)
+            return future.result(self.answer_s)
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -190,7 +208,7 @@ class Brokers:
                 ) from None
             raise self._unheard(error.str()) from failure
         except TimeoutError as late:
-            raise self._unheard(f"no answer within {ANSWER_S:g} s") from late
+            raise self._unheard(f"no answer within {self.answer_s:g} s") from late
 
     def _unheard(self, why: str) -> Retryable:
         return Retryable(

@@ -1,33 +1,37 @@
 """Lag of a source behind its topic, as its brokers report it."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.errors import SluiceError
+from sluice.delta.places.lake import layout
+from sluice.language.internal import DELIVERIES
+from sluice.read.pending import Unread
 from sluice.sources.kafka.broker import Brokers
-from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.debezium import EPOCH
 from sluice.sources.kafka.place import Place
+from sluice.sources.kafka.spec import Topic
+from sluice.sources.spec import Source
+
+ANSWER_S = 5.0  # somebody waits for it
 
 
-def lag(project: Project, table: Table) -> dict[int, int]:
-    """Return the messages of each partition that were not read yet, at most.
+def unread_of(project: Project, table: Table, spec: Source, topic: Topic) -> tuple[Unread, ...]:
+    """Return each partition's messages that were not read yet, at most, and the oldest one's time.
 
     Raises HistoryLost if they can't be read from the recorded place on.
     """
-    source = Read.of(project, table)
-    place = Place.of(head(source.uri))
-    found = Brokers.of(table.id, source.topic).describe()
+    kept_in = DELIVERIES if spec.keeps_deliveries else ""
+    place = Place.of(head(layout(project).uri(table.id, kept_in)))
+    brokers = replace(Brokers.of(table.id, topic), answer_s=ANSWER_S)
+    found = brokers.describe()
     if place:
         place.check(found, table.id)
-    place = place or Place.beginning(found, latest=source.topic.start == "latest")
-    return place.with_new_partitions(found).lag(found)
-
-
-def shown(project: Project, table: Table) -> str:
-    """Return a line on the lag, or on why it is not known."""
-    try:
-        behind = {p: count for p, count in lag(project, table).items() if count}
-    except SluiceError as error:
-        return f"lag: {table.id} is not known: {error.message.removeprefix(f'{table.id}: ')}"
-    each = ", ".join(f"partition {p} by {count:,}" for p, count in sorted(behind.items()))
-    return f"lag: {table.id} is {f'behind, {each} messages' if each else 'up to date'}"
+    place = place or Place.beginning(found, latest=topic.start == "latest")
+    place = place.with_new_partitions(found)
+    counts = place.lag(found)
+    times = brokers.times(place.following, found.following) if any(counts.values()) else {}
+    moments = {p: EPOCH + timedelta(milliseconds=at) for p, at in times.items()}
+    return tuple(Unread(p, count, moments.get(p)) for p, count in sorted(counts.items()))

@@ -2,15 +2,25 @@
 
 import base64
 import json
+from contextlib import suppress
 from functools import lru_cache
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from sluice.errors import Retryable
+from sluice.sources.kafka.connection import registry_address
 from sluice.sources.kafka.records import Unusable
+from sluice.sources.kafka.spec import Value
 
 ANSWER_S = 15.0
+ANY_ID = 1
 MEDIA = "application/vnd.schemaregistry.v1+json"
+
+
+def check_registry(value: Value, table: str) -> None:
+    """Raise Retryable if the registry does not answer, UsageError without its connection."""
+    with suppress(Unusable):  # it answers that it has no such schema
+        schema_text(*registry_address(value.registry, table), ANY_ID)
 
 
 @lru_cache(maxsize=1024)
