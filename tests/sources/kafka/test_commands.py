@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 from tests.sources.kafka.conftest import CONNECTION, Topical
+from tests.support.landed import RUN
 
 from sluice.airflow.page.facts import table
 from sluice.cli.main import main
@@ -15,6 +16,7 @@ from sluice.operate.explain import explain
 from sluice.read.pending import Unread
 from sluice.read.status import status
 from sluice.sources.kafka import lag
+from sluice.sources.stream import ingest_stream
 
 Made = Callable[..., Topical]
 
@@ -78,6 +80,47 @@ def test_brokers_that_are_silent_leave_the_lag_unknown(
     facts = table(lake.project, lake.table("events")).facts
     assert (facts.state, facts.status.rows) == ("fresh", 1)
     assert "don't answer" in facts.status.unheard
+
+
+def test_a_preview_reads_messages_and_leaves_them_to_the_next_run(topical: Made) -> None:
+    lake = topical(extra="key: [id]")
+    lake.send({"id": 1, "v": 1})
+    lake.take()
+    lake.send({"id": 1, "v": 2}, {"id": 2, "v": 2})
+    before = lake.versions("events", "events__deliveries"), lake.place()
+    code, said = called(lake, "run", "shop", "--preview")
+    assert code == 0, said
+    assert (lake.versions("events", "events__deliveries"), lake.place()) == before
+    assert called(lake, "run", "shop")[0] == 0
+    assert lake.values() == [{"id": 1, "v": 2}, {"id": 2, "v": 2}]
+
+
+def test_a_renamed_source_reads_on_and_a_dropped_one_begins_again(topical: Made) -> None:
+    lake = topical(extra="key: [id]")
+    lake.send({"id": 1, "v": 1})
+    lake.take()
+    lake.declare(lake.text("  events:", "  orders:"))
+    code, said = called(lake, "rename", "events", "orders")
+    assert code == 0, said
+    lake.send({"id": 2, "v": 2})
+    (deliveries, _) = ingest_stream(lake.spark, lake.project, lake.table("orders"), RUN)
+    assert (deliveries.rows_in, {r["id"] for r in lake.rows("orders")}) == (1, {1, 2})
+    lake.declare(lake.text("  orders:", "  events:"))
+    code, said = called(lake, "drop", "orders")
+    assert code == 0, said
+    (deliveries, _) = lake.take()
+    assert (deliveries.rows_in, [row["id"] for row in lake.values()]) == (2, [1, 2])
+
+
+def test_a_changed_schema_is_refused_with_the_way_to_read_the_topic_again(topical: Made) -> None:
+    lake = topical()
+    lake.send({"id": 1, "v": 1, "w": "x"})
+    lake.take()
+    lake.declare(lake.text("v INT", "v BIGINT, w STRING"))
+    lake.send({"id": 2, "v": 2**40, "w": "y"})
+    code, said = called(lake, "ingest", "events")
+    assert (code, "sluice rebuild" in said) == (ExitCode.CONFIGURATION, True), said
+    assert (lake.place().following, len(lake.stored("events"))) == ({0: 1}, 1)
 
 
 def test_a_connection_that_is_missing_is_named(
