@@ -143,8 +143,9 @@ def test_what_was_found_right_is_not_asked_again(
         return ["wrong"] if "mostly" in expectation.kwargs else []
 
     monkeypatch.setattr(engine, "mistakes", mistakes)
-    right = expect("column_values_to_not_be_null", column="at")
-    other = expect("column_values_to_not_be_null", column="price")
+    of_some = {"row_condition": "quantity > 3"}  # of what is plain, nobody is asked
+    right = expect("column_values_to_not_be_null", column="at", **of_some)
+    other = expect("column_values_to_not_be_null", column="price", **of_some)
     wrong = expect("column_values_to_not_be_null", column="at", mostly=3)
     for _ in range(2):
         assert [review.mistakes(e, COLUMNS) for e in (right, other, wrong)] == [[], [], ["wrong"]]

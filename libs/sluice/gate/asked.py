@@ -1,9 +1,9 @@
 """Answers of Great Expectations about expectations, kept from one command to the next.
 
-Asking it means importing it, which takes seconds. What it finds wrong depends on the expectation
-and on its version alone. Kept is which questions found nothing. The file can be deleted any time.
-Where the library is not installed, nothing is asked: a project can be read and planned there, but
-no batch be judged.
+Asking it means importing it, which takes seconds, so what is plain is not asked. What it finds
+wrong depends on the expectation and on its version alone. Kept is which questions found nothing.
+The file can be deleted any time. Where the library is not installed, nothing is asked: a project
+can be read and planned there, but no batch be judged.
 """
 
 import hashlib
@@ -18,11 +18,12 @@ from sluice.cache import cache_folder
 from sluice.declare.quality import Expectation
 from sluice.extras import is_installed
 from sluice.gate import engine
+from sluice.gate.rules.plain import is_plain
 
 
 def mistakes(expectation: Expectation) -> list[str]:
     """Return what Great Expectations finds wrong with an expectation's name and arguments."""
-    return _answer(engine.mistakes, expectation)
+    return [] if is_plain(expectation) else _answer(engine.mistakes, expectation)
 
 
 def not_on_spark(expectation: Expectation) -> list[str]:
