@@ -83,7 +83,7 @@ def _here() -> Iterator["SparkSession"]:
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     from sluice.interpreter.session import Session
 
-    session = Session.open()
+    session = Session()
     Session._set_default_and_active_session(session)
     yield session
 

@@ -23,7 +23,7 @@ def test_a_relation_of_hundreds_of_parts_is_no_deeper_than_spark_connect_allows(
 
     from sluice.interpreter.session import Session, interpreting
 
-    with interpreting(Session.open()) as session:
+    with interpreting(Session()) as session:
         rows = session.createDataFrame([(7,)], "a bigint")
         met = rows.where(balanced(Column.__or__, [F.col("a") == n for n in range(300)]))
         together = balanced(lambda a, b: a.unionByName(b), [met] * 300)

@@ -47,7 +47,7 @@ def read_here(folder: Path, made: Part, differ: Differ) -> Told:
 
     What is refused together is read in parts, until each is read or refused by itself.
     """
-    told, session = Told(), Session.open()
+    told, session = Told(), Session()
     with interpreting(session):
         files = Files(session, folder)  # type: ignore[arg-type]
         for at in range(0, len(made), AT_ONCE):

@@ -183,6 +183,6 @@ def test_carriage_returns_at_the_end_of_a_row_are_read_alike_without_spark(
     files.put(a_csv=f'id,t,u\r\n1,a,{end}2,"b",c{end}')
     read = files.rows("csv", "id INT, t STRING, u STRING")
     assert read[0][0] == (1, "a", "\r" if end == "\r\r\n" else None)
-    with interpreting(Session.open()) as session, contextlib.suppress(NotHere):
+    with interpreting(Session()) as session, contextlib.suppress(NotHere):
         here = Files(session, files.folder)  # type: ignore[arg-type]
         assert here.rows("csv", "id INT, t STRING, u STRING") == read

@@ -156,7 +156,7 @@ def test_reasons_show_nested_values_as_they_were_written_without_spark_too(files
         'column v: {"b":{"k":300}}',
         'column v: {"c":1e39}',
     ]
-    with interpreting(Session.open()) as session:
+    with interpreting(Session()) as session:
         assert Files(session, files.folder).rows("json", declared) == read  # type: ignore[arg-type]
 
 

@@ -47,7 +47,7 @@ def schema(spark: "SparkSession") -> StructType:
 
 def answered(table: pa.Table, schema: StructType, sql: str) -> dict[int, Any] | None:
     """Each row's value, without rows that are refused; None if the expression is."""
-    session = Session.open()
+    session = Session()
     with interpreting(session):
         try:
             assert session.createDataFrame([], schema).selectExpr(f"{sql} AS found").schema
@@ -148,7 +148,7 @@ def test_window_functions_by_chance(
 
 def whole(table: pa.Table, schema: StructType, columns: Sequence[str]) -> dict[int, Any] | None:
     """Each row's value, computed together; None if that is refused."""
-    session = Session.open()
+    session = Session()
     with interpreting(session):
         try:
             rows = session.createDataFrame(plain(table), schema)
@@ -163,7 +163,7 @@ def test_aggregates_by_chance(
 ) -> None:
     rows, wrong, count = spark.createDataFrame(plain(table), schema), [], 0
     for sql in dict.fromkeys(samples.aggregates(Random(f"{SEED}{by}"), EACH)):
-        session = Session.open()
+        session = Session()
         with interpreting(session):
             try:
                 ours = _by(session.createDataFrame(plain(table), schema), by, sql)

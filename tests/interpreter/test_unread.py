@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import types as T
 
+from sluice.delta.reading.local import to_arrow
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.session import Session, interpreting
 
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    with interpreting(Session.open()) as session:
+    with interpreting(Session()) as session:
         yield session
 
 
@@ -40,3 +43,23 @@ def test_a_sum_of_one_row_is_that_of_any_number(session: Session, count: int) ->
     rows = session.range(count).selectExpr("-double(0) AS x", "id AS n", "id > 5 AS no")
     (found,) = rows.selectExpr("sum(x)", "min(x)", "sum(n) FILTER (WHERE no)", "count(*)").collect()
     assert [str(value) for value in found] == ["0.0", "-0.0", "None", str(count)]
+
+
+@pytest.mark.parametrize("count", [0, 3, 2_000])
+def test_rows_that_are_handed_over_come_back_without_being_read(
+    session: Session, count: int
+) -> None:
+    values = {"id": range(count), "price": [None] * count, "at": [7] * count}
+    types = {"id": pa.int64(), "price": pa.decimal128(8, 2), "at": pa.timestamp("us", "UTC")}
+    rows = pa.table({name: pa.array(values[name], type_) for name, type_ in types.items()})
+    schema = T.StructType()
+    for name, type_ in zip(
+        types, (T.LongType(), T.DecimalType(8, 2), T.TimestampType()), strict=True
+    ):
+        schema.add(name, type_)
+    handed = session.createDataFrame(rows, schema)
+    (relation,) = session.service.tables.values()
+    assert to_arrow(handed).equals(rows)
+    assert relation._rows is None
+    assert to_arrow(handed.where("id < 2")).equals(rows.slice(0, 2))
+    assert relation._rows is not None

@@ -1,19 +1,18 @@
 """Spark Connect's service, answered in this process."""
 
-import uuid
-from collections.abc import Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
+from pyspark.sql.types import StructType
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.from_protocol import type_of
 from sluice.interpreter.relations.plans import Plans
 from sluice.interpreter.relations.relation import Relation
-from sluice.interpreter.values.arrow import to_arrow
+from sluice.interpreter.values.arrow import arrow_type, to_arrow
 
 CONF = {
     "spark.sql.session.timeZone": "UTC",
@@ -44,30 +43,21 @@ class Service:
         self.plans = Plans(self.tables)
         self._conf = dict(CONF)
 
-    def ExecutePlan(self, request: Any) -> Iterator[Any]:  # noqa: N802 - the protocol's name
-        """Return the answer to a plan: its rows as Arrow."""
-        if request.plan.WhichOneof("op_type") != "root":
-            raise NotHere("a command")
-        relation = self.plans.relation(request.plan.root)
-        rows, schema = computed(relation), relation.schema
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_batch(rows)
-        answer = self._answer(request)
-        answer.schema.CopyFrom(pyspark_types_to_proto_types(schema))
-        answer.arrow_batch.row_count = rows.num_rows
-        answer.arrow_batch.data = sink.getvalue().to_pybytes()
-        done = self._answer(request)
-        done.result_complete.CopyFrom(proto.ExecutePlanResponse.ResultComplete())
-        return iter((answer, done))
+    def schema(self, plan: proto.Plan) -> StructType:
+        """Return the columns of a plan. Raises NotHere for a type whose values stay here."""
+        schema = self.plans.relation(plan.root).schema
+        for field in schema.fields:
+            arrow_type(field.dataType)
+        return schema
 
-    def _answer(self, request: Any) -> Any:
-        return proto.ExecutePlanResponse(
-            session_id=request.session_id,
-            server_side_session_id="here",
-            operation_id=request.operation_id,
-            response_id=str(uuid.uuid4()),
-        )
+    def table(self, plan: proto.Plan) -> tuple[pa.Table, StructType]:
+        """Return the rows of a plan, with its columns."""
+        relation = self.plans.relation(plan.root)
+        return computed(relation), relation.schema
+
+    def ExecutePlan(self, _: Any) -> Any:  # noqa: N802 - the protocol's name
+        """Refuse a command. The client asks for rows directly."""
+        raise NotHere("a command")
 
     def AnalyzePlan(self, request: Any) -> Any:  # noqa: N802 - the protocol's name
         """Return what is asked about a plan, without computing its rows."""
@@ -75,9 +65,6 @@ class Service:
             session_id=request.session_id, server_side_session_id="here"
         )
         match request.WhichOneof("analyze"):
-            case "schema":
-                schema = self.plans.relation(request.schema.plan.root).schema
-                answer.schema.schema.CopyFrom(pyspark_types_to_proto_types(schema))
             case "ddl_parse":
                 found = type_of(request.ddl_parse.ddl_string)
                 answer.ddl_parse.parsed.CopyFrom(pyspark_types_to_proto_types(found))
@@ -128,11 +115,13 @@ class Service:
         return proto.ReleaseSessionResponse(session_id=request.session_id)
 
 
-def computed(relation: Relation) -> pa.RecordBatch:
-    """Return a relation's rows as Arrow."""
+def computed(relation: Relation) -> pa.Table:
+    """Return a relation's rows as Arrow; those that were handed over, as they are."""
+    fields = [pa.field(c.name, arrow_type(c.type)) for c in relation.columns]
+    if relation.stored is not None:
+        return relation.stored.cast(pa.schema(fields))
     batch = relation.whole()
+    if not fields:
+        return pa.Table.from_struct_array(pa.array([{}] * batch.count, pa.struct([])))
     columns = [to_arrow(batch.column(i), c.type) for i, c in enumerate(relation.columns)]
-    fields = [pa.field(c.name, a.type) for c, a in zip(relation.columns, columns, strict=True)]
-    if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.count, pa.struct([])))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))

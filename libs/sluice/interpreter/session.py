@@ -8,22 +8,36 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import utils
-from pyspark.sql.connect.client import ChannelBuilder
+from pyspark.sql.connect import proto
+from pyspark.sql.connect.client import ChannelBuilder, SparkConnectClient
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.plan import ChunkedCachedLocalRelation
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.metrics import ExecutionInfo
 from pyspark.sql.types import StructType
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.stored import of_arrow, of_dataset
 from sluice.interpreter.service import Service
+
+T = TypeVar("T")
+
+
+def answered(answer: Callable[[Any], T], request: Any) -> T:
+    """Return the answer to a request. A fault of our own is no reason to fail: Spark can do it."""
+    try:
+        return answer(request)
+    except NotHere:
+        raise
+    except Exception as fault:
+        raise NotHere(f"{type(fault).__name__}: {fault}") from fault
 
 
 class _Channel(grpc.Channel):  # type: ignore[misc]
@@ -38,12 +52,7 @@ class _Channel(grpc.Channel):  # type: ignore[misc]
         def call(request: Any, **_: Any) -> Any:
             if answer is None:
                 raise NotHere(method)
-            try:
-                return answer(request)
-            except NotHere:
-                raise
-            except Exception as fault:  # our own fault is no reason to fail: Spark can do it
-                raise NotHere(f"{type(fault).__name__}: {fault}") from fault
+            return answered(answer, request)
 
         return call
 
@@ -71,6 +80,27 @@ class _Builder(ChannelBuilder):
         return "here"
 
 
+class _Client(SparkConnectClient):
+    """PySpark's client; plans and rows go to and from the service as they are."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(_Builder(service), user_id="sluice", use_reattachable_execute=False)
+        self._service = service
+
+    def schema(self, plan: proto.Plan) -> StructType:
+        """Return the columns of a plan."""
+        return answered(self._service.schema, plan)
+
+    def to_table(
+        self, plan: proto.Plan, _observations: object
+    ) -> tuple[pa.Table, StructType, ExecutionInfo]:
+        """Return the rows of a plan."""
+        return *answered(self._service.table, plan), ExecutionInfo(None, None)
+
+    def _set_relation_in_plan(self, plan: proto.Plan, relation: proto.Relation) -> None:
+        plan.root.CopyFrom(relation)
+
+
 class _Handed(ChunkedCachedLocalRelation):
     """Rows in this process, which a plan refers to by name for as long as the plan lives."""
 
@@ -82,16 +112,12 @@ class _Handed(ChunkedCachedLocalRelation):
 class Session(SparkSession):
     """Spark's session for few rows."""
 
-    service: Service
-
-    @classmethod
-    def open(cls) -> "Session":
-        """Return a new session. Nothing is started."""
-        service = Service()
-        session = cls(connection=_Builder(service), userId="sluice")  # type: ignore[arg-type]
-        session._client.disable_reattachable_execute()
-        session.service = service
-        return session
+    def __init__(self) -> None:
+        """Start nothing. PySpark's own begins with a client of a server."""
+        self.service = Service()
+        self._client = _Client(self.service)
+        self._session_id = self._client._session_id  # noqa: SLF001 - as in the method replaced
+        self.release_session_on_close = True
 
     def createDataFrame(  # noqa: N802 - PySpark's name
         self, data: Any, schema: Any = None, *more: Any, **named: Any

@@ -143,7 +143,7 @@ class Spark:
         """A session that computes in this process, without a JVM."""
         from sluice.interpreter.session import Session
 
-        return Session.open()
+        return Session()
 
     def best(
         self,

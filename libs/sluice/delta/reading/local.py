@@ -174,10 +174,12 @@ def to_arrow(rows: DataFrame) -> pa.Table:
 
     Pyarrow accepts no null where Spark declares a struct's fields NOT NULL.
     """
-    fields = nullable(rows.schema).fields
-    return rows.select(
-        *[F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in fields]
-    ).toArrow()
+    given = rows.schema
+    wanted = nullable(given)
+    if given != wanted:
+        casts = [F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in wanted.fields]
+        rows = rows.select(*casts)
+    return rows.toArrow()
 
 
 def _rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:

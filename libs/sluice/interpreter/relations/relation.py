@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+import pyarrow as pa
 from pyspark.sql import types as T
 
 from sluice.interpreter.expressions.compiling import Column
@@ -20,11 +21,14 @@ class Relation:
 
     `narrow`, if known, takes the number of a column and values: it returns a relation that has at
     least the rows with these values, and costs less; None if it can't by that column.
+
+    `stored`: the same rows in Arrow, if they are at hand.
     """
 
     columns: tuple[Column, ...]
     compute: Callable[[], Batch]
     narrow: Narrow | None = None
+    stored: pa.Table | None = None
     _rows: Batch | None = field(default=None, init=False)
 
     def rows(self) -> Batch:

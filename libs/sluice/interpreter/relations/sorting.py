@@ -7,7 +7,7 @@ from typing import Any
 from sluice.interpreter.expressions.compiling import Scope, compile_node
 from sluice.interpreter.expressions.nodes import Order
 from sluice.interpreter.values.batch import Batch, Value
-from sluice.interpreter.values.keys import key_of, order_of
+from sluice.interpreter.values.keys import key_of, order_of, same_value
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,10 @@ class SortKey:
         """Return what Python sorts, in reverse if descending."""
         order = order_of(self.value.type)
         null = (2,) if self.nulls_first == self.descending else (0,)
-        return [null if v is None else (1, order(v)) for v in self.value.run(batch)]
+        values = self.value.run(batch)
+        if order is same_value:
+            return [null if v is None else (1, v) for v in values]
+        return [null if v is None else (1, order(v)) for v in values]
 
 
 def in_order(

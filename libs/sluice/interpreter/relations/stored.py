@@ -1,6 +1,7 @@
 """Stored rows and rows at hand as relations; a large one can be narrowed before it is read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,9 +43,9 @@ def of_dataset(stored: ds.Dataset, schema: T.StructType) -> Relation:
 def of_arrow(rows: pa.Table, schema: T.StructType) -> Relation:
     """Return rows at hand as a relation; many of them can be narrowed, too."""
     if rows.num_rows > NARROWED_ROWS:
-        return of_dataset(ds.dataset(rows), schema)
+        return replace(of_dataset(ds.dataset(rows), schema), stored=rows)
     columns = tuple(Column(f.name, plain(f.dataType)) for f in schema.fields)
-    return Relation(columns, lambda: _few(rows, columns))
+    return Relation(columns, lambda: _few(rows, columns), stored=rows)
 
 
 def _few(rows: pa.Table, columns: Sequence[Column]) -> Batch:
