@@ -198,6 +198,40 @@ def test_help_and_reads_import_no_engine():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [["status"], ["get", "totals", "D", "1"], ["read", "totals"], ["changes", "totals"]],
+    ids=lambda asked: asked[0],
+)
+def test_a_command_that_reads_imports_no_more_than_reading_takes(tmp_path, asked):
+    many = pa.table({"department": ["D"] * 3, "product_id": pa.array(range(3), pa.int32())})
+    write_table(project_at(tmp_path), "totals", many)
+    code = (
+        "import sys\n"
+        "from sluice.cli.main import main\n"
+        f"main({asked}, standalone_mode=False)\n"
+        "heavy = ('pyspark', 'airflow', 'great_expectations', 'pandas')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_pandas_is_there_for_whoever_converts_rows_to_it():
+    code = (
+        "import sys\n"
+        "from sluice.cli.lean import without_pandas\n"
+        "without_pandas()\n"
+        "import pyarrow as pa, pyarrow.dataset\n"
+        "assert 'pandas' not in sys.modules\n"
+        "frame = pa.table({'a': [1.5, None]}).to_pandas()\n"
+        "assert pa.array(frame.a).null_count == 1"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_run_that_has_no_rows_imports_no_pandas():
     code = (
         "import sys\n"

@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("sluice.cli.doctor:doctor", "Look tables over: logs, files, positions, retention."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
+READING = frozenset({"read", "changes", "get", "range", "status"})
 
 
 class LazyGroup(click.Group):
@@ -51,6 +52,10 @@ class LazyGroup(click.Group):
         return [*COMMANDS, *_of_kinds()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name in READING or cmd_name in _of_kinds():
+            from sluice.cli.lean import without_pandas
+
+            without_pandas()
         command = _own(cmd_name) or _of_kinds().get(cmd_name)
         if command is None or any(parameter.name == "debug" for parameter in command.params):
             return command

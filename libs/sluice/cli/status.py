@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from sluice.declare.project import load
-from sluice.delta.places.inventory import undeclared
-from sluice.operate.leftovers import REPAIR, leftovers
+from sluice.delta.places.inventory import REPAIR, leftovers, undeclared
 from sluice.read.pending import Unread
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses

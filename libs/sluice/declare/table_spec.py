@@ -37,7 +37,8 @@ class TableSpec(Model):
     """A declared table.
 
     `KIND`: the name of its kind, `SECTION`: where in a pipeline's file it stands, `STEP`: the
-    command that brings it up to date. `SILENT`: fields that don't count for what the table means,
+    command that brings it up to date. `HAS_STATE`: a table `<table>__state` is kept behind it.
+    `SILENT`: fields that don't count for what the table means,
     `CHOOSING`: those that don't count for its rows as they are delivered.
     """
 
@@ -47,6 +48,7 @@ class TableSpec(Model):
     STEP: ClassVar[Step] = "advance"
     IS_STORED: ClassVar[bool] = True
     IS_DELIVERED: ClassVar[bool] = False
+    HAS_STATE: ClassVar[bool] = False
     SILENT: ClassVar[frozenset[str]] = frozenset()
     CHOOSING: ClassVar[frozenset[str]] = frozenset()
 

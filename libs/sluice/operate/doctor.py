@@ -16,7 +16,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.position import head
 from sluice.delta.notes.failures import Failure, kept
 from sluice.delta.notes.intervals import check_kept, deliveries
-from sluice.delta.places.inventory import undeclared
+from sluice.delta.places.inventory import LEFT_BEHIND, REPAIR, leftovers, undeclared
 from sluice.delta.places.lake import exists, layout
 from sluice.delta.upkeep import inspection
 from sluice.delta.upkeep.vacuum import committed_at
@@ -24,7 +24,6 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import SluiceError
 from sluice.language.internal import INTERVALS
-from sluice.operate import leftovers
 from sluice.operate.guard import consumers
 from sluice.operate.maintain import kept_in
 from sluice.read.pending import unread
@@ -32,9 +31,8 @@ from sluice.read.status import missing
 from sluice.sources.arrivals import Stream
 from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import check_source
-from sluice.sources.kafka.messages import is_topic
 from sluice.sources.kafka.registry import check_registry
-from sluice.sources.spec import Source
+from sluice.sources.spec import Source, is_topic
 
 NOTES = ("quarantine", "intervals", "arrivals")
 MISSING = "missing-intervals"
@@ -69,8 +67,8 @@ def examine(project: Project, tables: Iterable[Table], now: datetime) -> list[Fi
         if table.id in failures and not any(one.table == table.id and one.stops for one in found):
             found.append(_of_failure(failures[table.id]))
     found += [
-        Finding(name, LEFT, leftovers.WHAT.format(view.id), leftovers.REPAIR.format(view.name))
-        for name, view in leftovers.leftovers(project, tables).items()
+        Finding(name, LEFT, LEFT_BEHIND.format(view.id), REPAIR.format(view.name))
+        for name, view in leftovers(project, tables).items()
     ]
     return list(dict.fromkeys(found))
 

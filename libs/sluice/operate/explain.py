@@ -9,6 +9,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, head
 from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
 from sluice.delta.places.lake import exists, layout
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
@@ -21,7 +22,6 @@ from sluice.errors import SluiceError, UsageError
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
 from sluice.language.interval import show
 from sluice.language.spans import Span, spans
-from sluice.operate.leftovers import WHAT, leftovers
 from sluice.operate.outside import outside
 from sluice.operate.redefined import redefined_parts
 from sluice.read.pending import Unread, unread
@@ -89,7 +89,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
             made = f"{_made(node.table)}: " if table.parts and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))
     left = leftovers(project, [table])
-    return [*steps, *(Step(name, LEFT, WHAT.format(table.id)) for name in left)]
+    return [*steps, *(Step(name, LEFT, LEFT_BEHIND.format(table.id)) for name in left)]
 
 
 def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:

@@ -39,8 +39,7 @@ from sluice.language.interval import Interval
 from sluice.sources.delivery import plan_delivery, stored_as
 from sluice.sources.ingest import replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
-from sluice.sources.kafka.messages import is_topic
-from sluice.sources.spec import Source
+from sluice.sources.spec import Source, is_topic
 from sluice.spark.session import Spark
 
 BESIDE = "__rebuild"

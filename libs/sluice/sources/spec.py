@@ -7,6 +7,7 @@ from pydantic import field_validator, model_validator
 
 from sluice.declare.declared import Declared
 from sluice.declare.document import Where
+from sluice.declare.table import Table
 from sluice.declare.table_spec import Section, Step
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
@@ -153,3 +154,8 @@ class Source(Declared):
 
 
 SPEC = Source
+
+
+def is_topic(table: Table) -> bool:
+    """True if it is a source of Kafka's messages."""
+    return isinstance(table.spec, Source) and table.spec.kafka is not None

@@ -35,10 +35,9 @@ from sluice.sources.delivery import Delivery, check_presence, judged, stored_as
 from sluice.sources.evolution import grow
 from sluice.sources.ingest import check_source, replace_interval, unchanged
 from sluice.sources.kafka.ingest import ingest_topic
-from sluice.sources.kafka.messages import is_topic
 from sluice.sources.kafka.replay import replay_topic
 from sluice.sources.replacement import Arriving
-from sluice.sources.spec import Source
+from sluice.sources.spec import Source, is_topic
 from sluice.spark.session import Spark
 
 

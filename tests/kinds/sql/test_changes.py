@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tests.kinds.sql.shop import SOURCES, project, view, wrong
 from tests.support.lake import HEAD, Lake
 
+from sluice.delta.places.inventory import leftovers
 from sluice.engine.advance import Run
 from sluice.operate.doctor import examine
 from sluice.operate.explain import explain
-from sluice.operate.leftovers import leftovers
 from sluice.operate.maintain import maintain
 from sluice.operate.rebuild import rebuild
 from sluice.operate.redefined import redefined_parts

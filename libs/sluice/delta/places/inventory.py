@@ -1,21 +1,52 @@
-"""Tables that lie in a lake, whether or not a declaration names them. Reads only listings."""
+"""Tables that lie in a lake, whether or not a declaration names them. Reads only listings.
 
-from collections.abc import Iterator
+An earlier, longer query of a view may have left tables behind. They are the view's own,
+`<view>__3` or `<view>__state`, and no part of it any more. Nothing reads them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.declare.project import Project
+from sluice.declare.table import Table
 from sluice.delta.places.lake import LakeLayout, exists, layout
 from sluice.delta.places.stores import located
-from sluice.language.internal import declared
+from sluice.language.internal import MARK, STATE, declared, internal
 
 HIDDEN = ("_", ".")  # what begins so is no pipeline
+PART = re.compile(rf"(.+?){MARK}(?:{STATE}|\d+(?:{MARK}.*)?)")
+LEFT_BEHIND = "an earlier query of {} has left it behind, and nothing reads it"
+REPAIR = "`sluice maintain {}` removes it"
 
 
 def undeclared(project: Project) -> list[str]:
     """Return the tables in the project's lake that none of its declarations names, by id."""
     found = {declared(table_id) for table_id in stored(layout(project))}
     return sorted(found - project.graph.tables.keys())
+
+
+def leftovers(project: Project, tables: Iterable[Table]) -> dict[str, Table]:
+    """Return the tables that views among these have left behind, by id."""
+    views = {table.id: table for table in tables if table.is_view}
+    if not views:
+        return {}
+    found: dict[str, Table] = {}
+    for table_id in sorted(stored(layout(project))):
+        part = PART.fullmatch(table_id)
+        view = views.get(part[1]) if part else None
+        if view and table_id not in made_of(view):
+            found[table_id] = view
+    return found
+
+
+def made_of(view: Table) -> Iterator[str]:
+    """Yield the tables that keep a view, by id."""
+    for part in view.parts or (view,):
+        yield part.id
+        if part.spec.HAS_STATE:
+            yield internal(part.id, STATE)
 
 
 def stored(lake: LakeLayout) -> Iterator[str]:

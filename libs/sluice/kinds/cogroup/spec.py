@@ -47,6 +47,7 @@ class Cogroup(View):
     """A row per key that has a row in any stream."""
 
     KIND: ClassVar[str] = "cogroup"
+    HAS_STATE: ClassVar[bool] = True
 
     kind: Literal["cogroup"] = "cogroup"
     key: tuple[Name, ...] = Field(min_length=1)

@@ -53,6 +53,7 @@ class TopK(View):
 
     model_config = ConfigDict(json_schema_extra=_sql_says_all)
     KIND: ClassVar[str] = "topk"
+    HAS_STATE: ClassVar[bool] = True
     SILENT: ClassVar[frozenset[str]] = frozenset({"sql", "strategy", "headroom"})
 
     kind: Literal["topk"] = "topk"

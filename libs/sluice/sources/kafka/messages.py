@@ -21,11 +21,6 @@ from sluice.sources.spec import Source
 INSTANT = timedelta(microseconds=1)
 
 
-def is_topic(table: Table) -> bool:
-    """True if it is a source of Kafka's messages."""
-    return isinstance(table.spec, Source) and table.spec.kafka is not None
-
-
 class Read(NamedTuple):
     """A source of messages: its table, declaration, topic, and the reader of its format."""
 

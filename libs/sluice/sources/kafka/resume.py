@@ -12,8 +12,9 @@ from sluice.engine.report import BatchReport, Clock
 from sluice.errors import UsageError
 from sluice.sources.ingest import check_source
 from sluice.sources.kafka.broker import Brokers
-from sluice.sources.kafka.messages import Read, is_topic
+from sluice.sources.kafka.messages import Read
 from sluice.sources.kafka.place import Place
+from sluice.sources.spec import is_topic
 
 GAP = "partition {}: the messages from offset {} to {} are passed over"
 

@@ -1,0 +1,18 @@
+"""The tables that keep a view are known from its declaration, without its operators."""
+
+from pathlib import Path
+
+from sluice.declare.project import load
+from sluice.delta.places.inventory import made_of
+from sluice.engine.planning.nodes import nodes_of
+
+CONFIG = Path(__file__).parents[2] / "config"
+
+
+def test_a_view_is_made_of_the_tables_of_its_nodes() -> None:
+    graph = load(CONFIG).graph
+    views = [table for table in graph.tables.values() if table.is_view]
+    assert {view.kind for view in views} >= {"topk", "cogroup", "lookup", "join", "union"}
+    assert any(view.parts for view in views)
+    for view in views:
+        assert {*made_of(view)} == {node.id for node in nodes_of(view, graph)}
