@@ -69,7 +69,7 @@ UNITS = ("YEAR", "quarter", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", 
 LAMBDAS = (
     *("transform(r, x -> x + i)", "filter(r, x -> x > 1)", "exists(r, x -> x > 2)"),
     *("forall(r, x -> x > 0)", "aggregate(r, 0, (a, x) -> a + coalesce(x, 0))"),
-    *("transform(w, (x, n) -> concat(x, string(n)))", "filter(w, x -> x IS NOT NULL)"),
+    *("transform(w, (x, n) -> x || string(n))", "filter(w, x -> x IS NOT NULL)"),
     *("array_sort(r)", "array_sort(w)", "array_sort(h)", "array_sort(array(z, o))"),
     "array_sort(h, (a, c) -> CASE WHEN a <=> c THEN 0 WHEN a IS NULL OR a < c THEN 1 ELSE -1 END)",
     *(

@@ -303,6 +303,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.Node]]] = {
     exp.Trim: ("this expression position", _trim),
     exp.Anonymous: ("this expressions", _call),
     exp.Div: ("this expression typed safe", _operator),
+    exp.DPipe: ("this expression safe", _operator),
     exp.Not: ("this", _operator),
     exp.Neg: ("this", _negative),
     exp.BitwiseNot: ("this", _operator),
