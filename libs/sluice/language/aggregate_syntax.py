@@ -32,7 +32,8 @@ ORDERED = frozenset({"first", "last", "collect_list"})
 KEEPING = ORDERED | {"min", "max", "collect_set", "count_distinct", "mode"}  # the values themselves
 _PLAIN = (
     "count sum min max avg approx_sum approx_avg collect_set count_distinct bool_or bool_and "
-    "first last collect_list mode median var_pop var_samp stddev_pop stddev_samp"
+    "first last collect_list mode median var_pop var_samp stddev_pop stddev_samp "
+    "skewness kurtosis"
 )
 PARAMETERS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_PLAIN.split(), (0, 0)),

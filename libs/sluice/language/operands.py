@@ -88,7 +88,10 @@ CASTS: dict[str, frozenset[str]] = {
     "map": frozenset({"map", "variant"}),
     "struct": frozenset({"struct", "variant"}),
 }
-STATISTICS = ("percentile", "median", "var_pop", "var_samp", "stddev_pop", "stddev_samp")
+STATISTICS = (
+    *("percentile", "median", "var_pop", "var_samp", "stddev_pop", "stddev_samp"),
+    *("skewness", "kurtosis"),
+)
 # Types that Sluice's own aggregates accept. Spark's sums would cast texts; Sluice's don't.
 AGGREGATES: dict[str, tuple[frozenset[str], str]] = {
     **dict.fromkeys(("sum", "avg", "approx_sum", "approx_avg", *STATISTICS), (NUMERIC, "a number")),

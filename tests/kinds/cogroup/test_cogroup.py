@@ -246,6 +246,8 @@ STATISTICS = """
           var_v: variance(v)
           dev_m: stddev(m)
           dev_f: stddev_pop(f)
+          skew_v: skewness(v)
+          tails_v: kurtosis(v)
           last_w: max_by(w, v)
           first_at: min_by(at, f) FILTER (WHERE w IS NOT NULL)
       clicked:
@@ -295,6 +297,20 @@ def deviation(rows: list[Row], value: str, without: int = 0) -> float | None:
     return None if found is None else math.sqrt(found)
 
 
+def shape(rows: list[Row], value: str, power: int) -> float | None:
+    """Skewness (the third moment) or excess kurtosis (the fourth)."""
+    counts = [(v, len(list(of))) for v, of in groupby(in_size(rows, value), key=float)]
+    number = sum(n for _, n in counts)
+    if len(counts) < 2:
+        return None
+    mean = sum(v * n for v, n in counts) / number
+    squares = variance(rows, value) * number  # type: ignore[operator]
+    moment = sum(math.prod([v - mean] * power) * n for v, n in counts)
+    if power == 3:
+        return math.sqrt(number / squares) * moment / squares
+    return number * moment / (squares * squares) - 3.0
+
+
 def of_greatest(rows: list[Row], value: str, by: str, which: int) -> Any:
     known = [r for r in rows if r[by] is not None]
     found = ordered(known, (column(by), "asc"), TIES)
@@ -315,6 +331,8 @@ def statistics(state: State) -> list[Row]:
         "var_v": lambda rows: variance(rows, "v", 1),
         "dev_m": lambda rows: deviation(rows, "m", 1),
         "dev_f": lambda rows: deviation(rows, "f"),
+        "skew_v": lambda rows: shape(rows, "v", 3),
+        "tails_v": lambda rows: shape(rows, "v", 4),
         "last_w": lambda rows: of_greatest(rows, "w", "v", -1),
         "first_at": lambda rows: of_greatest([r for r in rows if r["w"] is not None], "at", "f", 0),
     }

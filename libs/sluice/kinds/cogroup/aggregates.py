@@ -7,7 +7,7 @@ from sluice.kinds.cogroup.collected import Collected, Distinct, Frequent, Listed
 from sluice.kinds.cogroup.extremes import Bound, End
 from sluice.kinds.cogroup.own import Own
 from sluice.kinds.cogroup.sketches import DistinctSketch, QuantileSketch
-from sluice.kinds.cogroup.statistics import Mode, Percentile, Spread
+from sluice.kinds.cogroup.statistics import Mode, Percentile, Shape, Spread
 from sluice.kinds.cogroup.sums import Count, RoundedSum, Sum, Truth
 from sluice.language.expression import Aggregate
 
@@ -32,6 +32,7 @@ _KINDS: Mapping[str, type[Accumulator]] = {
     "mode": Mode,
     **dict.fromkeys(("median", "percentile"), Percentile),
     **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), Spread),
+    **dict.fromkeys(("skewness", "kurtosis"), Shape),
 }
 
 

@@ -6,6 +6,8 @@ removal breaks a group. Cost: a touched group's distinct values are read and wri
 """
 
 from collections.abc import Callable
+from functools import reduce
+from operator import mul
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -65,6 +67,24 @@ class Spread(Statistic):
         free = number - 1 if function.endswith("_samp") else number
         variance = F.when(free > 0, squares / free)
         return F.sqrt(variance) if function.startswith("stddev") else variance
+
+
+class Shape(Statistic):
+    """Skewness and excess kurtosis of a population: DOUBLE, and null of a single value."""
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        number = _size(state)
+        mean = _sum(state, lambda v: v) / number
+
+        def moment(power: int) -> Column:
+            return let(mean, lambda m: _sum(state, lambda v: reduce(mul, [v - m] * power)))
+
+        squares = moment(2)
+        if self.aggregate.function == "skewness":
+            shape = F.sqrt(number / squares) * moment(3) / squares
+        else:
+            shape = number * moment(4) / (squares * squares) - F.lit(3.0)
+        return F.when(F.size(state) > 1, shape)
 
 
 def _size(state: Column) -> Column:
