@@ -382,3 +382,96 @@ SELECT id, EXISTS (SELECT 1 FROM people p WHERE p.k = o.k AND p.n <= o.v) AS f F
 
 -- hinted
 SELECT /*+ BROADCAST(p) */ o.id, p.pid FROM orders o JOIN people p ON o.k = p.k;
+
+-- of_pairs
+SELECT g, CAST(corr(v, id) AS DECIMAL(20, 6)) AS r, CAST(covar_pop(v, id) AS DECIMAL(20, 6)) AS c, CAST(covar_samp(v, id) AS DECIMAL(20, 6)) AS s,
+  CAST(regr_slope(v, id) AS DECIMAL(20, 6)) AS slope, CAST(regr_intercept(v, id) AS DECIMAL(20, 6)) AS start, regr_count(v, k) AS n,
+  CAST(covar_pop(v, id) FILTER (WHERE k > 1) AS DECIMAL(20, 6)) AS some, CAST(regr_r2(v, id) AS DECIMAL(20, 6)) AS fit
+FROM orders GROUP BY g HAVING count(DISTINCT v) > 1;
+
+-- of_one_pair
+SELECT id, covar_samp(v, k) AS c, covar_pop(v, k) AS p, regr_count(v, k) AS n, regr_slope(v, k) AS s FROM orders GROUP BY id;
+
+-- shapes
+SELECT g, CAST(skewness(v) AS DECIMAL(20, 6)) AS s, CAST(kurtosis(v) AS DECIMAL(20, 6)) AS k FROM orders GROUP BY g;
+
+-- listed_texts
+SELECT k, listagg(g, ',') WITHIN GROUP (ORDER BY g DESC) AS a, string_agg(g) WITHIN GROUP (ORDER BY id) AS b,
+  listagg(DISTINCT g, '-') WITHIN GROUP (ORDER BY g) FILTER (WHERE v > 0) AS c
+FROM orders GROUP BY k;
+
+-- bits
+SELECT g, bit_or(v) AS o, bit_and(v) AS a, bit_or(k) FILTER (WHERE v > 1) AS f FROM orders GROUP BY g;
+
+-- in_group
+SELECT g, percentile_cont(0.25) WITHIN GROUP (ORDER BY v) AS p, mode() WITHIN GROUP (ORDER BY k) AS m FROM orders GROUP BY g;
+
+-- like_any
+SELECT id FROM orders WHERE g LIKE ANY ('a%', 'b%') AND (g NOT LIKE ALL ('a', 'x%') OR g NOT LIKE ANY ('a%', 'b%'));
+
+-- distinct_days
+SELECT eid, timestampdiff(DAY, o.at, d) IS DISTINCT FROM 1 AS f FROM events e JOIN orders o ON e.id = o.id;
+
+-- distinct_sums_of_several
+SELECT g, sum(DISTINCT v) AS a, avg(DISTINCT k) AS b, sum(k) AS c, sum(DISTINCT m) FILTER (WHERE v > 0) AS d, count(DISTINCT k) AS e
+FROM orders GROUP BY g HAVING sum(DISTINCT v) IS NOT NULL OR g IS NULL;
+
+-- distinct_sums_of_all
+SELECT sum(DISTINCT v) AS a, sum(DISTINCT k) AS b, sum(v) AS c FROM orders WHERE id > 6;
+
+-- distinct_sums_in_sets
+SELECT g, k, sum(DISTINCT v) AS s, sum(v) AS t FROM orders GROUP BY ROLLUP (g, k);
+
+-- exists_of_groups
+SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM people p WHERE p.k = o.k GROUP BY p.w HAVING count(*) > 1)
+  OR v IN (SELECT n FROM people p WHERE p.k = o.k GROUP BY n HAVING count(*) > 1);
+
+-- exists_of_groups_alone
+SELECT id FROM orders o WHERE EXISTS (SELECT p.w FROM people p WHERE p.k = o.k GROUP BY p.w HAVING count(*) > 1);
+
+-- not_in_groups
+SELECT id FROM orders o WHERE v NOT IN (SELECT n FROM people p WHERE p.k = o.k GROUP BY n HAVING count(*) > 1);
+
+-- exists_of_all
+SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM people p WHERE p.k = o.k HAVING count(*) < 2)
+  AND NOT EXISTS (SELECT 1 FROM people p WHERE p.k = o.k HAVING sum(n) > 2);
+
+-- in_an_aggregate
+SELECT id FROM orders o WHERE v IN (SELECT max(n) FROM people p WHERE p.k = o.k) OR k NOT IN (SELECT min(n) FROM people p WHERE p.k = o.k);
+
+-- in_distinct
+SELECT id FROM orders o WHERE v IN (SELECT DISTINCT n FROM people p WHERE p.k = o.k) AND EXISTS (SELECT DISTINCT w FROM people p WHERE p.k = o.k LIMIT 1);
+
+-- first_of_each
+SELECT id, (SELECT w FROM people p WHERE p.k = o.k AND n > 0 ORDER BY n DESC, pid LIMIT 1) AS w FROM orders o
+WHERE v > (SELECT n FROM people p WHERE p.k = o.k ORDER BY pid LIMIT 1);
+
+-- lateral_rows
+SELECT o.id, q.w, q.n FROM orders o LEFT JOIN LATERAL (SELECT w, n FROM people p WHERE p.k = o.k AND n > 0) q ON true;
+
+-- lateral_first
+SELECT o.id, q.pid FROM orders o, LATERAL (SELECT pid FROM people p WHERE p.k = o.k ORDER BY n DESC, pid LIMIT 2) q;
+
+-- lateral_totals
+SELECT o.id, q.n, q.s + r.d AS t FROM orders o, LATERAL (SELECT count(*) AS n, sum(n) AS s FROM people p WHERE p.k = o.k) q, LATERAL (SELECT q.s * 2 AS d) r WHERE q.n < 5;
+
+-- lateral_groups
+SELECT q.w, sum(q.n) AS n FROM orders o CROSS JOIN LATERAL (SELECT w, count(*) AS n FROM people p WHERE p.k = o.k GROUP BY w) q GROUP BY q.w;
+
+-- not_in_several
+SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k, n FROM people WHERE n > 1 OR w = 'x');
+
+-- not_in_several_of_none
+SELECT id FROM orders WHERE (k, v) NOT IN (SELECT n, n FROM people WHERE n > 5);
+
+-- any_of_the_same
+SELECT id, any_value(g) AS g, first(v) + count(*) AS n FROM orders GROUP BY id;
+
+-- exists_in_exists
+SELECT pid FROM people p WHERE EXISTS (SELECT 1 FROM orders o WHERE o.k = p.k AND EXISTS (SELECT 1 FROM events e WHERE e.id = o.id AND e.eid > p.n));
+
+-- last_of_no_ties
+SELECT id, last_value(v) OVER (PARTITION BY g ORDER BY m, id) AS l FROM orders;
+
+-- names_by_place
+SELECT id AS a, k AS b FROM orders UNION SELECT pid, cast(pid AS int) FROM people;

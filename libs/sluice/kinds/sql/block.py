@@ -12,7 +12,8 @@ from sluice.kinds.sql.grouping import grouped, has_aggregates
 from sluice.kinds.sql.joining import unfiltered
 from sluice.kinds.sql.later import deferred, with_later
 from sluice.kinds.sql.planner import Planner
-from sluice.kinds.sql.query import OF_ROWS, Refused
+from sluice.kinds.sql.query import OF_ROWS
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.scope import Scope
 from sluice.kinds.sql.sets import distinct, set_of
 from sluice.kinds.sql.sources import (
@@ -39,6 +40,10 @@ NEVER = {
 
 class Queries(Planner):
     """Plans queries into a chain."""
+
+    def value(self, scope: Scope, subquery: exp.Subquery) -> Tree:
+        """Join a scalar subquery to rows; return the expression of its value."""
+        return subqueries.scalar(scope, subquery, f"S{self.chain.number()}")
 
     def query(self, tree: Tree) -> AnyRows:
         """Return the relation of a SELECT, a set operation or a list of VALUES."""

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.grouping import EVERY
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import AnyRows, Exploded, Grouped, Relation, Stored
 from sluice.kinds.sql.trees import columns_in, sql
 from sluice.language.syntax import Tree

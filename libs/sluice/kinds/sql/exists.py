@@ -6,14 +6,14 @@ of the values is null and there are values.
 
 from sqlglot import exp
 
+from sluice.kinds.sql.correlated import is_alone, is_closed, loosened
 from sluice.kinds.sql.grouping import has_aggregates
-from sluice.kinds.sql.query import Refused
-from sluice.kinds.sql.trees import columns_in
+from sluice.kinds.sql.refusal import Refused
 from sluice.language.syntax import Tree
 
 ZERO: Tree = exp.Literal.number(0)
 ROWS = "rows_of"  # alias of a subquery that is taken as it is
-CLOSED = ("group", "having", "distinct", "limit", "offset")
+GROUPS = "groups_of"  # alias of one whose groups are tied to the outer query
 
 
 def counted(tree: Tree) -> Tree:
@@ -79,7 +79,7 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
     """Return the number of a subquery's rows that meet further conditions, as a subquery."""
     query = _open(query)
     select = query.this if isinstance(query, exp.Subquery) else query
-    if not isinstance(select, exp.Select) or _is_closed(select):
+    if not isinstance(select, exp.Select) or is_closed(select):
         what = "EXISTS and IN over a query with groups, DISTINCT, LIMIT or a set operation"
         raise Refused(query, f"{what} can be kept as conditions of WHERE, not within others")
     found = select.copy()
@@ -97,19 +97,11 @@ def _count(query: Tree, more: list[Tree]) -> Tree:
 def _open(query: Tree) -> Tree:
     """Return a query of its own as a SELECT from it, to which conditions can be added."""
     select = query.this if isinstance(query, exp.Subquery) else query
-    is_open = isinstance(select, exp.Select) and not _is_closed(select)
-    if is_open or not isinstance(select, exp.Query) or not is_alone(select):
+    is_open = isinstance(select, exp.Select) and not is_closed(select)
+    if is_open or not isinstance(select, exp.Query):
         return query
+    if not is_alone(select):
+        return loosened(select, GROUPS) if isinstance(select, exp.Select) else query
     rows = exp.Subquery(this=select.copy(), alias=exp.TableAlias(this=exp.to_identifier(ROWS)))
     shown = [exp.column(name, ROWS) for name in select.named_selects]
     return exp.Select(expressions=shown, from_=exp.From(this=rows))
-
-
-def is_alone(select: Tree) -> bool:
-    """True if the query names no column of an outer one."""
-    tables = {t.alias_or_name for t in select.find_all(exp.Table, exp.Subquery)}
-    return {c.table for c in columns_in(select) if c.table} <= tables
-
-
-def _is_closed(select: exp.Select) -> bool:
-    return any(select.args.get(a) for a in CLOSED) or has_aggregates(select.expressions)

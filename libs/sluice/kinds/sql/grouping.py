@@ -1,15 +1,17 @@
 """GROUP BY, aggregates and HAVING."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from itertools import chain, combinations, product
 
 from sqlglot import exp
 
 from sluice.kinds.sql import distincts
 from sluice.kinds.sql.chain import Chain
-from sluice.kinds.sql.query import OF_SETS, Refused
+from sluice.kinds.sql.query import OF_SETS
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import AnyRows, Branch, Grouped, Relation, StoredRows, Together
-from sluice.kinds.sql.trees import columns_in, key_of, sql, substituted
+from sluice.kinds.sql.trees import columns_in, key_of, sql
 from sluice.language import syntax
 from sluice.language.functions import AGGREGATES
 from sluice.language.syntax import Tree
@@ -17,6 +19,7 @@ from sluice.language.syntax import Tree
 EVERY = "every"
 LATER = "_later"  # stands for values that are joined to groups
 CALLED_WITH = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+FROM_THE_START = ("first_value", "first", "any_value")
 SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
 
 
@@ -50,33 +53,36 @@ def grouped(parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str
     """Return the groups of a SELECT with its expressions over them."""
     keys, sets = _keys(select, trees), _sets(select)
     stored = parts.stored(scope, _used([*keys, *trees.values()]))
+    plain = [key_of(key) for key in keys if isinstance(key, exp.Column)]
+    same = parts.known_of(stored).determined_by([] if sets else plain)
+    trees = {name: _of_same(tree, same) for name, tree in trees.items()}
     if sets:
         return _in_sets(parts, stored, keys, sets, trees)
     named = {f"k{i}": stored.resolved(key) for i, key in enumerate(keys)}
     places = Places({sql(tree): name for name, tree in named.items()}, stored)
     columns = {name: places.placed(tree) for name, tree in trees.items()}
-    if distincts.are_summed(places.aggregates):
-        return _of_distinct(parts, stored, named, places.aggregates, columns)
-    return Relation(groups_of(stored, named, places.aggregates), columns)
+    return Relation(groups_of(parts, stored, named, places.aggregates), columns)
 
 
-def _of_distinct(
-    parts: Chain,
-    rows: StoredRows,
-    keys: Mapping[str, Tree],
-    aggregates: Mapping[str, Tree],
-    columns: Mapping[str, Tree],
-) -> AnyRows:
-    """Return groups whose sums of distinct values take two steps."""
-    groups, found = distincts.in_two_steps(parts, rows, keys, aggregates)
-    zero = exp.Literal.number(0)
-    counts = {
-        name: exp.Anonymous(this="coalesce", expressions=[exp.column(name), zero.copy()])
-        for name, tree in aggregates.items()
-        if is_count(tree)
-    }
-    shown = {name: substituted(tree, counts) for name, tree in columns.items()}
-    return Relation(groups_of(groups, {k: groups.columns[k] for k in keys}, found), shown)
+def _of_same(tree: Tree, same: Collection[str]) -> Tree:
+    """Return an expression with `max` for aggregates that take any of values that are the same."""
+    found = tree.copy()
+    for call in [n for n in found.walk(prune=_is_query) if _takes_any(n)]:
+        if {key_of(column) for column in columns_in(call)} <= {*same}:
+            call.set("this", "max")
+        elif call.name.lower() == "any_value":
+            what = f"{sql(call)} takes any of several values"
+            raise Refused(call, f"{what}: write min(x), or group by its columns as well")
+    return found
+
+
+def _takes_any(node: Tree) -> bool:
+    return (
+        isinstance(node, exp.Anonymous)
+        and node.name.lower() in FROM_THE_START
+        and is_aggregate(node)
+        and len(node.expressions) == 1
+    )
 
 
 def is_count(tree: Tree) -> bool:
@@ -88,11 +94,12 @@ def is_count(tree: Tree) -> bool:
 
 
 def groups_of(
-    rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
+    parts: Chain, rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
 ) -> Grouped:
     """Return groups of rows; without keys, one of all rows, which is there even over none."""
-    every = {} if keys else {EVERY: exp.Literal.number(1)}
-    return Grouped(rows.source, rows.where, {**keys, **every}, aggregates, is_whole=not keys)
+    by = keys or {EVERY: exp.Literal.number(1)}
+    plain, streams = distincts.apart(parts, rows, by, aggregates)
+    return Grouped(rows.source, rows.where, by, plain, not keys, streams)
 
 
 def _keys(select: exp.Select, trees: Mapping[str, Tree]) -> list[Tree]:
@@ -152,8 +159,8 @@ def _in_sets(
         places = Places(named, stored, frozenset(lacking))
         columns = {name: places.placed(tree) for name, tree in trees.items()}
         by = {f"k{i}": stored.resolved(key) for i, key in enumerate(one)}
-        every = {EVERY: exp.Literal.number(1)} if not by else {}
-        source = Grouped(stored.source, stored.where, {**by, **every}, places.aggregates)
+        groups = groups_of(parts, stored, by, places.aggregates)
+        source = replace(groups, is_whole=False)
         part = parts.stored(Relation(source, columns))
         branches.append((part.source, part.where, part.columns))
     return Relation(Together(tuple(branches)), {name: exp.column(name) for name in trees})

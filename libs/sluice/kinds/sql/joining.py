@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sluice.kinds.sql import correlated
 from sluice.kinds.sql.planner import Planner
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.scope import NO_EQUALITY, Scope, equalities, prefixed
 from sluice.kinds.sql.sources import AnyRows, Relation, Stored
 from sluice.kinds.sql.trees import columns_in, conjuncts, is_true
@@ -137,6 +138,8 @@ class _Join:
                 raise Refused(
                     join, "a LATERAL array is joined by CROSS JOIN, or LEFT JOIN … ON true"
                 )
+            if isinstance(join.this.this, exp.Subquery):
+                return cls.of_query(planner, join.this, name == "LEFT")
             return cls.of_array(join.this, name == "LEFT")
         rows, aliases = _source(planner, join.this)
         return cls(aliases, rows, TYPES[name], on, join)
@@ -146,15 +149,47 @@ class _Join:
         """Return the step that explodes the array of a LATERAL VIEW."""
         call = view.this
         if not isinstance(call, exp.Anonymous):
-            raise Refused(view, "LATERAL with a query can't be kept incrementally")
+            raise Refused(view, "write such a LATERAL query after a comma or JOIN")
         kind = "left" if outer else "inner"
         return cls({view.alias}, Relation(Stored(""), {}), kind, [], view, (call,))
 
+    @classmethod
+    def of_query(cls, planner: Planner, view: exp.Lateral, outer: bool) -> "_Join":
+        """Return the step that joins the rows that a LATERAL query has for each row."""
+        select, kind = view.this.this, "left" if outer else "inner"
+        if not isinstance(select, exp.Select):
+            raise Refused(view, "a LATERAL query is one SELECT")
+        if select.args.get("from_") is None or correlated.is_total(select):
+            return cls({view.alias}, Relation(Stored(""), {}), kind, [], view, (view.this,))
+        found = correlated.untied(select)
+        rows = planner.query(found.select)
+        return cls({view.alias}, prefixed(rows, view.alias), kind, found.tie(view.alias), view)
+
     def explode(self, scope: Scope, rest: list[Tree]) -> None:
-        """Put a row for each element in place of each row joined so far."""
+        """Put a row for each element in place of each row joined so far, or add columns."""
+        if isinstance(self.arrays[0], exp.Subquery):
+            _add_values(scope, self.arrays[0], *self.aliases)
+            return
         names = [name.name for name in self.tree.args["alias"].args.get("columns") or ()]
         (alias,) = self.aliases
         scope.explode(self.arrays[0], alias, names, rest, outer=self.type == "left")
+
+
+def _add_values(scope: Scope, subquery: exp.Subquery, alias: str) -> None:
+    """Add the columns of a query that has one row for each row."""
+    if subquery.this.args.get("having"):
+        raise Refused(
+            subquery, "a LATERAL aggregate with HAVING can't be kept: write WHERE outside"
+        )
+    found = {}
+    for item in subquery.this.expressions:
+        single = subquery.copy()
+        single.this.set("expressions", [item.copy()])
+        value = scope.planner.value(scope, single)
+        found[f"{alias}.{item.alias_or_name}"] = value
+    columns = {name: scope.rows.resolved(value) for name, value in found.items()}
+    scope.rows = Relation(scope.rows.source, {**scope.rows.columns, **columns}, scope.rows.where)
+    scope.aliases = scope.aliases | {alias}
 
 
 def _next(scope: Scope, waiting: list[_Join]) -> _Join:

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from sluice.kinds.sql.exists import is_alone
+from sluice.kinds.sql.correlated import is_alone
 from sluice.kinds.sql.grouping import LATER
 from sluice.kinds.sql.planner import Planner
 from sluice.kinds.sql.scope import Scope

@@ -3,14 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from sluice.kinds.sql import constants
 from sluice.kinds.sql.chain import Chain
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import AnyRows, Relation, Stored
 from sluice.language.syntax import Tree
+
+if TYPE_CHECKING:
+    from sluice.kinds.sql.scope import Scope
 
 
 @dataclass
@@ -27,6 +31,10 @@ class Planner(ABC):
     @abstractmethod
     def query(self, tree: Tree) -> AnyRows:
         """Return the relation of a SELECT, a set operation or a list of VALUES."""
+
+    @abstractmethod
+    def value(self, scope: "Scope", subquery: exp.Subquery) -> Tree:
+        """Join a scalar subquery to rows; return the expression of its value."""
 
     def one_row(self) -> AnyRows:
         """Return one row without columns."""

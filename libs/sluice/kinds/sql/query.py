@@ -14,6 +14,8 @@ from sqlglot import exp
 from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
+from sluice.kinds.sql.formulas import with_formulas
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.spelling import respell
 from sluice.kinds.sql.trees import free_name
 from sluice.language import syntax
@@ -41,20 +43,6 @@ KNOWN = {*SCALAR, *AGGREGATES, *WINDOW_FUNCTIONS, *OF_ROWS, *OF_SETS}
 CLOCKS = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime)
 
 
-class Refused(ValueError):
-    """A part of a query that can't be kept incrementally; `node` is where."""
-
-    def __init__(self, node: Tree, why: str) -> None:
-        line = line_of(node)
-        super().__init__(f"line {line}: {why}" if line else why)
-
-
-def line_of(node: Tree) -> int:
-    """Return the line of a part of the query, 0 if it isn't known."""
-    lines = (part.meta.get("line") for part in node.walk())
-    return next((int(line) for line in lines if line), 0)
-
-
 @dataclass(frozen=True)
 class Query:
     """A query and the ids of its tables, in the order in which it names them."""
@@ -74,10 +62,12 @@ class Query:
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
             raise ValueError("one SELECT is wanted")
         tree = _in_lower_case(trees[0])
+        _name_columns(tree)
+        _name_by_place(tree)
         respell(tree)
+        with_formulas(tree)
         _check_functions(tree)
         _check_shared(tree)
-        _name_columns(tree)
         named = [_with_pipeline(table, pipeline) for table in _stored(tree)]
         if not named:
             raise ValueError("the query names no table: there is nothing whose changes it follows")
@@ -143,6 +133,19 @@ def _name_columns(tree: exp.Query) -> None:
             name = free_name("_".join(words) if words and words[0][0].isalpha() else "c", taken)
             taken.add(name)
             item.replace(exp.alias_(item.copy(), name))
+
+
+def _name_by_place(tree: exp.Query) -> None:
+    """Name columns that count by their place alone: those of IN, and on the right of UNION."""
+    right_sides = [node.expression for node in tree.find_all(exp.SetOperation)]
+    for query in [*right_sides, *(node.args.get("query") for node in tree.find_all(exp.In))]:
+        select = query.unnest() if query else None
+        if not isinstance(select, exp.Select):
+            continue
+        items = select.expressions
+        if len({item.alias_or_name or i for i, item in enumerate(items)}) < len(items):
+            named = (exp.alias_(e.unalias(), f"c{i}") for i, e in enumerate(items))
+            select.set("expressions", [*named])
 
 
 def _stored(tree: exp.Query) -> list[exp.Table]:

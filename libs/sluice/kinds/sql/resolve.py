@@ -15,7 +15,7 @@ from sluice.declare.resolution.scope import Report
 from sluice.declare.table import Table
 from sluice.kinds.sql.block import Queries
 from sluice.kinds.sql.chain import Chain
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import Fields, Relation, Stored
 from sluice.kinds.sql.spec import Sql
 from sluice.kinds.sql.unique import Facts, of_table

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.planner import Planner
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import AnyRows, Exploded, Joined, Relation, Stored, StoredRows
 from sluice.kinds.sql.trees import columns_in, has_query, is_column, key_of, of_side
 from sluice.kinds.sql.windows import as_ranked

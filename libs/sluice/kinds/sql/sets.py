@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.planner import renamed
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import (
     AnyRows,
     Branch,

@@ -95,10 +95,20 @@ class Joined:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Further rows of groups, with the same keys and aggregates of their own."""
+
+    source: Stored
+    where: tuple[Tree, ...]
+    keys: Columns
+    aggregates: Columns
+
+
+@dataclass(frozen=True)
 class Grouped:
     """Groups of a table. `keys` and `aggregates`: name -> expression over the table.
 
-    `is_whole`: the one group of all rows is there even if there are no rows.
+    `is_whole`: the one group of all rows is there even if there are no rows. `streams`: of others.
     """
 
     source: Stored
@@ -106,12 +116,13 @@ class Grouped:
     keys: Columns
     aggregates: Columns
     is_whole: bool = False
+    streams: tuple[Stream, ...] = ()
 
     def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
         keys = self._named_keys(shown)
         if exactly and len(keys) < len(self.keys):
             return None
-        taken = {*shown, *self.aggregates}
+        taken = {*shown, *self._every}
         for key in self.keys:
             if key not in keys:
                 keys[key] = free_name(key, taken | {*keys.values()})
@@ -119,7 +130,10 @@ class Grouped:
         names = self._named_aggregates(shown, used, {*shown, *keys.values()})
         new = {old: exp.column(name) for old, name in {**keys, **names}.items()}
         select = {n: substituted(tree, new) for n, tree in shown.items() if n not in keys.values()}
-        counted = {name: self.aggregates[old] for old, name in names.items()}
+        counted = {name: self._every[old] for old, name in names.items()}
+        first = {
+            name: self.aggregates[old] for old, name in names.items() if old in self.aggregates
+        }
         is_plain = {n: sql(t) for n, t in select.items()} == {n: f"{n}" for n in counted}
         keyed = next(iter(keys.values()))
         return {
@@ -130,13 +144,31 @@ class Grouped:
                 "rows": {
                     **self.source.read(self.where),
                     "key": [sql(tree) for tree in self.keys.values()],
-                    "aggregates": texts(counted)
-                    or {free_name("n", {*keys.values(), *shown}): "count(*)"},
-                }
+                    "aggregates": texts(first)
+                    or {free_name("n", {*keys.values(), *shown, *counted}): "count(*)"},
+                },
+                **self._others(names),
             },
             **({"having": sql(both([substituted(w, new) for w in where]))} if where else {}),
             **({} if is_plain and counted else {"select": texts(select) or {keyed: keyed}}),
         }
+
+    @property
+    def _every(self) -> Columns:
+        """Aggregates of all streams."""
+        others = {name: tree for one in self.streams for name, tree in one.aggregates.items()}
+        return {**self.aggregates, **others}
+
+    def _others(self, names: Mapping[str, str]) -> Fields:
+        """Return the declarations of further streams, with the aggregates that are used."""
+        found: Fields = {}
+        for number, one in enumerate(self.streams):
+            used = {names[old]: tree for old, tree in one.aggregates.items() if old in names}
+            if used:
+                keys = [sql(tree) for tree in one.keys.values()]
+                read = one.source.read(one.where)
+                found[f"rows_{number}"] = {**read, "key": keys, "aggregates": texts(used)}
+        return found
 
     def _named_keys(self, shown: Columns) -> dict[str, str]:
         """Return key -> the name under which it is shown."""
@@ -150,9 +182,9 @@ class Grouped:
         """Return aggregate -> the name under which it is shown, or another one."""
         found: dict[str, str] = {}
         for name, tree in shown.items():
-            if is_column(tree) and tree.name in self.aggregates:
+            if is_column(tree) and tree.name in self._every:
                 found.setdefault(tree.name, name)
-        for name in self.aggregates:
+        for name in self._every:
             if name in used and name not in found:
                 found[name] = free_name(name, taken | {*found.values()})
         return found

@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from sluice.kinds.sql.refusal import Refused
 from sluice.language.syntax import TAKES_A_PART, Tree
 
 LISTS = ("collect_list", "array_agg")
@@ -11,19 +12,37 @@ def respell(query: Tree) -> None:
     """Give each meaning in a query one spelling."""
     for select in query.find_all(exp.Select):
         select.set("hint", None)  # advice to an optimizer, which changes no row
-    query.transform(_step, copy=False)
+    for node in [*query.walk()]:
+        _step(node)
 
 
-def _step(node: Tree) -> Tree:
+def _step(node: Tree) -> None:
     if isinstance(node, exp.NullSafeNEQ):
         same = exp.NullSafeEQ(this=node.this, expression=node.expression)
-        return exp.Paren(this=exp.Not(this=exp.Paren(this=same)))
+        node.replace(exp.Paren(this=exp.Not(this=exp.Paren(this=same))))
+    if isinstance(node.args.get("expression"), exp.Any | exp.All):
+        _compare_with_each(node)
     if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple) and not node.args.get("query"):
         node.set("this", _struct(node.this))
         node.set("expressions", [_struct(value) for value in node.expressions])
     if isinstance(node, exp.Anonymous) and node.expressions:
         _respell(node, node.name.lower())
-    return node
+
+
+def _compare_with_each(node: Tree) -> None:
+    """Write `x LIKE ANY (...)` as alternatives, and `x LIKE ALL (...)` as conditions."""
+    each = node.expression
+    if each.find(exp.Select, exp.SetOperation) or not isinstance(node, exp.Like | exp.ILike):
+        what = f"{type(each).__name__.upper()} (subquery) is no Spark SQL"
+        raise Refused(node, f"{what}: write IN or NOT IN, or compare with its min or max")
+    listed = each.this.expressions if isinstance(each.this, exp.Tuple) else [each.this.unnest()]
+    tests = []
+    for pattern in listed:
+        test = node.copy()
+        test.set("expression", pattern.copy())
+        tests.append(test)
+    joined = exp.or_ if isinstance(each, exp.Any) else exp.and_
+    node.replace(exp.Paren(this=joined(*tests, copy=False)))
 
 
 def _respell(call: exp.Anonymous, name: str) -> None:

@@ -5,22 +5,17 @@ Their values have aliases in upper case, such as S1, which no query has once it 
 
 from sqlglot import exp
 
-from sluice.kinds.sql import exists, tied
-from sluice.kinds.sql.exists import is_alone
+from sluice.kinds.sql import correlated, exists, tied
+from sluice.kinds.sql.correlated import is_alone
 from sluice.kinds.sql.grouping import Places, groups_of, has_aggregates, is_count
 from sluice.kinds.sql.joining import unfiltered
-from sluice.kinds.sql.planner import Planner
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.not_in import NAMES, not_among
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.scope import Scope, equalities, prefixed, tables_of
 from sluice.kinds.sql.sources import AnyRows, Relation
-from sluice.kinds.sql.trees import columns_in, conjuncts, has_query, key_of, sql, substituted
+from sluice.kinds.sql.trees import columns_in, has_query, key_of, sql, substituted
 from sluice.language import syntax
 from sluice.language.syntax import Tree
-
-NULLS = (
-    "NOT IN is never true if the subquery gives a null: write NOT EXISTS, or exclude nulls by "
-    "`IS NOT NULL` on both sides"
-)
 
 
 def keep(scope: Scope, condition: Tree) -> None:
@@ -28,7 +23,7 @@ def keep(scope: Scope, condition: Tree) -> None:
     if not has_query(condition):
         what = f"{syntax.render(condition)!r} names a table of an outer query"
         raise Refused(condition, f"{what}, which such a subquery can't")
-    inner = condition.unnest()
+    inner = correlated.with_totals(condition).unnest()
     is_negated = isinstance(inner, exp.Not)
     test = inner.this.unnest() if is_negated else inner
     if isinstance(test, exp.Exists):
@@ -41,7 +36,7 @@ def keep(scope: Scope, condition: Tree) -> None:
             values = test.this.expressions if isinstance(test.this, exp.Tuple) else [test.this]
             _semi(scope, query, values, is_negated=False)
     else:
-        replaced = with_scalars(scope, {"condition": condition})["condition"]
+        replaced = with_scalars(scope, {"condition": inner})["condition"]
         scope.rows = scope.rows.kept([scope.rows.resolved(replaced)])
 
 
@@ -50,7 +45,8 @@ def _not_in(scope: Scope, test: exp.In) -> None:
     query = test.args["query"]
     select = _query_of(query)
     if isinstance(test.this, exp.Tuple):
-        raise Refused(test, NULLS)
+        _none_of(scope, test.this.expressions, select)
+        return
     if isinstance(select, exp.Select) and not is_alone(select):
         condition = with_scalars(scope, {"condition": exp.Not(this=test.copy())})["condition"]
         scope.rows = scope.rows.kept([scope.rows.resolved(condition)])
@@ -66,7 +62,9 @@ def _not_in(scope: Scope, test: exp.In) -> None:
     counted = {
         n: exp.Anonymous(this="count", expressions=[tree.copy()]) for n, tree in counts.items()
     }
-    whole = Relation(groups_of(stored, {}, counted), {n: exp.column(n) for n in counted})
+    whole = Relation(
+        groups_of(scope.planner.chain, stored, {}, counted), {n: exp.column(n) for n in counted}
+    )
     seen = _everywhere(scope, whole, alias)
     zero = exp.Literal.number(0)
     is_sure = exp.And(
@@ -75,6 +73,21 @@ def _not_in(scope: Scope, test: exp.In) -> None:
     )
     known = exp.Or(this=exp.EQ(this=seen["n"].copy(), expression=zero), expression=is_sure)
     scope.rows = scope.rows.kept([scope.rows.resolved(known)])
+
+
+def _none_of(scope: Scope, values: list[Tree], select: Tree) -> None:
+    """Keep the rows whose values are not together among those of a subquery."""
+    if not is_alone(select):
+        raise Refused(select, "NOT IN of several columns that is tied: write NOT EXISTS")
+    planner = scope.planner
+    name = f"N{planner.chain.number()}"
+    rows = planner.chain.stored(planner.query(select.copy()))
+    planner.shared[name] = Relation(
+        rows.source, dict(zip(NAMES, rows.columns.values(), strict=False)), rows.where
+    )
+    for condition in not_among(values, name):
+        scope.after.append(condition)
+        keep(scope, condition)
 
 
 def _everywhere(scope: Scope, whole: AnyRows, alias: str) -> dict[str, Tree]:
@@ -95,7 +108,9 @@ def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) ->
     type_ = "anti" if is_negated else "semi"
     planner = scope.planner
     alias = f"S{planner.chain.number()}"
-    if not isinstance(select, exp.Select) or _is_closed(select):
+    if isinstance(select, exp.Select) and not is_alone(select):
+        select = correlated.loosened(select, f"G{alias}", of_values=bool(values))
+    if not isinstance(select, exp.Select) or correlated.is_closed(select):
         rows = planner.query(select)
         on: list[Tree] = [
             exp.EQ(this=value, expression=exp.column(name, alias))
@@ -106,12 +121,12 @@ def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) ->
         else:
             _if_any(scope, rows, alias, is_negated=is_negated)
         return
-    inner, outer_conditions = correlated(planner, select)
+    inner, outer_conditions = tied_rows(scope, select)
     outputs = [item.unalias() for item in select.expressions] if values else []
     pairs = [
         exp.EQ(this=v.copy(), expression=o.copy()) for v, o in zip(values, outputs, strict=True)
     ]
-    own = _own(select)
+    own = correlated.own_tables(select)
     on = [_moved(c, own, alias) for c in (*pairs, *outer_conditions)]
     if on:
         scope.join(prefixed(_flat(inner), alias), {alias}, type_, on, [])
@@ -123,42 +138,25 @@ def _if_any(scope: Scope, rows: AnyRows, alias: str, *, is_negated: bool) -> Non
     """Keep all rows if a subquery has any row, or has none."""
     stored = scope.planner.chain.stored(rows, [])
     counted = {"n": exp.Anonymous(this="count", expressions=[exp.Star()])}
-    whole = Relation(groups_of(stored, {}, counted), {"n": exp.column("n")})
+    whole = Relation(groups_of(scope.planner.chain, stored, {}, counted), {"n": exp.column("n")})
     seen = _everywhere(scope, whole, alias)
     compared = exp.EQ if is_negated else exp.GT
     condition = compared(this=seen["n"], expression=exp.Literal.number(0))
     scope.rows = scope.rows.kept([scope.rows.resolved(condition)])
 
 
-def _is_closed(select: exp.Select) -> bool:
-    """True if the query's rows are not just rows of its FROM and WHERE."""
-    asked = ("group", "having", "distinct", "limit", "offset")
-    return (
-        any(select.args.get(a) for a in asked)
-        or has_aggregates(select.expressions)
-        or bool(select.find(exp.Window))
-    )
-
-
-def correlated(planner: Planner, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
+def tied_rows(outside: Scope, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
     """Return the rows of a subquery's FROM and WHERE, and the conditions that name outer tables."""
-    own = _own(select)
-    where = select.args.get("where")
-    conditions = conjuncts(where.this if where else None)
-    outer = [c for c in conditions if not has_query(c) and not tables_of(c) <= own]
-    inner = [c for c in conditions if c not in outer]
+    inner, outer = correlated.outer_conditions(select)
+    known = outside.aliases | correlated.own_tables(select)
+    if beyond := next((c for c in outer if not tables_of(c) <= known), None):
+        what = f"{syntax.render(beyond)!r} names a table that is not just outside"
+        raise Refused(beyond, f"{what}: join that table in this subquery")
     after = [*(i.unalias() for i in select.expressions if not isinstance(i, exp.Star)), *outer]
-    scope, rest = unfiltered(planner, select, inner, after)
+    scope, rest = unfiltered(outside.planner, select, inner, after)
     for condition in rest:
         keep(scope, condition)
     return scope.rows, outer
-
-
-def _own(select: exp.Select) -> set[str]:
-    """Return the aliases of the query's own tables."""
-    first = [select.args["from_"].this] if select.args.get("from_") else []
-    joins = [join.this for join in select.args.get("joins") or ()]
-    return {tree.alias_or_name for tree in (*first, *joins, *(select.args.get("laterals") or ()))}
 
 
 def _moved(tree: Tree, own: set[str], alias: str) -> Tree:
@@ -181,7 +179,7 @@ def _flat_name(name: str) -> str:
 
 def with_scalars(scope: Scope, trees: dict[str, Tree]) -> dict[str, Tree]:
     """Join every scalar subquery; return the expressions with columns in their place."""
-    trees = {name: exists.counted(tree) for name, tree in trees.items()}
+    trees = {n: exists.counted(correlated.with_totals(tree)) for n, tree in trees.items()}
     while found := next((n for n in trees if trees[n].find(exp.Subquery)), None):
         holder = exp.Paren(this=trees[found])
         subquery = next(s for s in holder.find_all(exp.Subquery, bfs=True))
@@ -201,10 +199,15 @@ def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
         return exp.Paren(this=item)
     if is_alone(select) and _is_one(select.args.get("limit")):
         return _only(scope, select, alias)
-    inner, outer = correlated(scope.planner, select)
-    own = _own(select)
+    is_first = _is_one(select.args.get("limit"))
+    if is_first:
+        select = correlated.opened(select, f"G{alias}")
+        item = select.expressions[0].unalias()
+    inner, outer = tied_rows(scope, select)
+    own = correlated.own_tables(select)
     pairs, others = equalities(outer, scope.aliases, own)
-    _check_single(scope, select, item, inner, [] if others else [b for _, b in pairs])
+    if not is_first:
+        _check_single(scope, select, item, inner, [] if others else [b for _, b in pairs])
     if not has_aggregates([item]):
         item = exp.Anonymous(this="max", expressions=[item])
     if others:
@@ -215,7 +218,7 @@ def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
     places = Places({}, stored)
     value = places.placed(item)
     groups = Relation(
-        groups_of(stored, keys, places.aggregates),
+        groups_of(scope.planner.chain, stored, keys, places.aggregates),
         {n: exp.column(n) for n in (*keys, *places.aggregates)},
     )
     if not pairs:
@@ -267,5 +270,7 @@ def _only(scope: Scope, select: exp.Select, alias: str) -> Tree:
     (name,) = rows.columns
     stored = scope.planner.chain.stored(rows)
     value = exp.Anonymous(this="max", expressions=[stored.columns[name].copy()])
-    whole = Relation(groups_of(stored, {}, {"v": value}), {"v": exp.column("v")})
+    whole = Relation(
+        groups_of(scope.planner.chain, stored, {}, {"v": value}), {"v": exp.column("v")}
+    )
     return exp.Paren(this=_everywhere(scope, whole, alias)["v"])

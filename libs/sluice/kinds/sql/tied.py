@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.scope import Scope, equalities
 from sluice.kinds.sql.sources import AnyRows, Distinct, Relation
 from sluice.kinds.sql.trees import columns_in, key_of

@@ -3,14 +3,17 @@
 from sqlglot import exp
 
 from sluice.kinds.sql.chain import Chain
-from sluice.kinds.sql.query import Refused
+from sluice.kinds.sql.grouping import FROM_THE_START
+from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import RANK, AnyRows, Ranked, Relation, Windowed
 from sluice.kinds.sql.trees import columns_in, conjuncts, is_column, key_of, sql, substituted
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
 TO_THE_END = ("last_value", "last", "nth_value")
-FROM_THE_START = ("first_value", "first", "any_value")
+UP_TO_ROW = exp.WindowSpec(
+    kind="ROWS", start="UNBOUNDED", start_side="PRECEDING", end="CURRENT ROW"
+)
 RANKINGS = ("row_number", "rank", "dense_rank")
 TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 
@@ -37,9 +40,10 @@ def _first_window(chain: Chain, relation: AnyRows, windows: list[exp.Window]) ->
     inner = _columns_of([*mine.values(), *relation.columns.values()])
     stored = chain.stored(Relation(relation.source, inner, relation.where))
     calls, places = {}, {}
+    ends_at_ties = not chain.known_of(stored).are_unique_by(_sorted_by(windows[0]))
     for text, window in mine.items():
         places[text] = f"_w{chain.number()}"
-        calls[places[text]] = _call(stored.resolved(window))
+        calls[places[text]] = _call(stored.resolved(window), ends_at_ties=ends_at_ties)
     first = stored.resolved(next(iter(mine.values())))
     order = first.args.get("order")
     source = Windowed(
@@ -86,13 +90,25 @@ def _spec_of(window: exp.Window) -> tuple[str, ...]:
     return (*partition, "|", *([sql(key) for key in order.expressions] if order else []))
 
 
-def _call(window: Tree) -> Tree:
+def _sorted_by(window: exp.Window) -> list[str]:
+    """Return the plain columns by which a window partitions and sorts."""
+    order = window.args.get("order")
+    keys = [
+        *(window.args.get("partition_by") or ()),
+        *(k.this for k in (order.expressions if order else ())),
+    ]
+    return [key_of(key) for key in keys if isinstance(key, exp.Column)]
+
+
+def _call(window: Tree, *, ends_at_ties: bool) -> Tree:
     """Return the function over the view's window `w`, or `p` if it has no order."""
     if not window.args.get("order"):
         if window.args.get("spec"):
             raise Refused(window, f"{syntax.render(window)!r}: a frame needs an ORDER BY")
         return _over(window.this, "p", None)
     if _reads_its_ties(window.this) and not window.args.get("spec"):
+        if not ends_at_ties:
+            return _over(window.this, "w", UP_TO_ROW)
         raise Refused(
             window,
             f"{syntax.render(window)!r} ends with the last of the rows that tie, in no order; "
