@@ -396,9 +396,11 @@ SELECT id, covar_samp(v, k) AS c, covar_pop(v, k) AS p, regr_count(v, k) AS n, r
 SELECT g, CAST(skewness(v) AS DECIMAL(20, 6)) AS s, CAST(kurtosis(v) AS DECIMAL(20, 6)) AS k FROM orders GROUP BY g;
 
 -- listed_texts
-SELECT k, listagg(g, ',') WITHIN GROUP (ORDER BY g DESC) AS a, string_agg(g) WITHIN GROUP (ORDER BY id) AS b,
-  listagg(DISTINCT g, '-') WITHIN GROUP (ORDER BY g) FILTER (WHERE v > 0) AS c
+SELECT k, listagg(g, ',') WITHIN GROUP (ORDER BY g DESC) AS a, string_agg(g, '-') WITHIN GROUP (ORDER BY id) AS b
 FROM orders GROUP BY k;
+
+-- listed_once
+SELECT k, listagg(DISTINCT g, '-') WITHIN GROUP (ORDER BY g) AS c FROM orders GROUP BY k;
 
 -- bits
 SELECT g, bit_or(v) AS o, bit_and(v) AS a, bit_or(k) FILTER (WHERE v > 1) AS f FROM orders GROUP BY g;
