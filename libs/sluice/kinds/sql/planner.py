@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from sqlglot import exp
 
@@ -12,9 +12,6 @@ from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import AnyRows, Relation, Stored
 from sluice.language.syntax import Tree
-
-if TYPE_CHECKING:
-    from sluice.kinds.sql.scope import Scope
 
 
 @dataclass
@@ -33,8 +30,8 @@ class Planner(ABC):
         """Return the relation of a SELECT, a set operation or a list of VALUES."""
 
     @abstractmethod
-    def value(self, scope: "Scope", subquery: exp.Subquery) -> Tree:
-        """Join a scalar subquery to rows; return the expression of its value."""
+    def value(self, scope: Any, subquery: exp.Subquery) -> Tree:
+        """Join a scalar subquery to a `scope`; return the expression of its value."""
 
     def one_row(self) -> AnyRows:
         """Return one row without columns."""
