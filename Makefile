@@ -6,7 +6,7 @@ SETUP := .venv/.ready
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-year test soak matrix check lint types contracts format docs up down lock clean
+.PHONY: help setup demo demo-year test test-stores soak matrix check lint types contracts format docs up down lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-stores: $(SETUP) ## kills, races and exclusive commits on a second S3 server, which Go installs
+	@$(PY) -m pytest --store versitygw tests/stores/test_exclusive.py tests/stores/test_crashes.py \
+	  tests/stores/test_lake.py $(ARGS)
 
 soak: $(SETUP) ## kill 200 runs of random histories, an hour at least (make soak ARGS="--minutes 10 --kills 20")
 	@$(PY) -m tests.crash.soak $(ARGS)

@@ -59,8 +59,9 @@ DRIVERS: tuple[Driver, ...] = ("postgresql",)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--engine`: what computes."""
+    """`--engine`: what computes. `--store`: the server of the tests of stores."""
     parser.addoption("--engine", choices=["spark", "here"], default="spark")
+    parser.addoption("--store", choices=["seaweedfs", "versitygw"], default="seaweedfs")
 
 
 @pytest.fixture(scope="session")

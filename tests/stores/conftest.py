@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, PIPELINE, Shop, day
-from tests.support import proxy, stores
+from tests.support import proxy, stores, versitygw
 from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 
@@ -51,8 +51,9 @@ class StoredShop(Shop):
 
 
 @pytest.fixture(scope="session")
-def store() -> Iterator[Store]:
-    with stores.running() as found:
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    servers = {"seaweedfs": stores.running, "versitygw": versitygw.running}
+    with servers[request.config.getoption("store")]() as found:
         yield found
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,21 +85,40 @@ class Store:
 def running() -> Iterator[Store]:
     """A store with an empty bucket."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-store-"))
-    store = Store(folder, _free_ports())
-    process = _started(store)
+    store = Store(folder, free_ports((*PORTS, *GRPC)))
     try:
-        _wait(store, process)
-        yield store
+        with serving(store, _command(store)):
+            yield store
     finally:
-        process.kill()  # nobody needs what it holds
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
         for port in store.ports.values():  # it puts them there whatever it is told
             for socket_ in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
                 socket_.unlink()
 
 
-def _started(store: Store) -> "subprocess.Popen[bytes]":
+@contextmanager
+def serving(
+    store: Store, command: Sequence[str], environ: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run a server while it is needed, with its bucket; its folder goes with it."""
+    with (store.folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=store.folder,
+            env={**os.environ, **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _wait(store, process)
+        yield
+    finally:
+        process.kill()  # nobody needs what it holds
+        process.wait()
+        shutil.rmtree(store.folder, ignore_errors=True)
+
+
+def _command(store: Store) -> list[str]:
     users = [
         ("owner", store.key, ["Admin"]),
         ("reader", store.reader, ["Read", "List"]),
@@ -116,7 +135,7 @@ def _started(store: Store) -> "subprocess.Popen[bytes]":
     config = store.folder / "s3.json"
     config.write_text(json.dumps({"identities": known}))
     (store.folder / "data").mkdir()
-    command = [
+    return [
         str(Path(sysconfig.get_path("scripts"), "weed")),
         "-logtostderr",
         *("server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={store.folder / 'data'}"),
@@ -126,10 +145,6 @@ def _started(store: Store) -> "subprocess.Popen[bytes]":
         f"-filer.localSocket={store.folder / 'filer'}",
         *(f"-{name}={port}" for name, port in store.ports.items()),
     ]
-    with (store.folder / "log").open("wb") as log:
-        return subprocess.Popen(
-            command, cwd=store.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
 
 
 def _wait(store: Store, process: "subprocess.Popen[bytes]") -> None:
@@ -151,14 +166,15 @@ def _takes(store: Store) -> bool:
     return True
 
 
-def _free_ports() -> dict[str, int]:
-    with_ports = [socket.socket() for _ in (*PORTS, *GRPC)]
-    for probe in with_ports:
+def free_ports(names: Sequence[str]) -> dict[str, int]:
+    """Return a free port of loopback for each name."""
+    probes = [socket.socket() for _ in names]
+    for probe in probes:
         probe.bind(("127.0.0.1", 0))
-    found = [probe.getsockname()[1] for probe in with_ports]
-    for probe in with_ports:
+    found = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
         probe.close()
-    return dict(zip((*PORTS, *GRPC), found, strict=True))
+    return dict(zip(names, found, strict=True))
 
 
 @contextmanager

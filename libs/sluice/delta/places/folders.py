@@ -1,6 +1,6 @@
 """Folders of a lake that are moved or removed whole."""
 
-from pyarrow.fs import FileSelector, FileType, LocalFileSystem, copy_files
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 from sluice.delta.places.stores import located
 
@@ -9,7 +9,7 @@ def remove(uri: str) -> None:
     """Remove everything at `uri`; do nothing if nothing is there."""
     filesystem, path = located(uri)
     if filesystem.get_file_info(path).type != FileType.NotFound:
-        filesystem.delete_dir(path)
+        _delete(filesystem, path)
 
 
 def move(uri: str, to: str) -> None:
@@ -21,7 +21,7 @@ def move(uri: str, to: str) -> None:
         filesystem.move(path, target)
         return
     copy_files(path, target, source_filesystem=filesystem, destination_filesystem=filesystem)
-    filesystem.delete_dir(path)
+    _delete(filesystem, path)
 
 
 def remove_table(uri: str) -> int:
@@ -36,3 +36,13 @@ def remove_table(uri: str) -> int:
         filesystem.delete_file(file)
     remove(uri)
     return len(files)
+
+
+def _delete(filesystem: FileSystem, path: str) -> None:
+    """Delete a folder, the deepest ones in it first: some stores refuse one that holds another."""
+    if not isinstance(filesystem, LocalFileSystem):
+        found = filesystem.get_file_info(FileSelector(path, recursive=True))
+        below = (f.path for f in found if f.type == FileType.Directory)
+        for folder in sorted(below, reverse=True):
+            filesystem.delete_dir(folder)
+    filesystem.delete_dir(path)

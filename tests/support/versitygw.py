@@ -1,0 +1,37 @@
+"""A second S3-compatible store of the tests' own: Versity's gateway over a folder.
+
+Go's module proxy has it; it is built once, into `.cache`. It knows its owner only.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.stores import Store, free_ports, serving
+
+VERSION = "v1.8.0"
+BUILT = Path(__file__).parents[2] / ".cache" / "versitygw" / VERSION
+
+
+@contextmanager
+def running() -> Iterator[Store]:
+    """A store with an empty bucket."""
+    store = Store(Path(tempfile.mkdtemp(prefix="sluice-store-")), free_ports(["s3.port"]))
+    (store.folder / "data").mkdir()
+    address = store.endpoint.removeprefix("http://")
+    command = [str(_program()), "--quiet", "--port", address, "posix", str(store.folder / "data")]
+    owner = dict(zip(("ROOT_ACCESS_KEY_ID", "ROOT_SECRET_ACCESS_KEY"), store.key, strict=True))
+    with serving(store, command, owner):
+        yield store
+
+
+def _program() -> Path:
+    program = BUILT / "versitygw"
+    if not program.is_file():
+        what = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
+        environ = {**os.environ, "GOBIN": str(BUILT)}
+        subprocess.run(["go", "install", what], env=environ, check=True)
+    return program
