@@ -29,7 +29,8 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-stores: $(SETUP) ## kills, races and exclusive commits on a second S3 server, which Go installs
+test-stores: $(SETUP) ## the demo in a store; kills and races on a second server, which Go installs
+	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
 	@$(PY) -m pytest --store versitygw tests/stores/test_exclusive.py tests/stores/test_crashes.py \
 	  tests/stores/test_lake.py $(ARGS)
 

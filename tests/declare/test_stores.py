@@ -58,6 +58,16 @@ def test_a_store_of_which_nothing_is_known_is_refused(tmp_path):
     assert "s3://" in said
 
 
+@pytest.mark.parametrize(
+    ("lake", "name"),
+    [("abfss://c@a.dfs.core.windows.net/lake", "Azure"), ("gs://b/lake", "Google Cloud Storage")],
+)
+def test_a_store_where_no_lake_was_tested_is_refused_by_name(tmp_path, lake, name):
+    said = mistakes(tmp_path, f"lake: {lake}\n")
+    assert f"sluice.yaml:1: lake: no lake may lie on {name} yet" in said
+    assert "write a path, or s3://" in said
+
+
 def test_streams_of_delta_tables_are_refused_on_s3(tmp_path):
     more = "}\n  clicks: {path: clicks, format: delta, delivery: stream, schema: 'item STRING'"
     said = mistakes(tmp_path, "lake: s3://b/lake\n", more)
@@ -78,4 +88,4 @@ def test_each_kind_of_store_has_a_committer_that_excludes_others(store):
         uri = f"{scheme}://b/lake" if scheme else "/lake"
         assert store_of(uri) is store
         assert takes_spark(uri) == ("spark" in store.committers)
-        assert not list(faults(uri, "auto", {}))
+        assert bool(list(faults(uri, "auto", {}))) == bool(store.lacks)

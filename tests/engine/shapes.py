@@ -87,7 +87,7 @@ class Declared:
     def to(cls, folder: Path, most: Callable[..., int]) -> "Declared":
         config = folder / most.__name__ / "config"
         (config / "pipelines").mkdir(parents=True)
-        (config / "sluice.yaml").write_text("lake: gs://lake")
+        (config / "sluice.yaml").write_text("lake: s3://b/lake")
         text = DECLARED.replace("$most", most.__name__)
         (config / "pipelines" / "shop.yaml").write_text(text)
         return cls(load(config), most)

@@ -21,6 +21,7 @@ class Store:
     """One kind of store. `exclusive`: the operation by which only one commit of a number wins.
 
     `options`: those by which delta-rs is asked for it. `unsafe`: variables that would end it.
+    `lacks`: why no lake may lie there yet.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Store:
     committers: frozenset[str]
     options: Mapping[str, str] = field(default_factory=dict)
     unsafe: tuple[str, ...] = ()
+    lacks: str = ""
 
     @property
     def takes_spark(self) -> bool:
@@ -46,8 +48,20 @@ STORES = (
         {"conditional_put": "etag"},
         UNSAFE,
     ),
-    Store("Azure", ("abfs", "abfss"), "If-None-Match: *, on a rename or a PUT", BOTH),
-    Store("Google Cloud Storage", ("gs",), "a write with ifGenerationMatch=0", BOTH),
+    Store(
+        "Azure",
+        ("abfs", "abfss"),
+        "If-None-Match: *, on a rename or a PUT",
+        BOTH,
+        lacks="delta-rs and pyarrow find credentials there in different ways",
+    ),
+    Store(
+        "Google Cloud Storage",
+        ("gs",),
+        "a write with ifGenerationMatch=0",
+        BOTH,
+        lacks="exclusive commits could not be tested there",
+    ),
 )
 SCHEMES = {scheme: store for store in STORES for scheme in store.schemes}
 
@@ -72,10 +86,17 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
     """Yield what makes commits to a lake unsafe, each with the place of its setting."""
     store = store_of(lake)
     if store is None:
-        known = ", ".join(f"{scheme}://" for scheme in SCHEMES if scheme)
+        known = ", ".join(
+            f"{scheme}://" for scheme in SCHEMES if scheme and not SCHEMES[scheme].lacks
+        )
         message = f"nothing is known of commits to {scheme_of(lake)}://; write a path, or {known}"
         yield ("lake",), message
         return
+    if store.lacks:
+        yield (
+            ("lake",),
+            f"no lake may lie on {store.name} yet: {store.lacks}; write a path, or s3://",
+        )
     if committer != AUTO and committer not in store.committers:
         why = "Delta's jar has no put-if-absent there, so two processes could commit one version"
         message = f"`{committer}` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
