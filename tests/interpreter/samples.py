@@ -60,11 +60,9 @@ CASTS = (
     *("STRING", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY<STRING>", "BINARY"),
     *("STRUCT<a: BIGINT, b: STRING>", "ARRAY<BIGINT>", "FLOAT"),
 )
-_INFIX = frozenset({"+", "-", "*", "/", "%", "div", "<", "<=", ">", ">=", "==", "!=", "<=>"})
-_WRITTEN_OTHERWISE = {
-    *("and", "or", "not", "!", "in", "when", "if", "=", "<>", "negative", "positive", "like"),
-    *("raise_error", "rlike", "regexp"),
-}
+_INFIX = frozenset(
+    {"+", "-", "*", "/", "%", "div", "<", "<=", ">", ">=", "==", "!=", "<=>", "&", "|", "^"}
+)
 UNITS = ("YEAR", "quarter", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND")
 LAMBDAS = (
     *("transform(r, x -> x + i)", "filter(r, x -> x > 1)", "exists(r, x -> x > 2)"),
@@ -148,8 +146,8 @@ def call(chance: Random, name: str, depth: int) -> str:  # noqa: C901, PLR0911 -
             return f"CASE WHEN {_condition(chance)} THEN {argument()} ELSE {argument()} END"
         case "=" | "<>":
             return f"({argument()} {name} {argument()})"
-        case "negative":
-            return f"(- {argument()})"
+        case "negative" | "~":
+            return f"({'-' if name == 'negative' else name} {argument()})"
         case "like" | "rlike" | "regexp":
             pattern = chance.choice(("'%a%'", "'a%'", "'%b'", "'ab'"))
             return f"(s {'LIKE' if name == 'like' else 'RLIKE'} {pattern})"

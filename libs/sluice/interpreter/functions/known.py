@@ -9,6 +9,7 @@ from sluice.interpreter.functions import times
 from sluice.interpreter.functions.arithmetic import ARITHMETIC
 from sluice.interpreter.functions.arrays import ARRAYS
 from sluice.interpreter.functions.as_json import JSON
+from sluice.interpreter.functions.bits import BITS
 from sluice.interpreter.functions.comparing import COMPARING
 from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.patterns import PATTERNS
@@ -40,6 +41,7 @@ def _cast(type_: T.DataType, arguments: list[Value]) -> Value:
 
 FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     **ARITHMETIC,
+    **BITS,
     **COMPARING,
     **ARRAYS,
     **TEXTS,
@@ -54,14 +56,14 @@ FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
 
 # Numbers of arguments; Spark refuses a call with another.
 _COUNTS = """
-1: ! abs array_compact array_distinct array_max array_min array_size bigint boolean cardinality ceil
-1: ceiling char_length character_length date date_from_unix_date day dayofmonth dayofweek dayofyear
+1: ! ~ abs array_compact array_distinct array_max array_min array_size bigint boolean cardinality
+1: ceil ceiling char_length character_length date date_from_unix_date day dayofmonth dayofweek
 1: double flatten floor hex hour int is_valid_utf8 isnan isnotnull isnull last_day lcase len length
 1: lower make_valid_utf8 map_entries map_from_entries map_keys map_values md5 minute month negative
 1: not octet_length positive quarter raise_error reverse second sign signum size smallint sqrt
 1: string timestamp_micros timestamp_millis tinyint ucase unix_date unix_micros unix_millis
-1: unix_seconds unbase64 upper weekday weekofyear year
-2: != % * / < <= <=> <> = == > >= and array_contains array_except array_position array_repeat
+1: unix_seconds unbase64 upper weekday weekofyear year dayofyear
+2: != % & * / ^ | < <= <=> <> = == > >= and array_contains array_except array_position array_repeat
 2: contains date_add date_format date_sub date_trunc div element_at endswith equal_null
 2: from_utc_timestamp get ifnull instr left like map_from_arrays mod nullif nvl or pmod regexp
 2: regexp_like repeat right rlike startswith to_utc_timestamp trunc try_element_at add_months
