@@ -148,11 +148,18 @@ def _micros_between(start: int, end: int) -> int:
 
 
 def _months_between(start: int, end: int) -> int:
-    """Return the whole months between two times, whichever is first."""
-    first, last = sorted((start, end))
-    a, b = date_of(first // DAY), date_of(last // DAY)
-    is_short = (b.day, last % DAY) < (a.day, first % DAY)
-    return (b.year - a.year) * 12 + b.month - a.month - is_short
+    """Return the whole months from one time to another, as Java's `LocalDateTime.until` counts.
+
+    The end's day is one nearer to the start where its clock falls short of a whole day.
+    """
+    day, last = start // DAY, end // DAY
+    if last > day and end % DAY < start % DAY:
+        last -= 1
+    elif last < day and end % DAY > start % DAY:
+        last += 1
+    a, b = date_of(day), date_of(last)
+    months, days = (b.year - a.year) * 12 + b.month - a.month, b.day - a.day
+    return months - (months > 0 and days < 0) + (months < 0 and days > 0)
 
 
 def months_later(days: int, months: int) -> int:
