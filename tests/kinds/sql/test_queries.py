@@ -16,6 +16,17 @@ IN_SPARKS_WORDS = {  # Spark ties to the next query alone, and wants groups in F
         JOIN events e ON e.id = o.id WHERE o.k = p.k AND e.eid > p.n)""",
     "name_of_group": """SELECT id, n, (SELECT max(g) FROM orders o WHERE o.id = e.id) AS g
         FROM (SELECT id, count(*) AS n FROM events GROUP BY id) e""",
+    "of_pairs": QUERIES["of_pairs"].replace(  # Spark divides by zero where a side is constant
+        "corr(v, id)",
+        """try_divide(covar_pop(v, id), stddev_pop(CASE WHEN id IS NOT NULL THEN v END)
+            * stddev_pop(CASE WHEN v IS NOT NULL THEN id END))""",
+    ),
+    **{  # Spark counts a limit wrongly where an outer INT meets a BIGINT
+        name: QUERIES[name]
+        .replace("orders o", "(SELECT *, bigint(k) AS b FROM orders) o")
+        .replace("o.k", "o.b")
+        for name in ("first_of_each", "in_distinct", "lateral_first")
+    },
 }
 
 
