@@ -92,6 +92,29 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
                 "part in a view: get_json_object(v, '$.part')"
             ),
         ),
+        *(
+            (f"{{path: x/, delivery: stream, {keys}}}", f"5: sources.x.names{message}")
+            for keys, message in (
+                (
+                    'schema: "id INT", names: {ix: ID}',
+                    ".ix: unknown column 'ix'; columns are: id",
+                ),
+                (
+                    'schema: "a INT, b INT", names: {a: X Y, b: x y}',
+                    ".b: column a is read from 'x y' already",
+                ),
+                (
+                    'schema: "a INT, b INT", names: {a: B}',
+                    ".a: column b is read from 'B' already",
+                ),
+                ('schema: "a INT", names: {a: ""}', ".a: '' can't be the name of a file's column"),
+                ('schema: "a INT", names: {a: 1}', ".a: a text is wanted, not 1"),
+                (
+                    'schema: "a INT", names: {a: A}, format: csv, options: {header: false}',
+                    ": a file without a header has no names: its columns go by their order",
+                ),
+            )
+        ),
         (
             '{path: x/, delivery: stream, schema: "Id INT"}',
             ("5: sources.x.schema: 'Id' is not a name: use lower case letters, digits and _"),

@@ -193,6 +193,23 @@ def test_a_lost_checkpoint_with_a_key_reads_all_again_and_says_so(
     assert all(not r.warnings for r in lake.take())
 
 
+@pytest.mark.parametrize("how", ["stream", "interval, time: at"])
+def test_a_delta_table_gives_columns_other_names(
+    spark: "SparkSession", tmp_path: Path, how: str
+) -> None:
+    names = "names: {id: Id, at: OrderedAt}, key: [id]"
+    text = declared(names, "delta", "id INT, at TIMESTAMP, v INT", "t")
+    lake = Streamed(tmp_path, text.replace("delivery: stream", f"delivery: {how}"), spark)
+    at = day(0).start
+    rows = spark.createDataFrame([(1, at, 2)], "`Id` INT, `OrderedAt` TIMESTAMP, v INT")
+    rows.write.format("delta").save(str(lake.landing / "t"))
+    if how == "stream":
+        lake.take()
+    else:
+        lake.deliver()
+    assert lake.values() == [{"id": 1, "at": at, "v": 2}]
+
+
 def append(lake: Streamed, spark: "SparkSession", id_: int) -> None:
     """A row more in the Delta table that is streamed."""
     rows = spark.range(id_, id_ + 1).selectExpr("CAST(id AS INT) AS id")

@@ -54,7 +54,7 @@ class Declared(TableSpec):
 
     IS_DELIVERED: ClassVar[bool] = True
     IS_WHOLE: ClassVar[bool] = False
-    SILENT: ClassVar[frozenset[str]] = frozenset({"path", "format", "options"})
+    SILENT: ClassVar[frozenset[str]] = frozenset({"path", "format", "options", "names"})
 
     description: str = ""
     path: str = ""
@@ -62,6 +62,7 @@ class Declared(TableSpec):
     columns: Annotated[tuple[Column, ...], WithJsonSchema({"type": "string"})] = Field(
         alias="schema", min_length=1
     )
+    names: dict[str, str] = Field(default_factory=dict)
     key: tuple[str, ...] = ()
     sequence: tuple[str, ...] = ()
     change: Change | None = None
@@ -119,6 +120,12 @@ class Declared(TableSpec):
     def types(self) -> dict[str, str]:
         """Types of the declared columns, by name."""
         return {column.name: column.type for column in self.columns}
+
+    @property
+    def of_files(self) -> dict[str, str]:
+        """Declared columns by the names that their files give them."""
+        own = {name: name for name in self.types if name not in self.names}
+        return {**own, **{theirs: name for name, theirs in self.names.items()}}
 
     @property
     def row_types(self) -> dict[str, str]:

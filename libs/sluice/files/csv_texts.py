@@ -66,7 +66,7 @@ def read_csv(
 
 def _own_name(spec: Declared, nth: int, written: str) -> str:
     """Return a name for a column of the file; undeclared ones can't clash with ours."""
-    return written if written in spec.types else f"_sluice_column_{nth}"
+    return spec.of_files.get(written, f"_sluice_column_{nth}")
 
 
 def _placed(

@@ -22,7 +22,7 @@ from sluice.files.parquet_types import NANOS, VOID
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.files.voids import voided
-from sluice.gate.rules.sql import text
+from sluice.gate.rules.sql import field_name, text
 from sluice.interpreter.presence import is_here
 
 Heads = Sequence[FileHead]
@@ -54,7 +54,8 @@ def _decoded(spec: Declared) -> str:
 def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     for pairs, group in grouped(heads, lambda h: _stored_types(spec, h)).items():
         if is_here(session):
-            yield converted(parquet_here(session, pairs, group), spec, origin=_origin(group))
+            found = parquet_here(session, pairs, group, spec.names)
+            yield converted(found, spec, origin=_origin(group))
             continue
         voids = voided(session, pairs, ddl(spec))
         nanos = [n for n, t in pairs if t == NANOS]
@@ -62,11 +63,13 @@ def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[Da
         values |= {n: _micros(n) for n in nanos} | {n: v.value for n, v in voids.items()}
         types = dict(pairs) | dict.fromkeys(nanos, "BIGINT")
         types |= {n: v.read_as for n, v in voids.items()}
-        schema = ", ".join(f"`{n}` {t}" for n, t in types.items())
+        names = {n: field_name(spec.names.get(n, n)) for n in types}
+        schema = ", ".join(f"{names[n]} {t}" for n, t in types.items())
         reader = session.read.schema(schema or StructType()).options(**spec.options)
-        rows = reader.parquet(*uris(group))
+        stored = reader.parquet(*uris(group))
+        rows = stored.selectExpr(*(f"{names[n]} AS `{n}`" for n in types), *METADATA)
         read = (f"{value} AS `{n}`" for n, value in values.items())
-        known = rows.selectExpr(*read, *METADATA, *_cut(nanos))
+        known = rows.selectExpr(*read, FILE, BLOCK, *_cut(nanos))
         yield converted(known, spec, origin=_origin(group))
 
 
@@ -75,14 +78,15 @@ def _origin(heads: Heads) -> str:
 
 
 def _stored_types(spec: Declared, found: FileHead) -> tuple[tuple[str, str], ...]:
-    """Return the file's columns that are wanted and have values, with their types."""
+    """Return the columns that are wanted and have values in the file, with its types."""
     of = dict(zip(found.names, found.types, strict=True))
-    if strange := [name for name in spec.types if of.get(name) == ""]:
+    if strange := [name for name in spec.of_files if of.get(name) == ""]:
         raise QualityStop(
             f"{spec.pipeline}.{spec.name}: Spark has no type for the column(s) "
             f"{', '.join(strange)} as file {found.file.shown} stores them"
         )
-    return tuple((name, of[name]) for name in spec.types if of.get(name, VOID) != VOID)
+    wanted = spec.of_files.items()
+    return tuple((own, of[name]) for name, own in wanted if of.get(name, VOID) != VOID)
 
 
 def _cut(nanos: Sequence[str]) -> tuple[str, ...]:
@@ -100,15 +104,16 @@ def store(session: SparkSession, spec: Declared) -> DataFrame:
     """Read Delta tables, JDBC and other stores: typed rows without files or an order."""
     reader = session.read.format(spec.format).options(**spec.options)
     rows = reader.load(spec.path) if spec.path else reader.load()
-    if missing := [c for c in spec.types if c not in rows.columns]:
+    if missing := [name for name in spec.of_files if name not in rows.columns]:
         raise QualityStop(
             f"{spec.pipeline}.{spec.name}: {spec.path or spec.format} lacks the declared "
             f"column(s) {', '.join(missing)}; it has {', '.join(rows.columns)}"
         )
     whole = f"xxhash64(to_json(struct({', '.join(f'`{c}`' for c in spec.types)})))"
     own = f"{text(spec.path)} AS {FILE}", f"0L AS {BLOCK}", f"{whole} AS {ROW}"
-    columns = (f"`{c}`" for c in spec.types)
-    return converted(rows.selectExpr(*columns, *own), spec, origin=spec.path or spec.format)
+    columns = (f"{field_name(name)} AS `{c}`" for name, c in spec.of_files.items())
+    known = rows.selectExpr(*columns).selectExpr("*", *own)
+    return converted(known, spec, origin=spec.path or spec.format)
 
 
 READERS: Mapping[str, Reader] = {"json": _json, "csv": read_csv, "parquet": _parquet}

@@ -3,7 +3,7 @@
 A file that is not plain raises NotHere, and Spark reads the delivery.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -63,26 +63,36 @@ def frame(
 
 
 def parquet_here(
-    session: SparkSession, pairs: Sequence[tuple[str, str]], heads: Iterable[FileHead]
+    session: SparkSession,
+    pairs: Sequence[tuple[str, str]],
+    heads: Iterable[FileHead],
+    names: Mapping[str, str],
 ) -> DataFrame:
     """Return these columns of Parquet files, in the given types, and their place.
 
+    `names`: those that the files give to columns, if they are others.
     Nanoseconds are cut to microseconds; CUT is the number of times of a row that lost digits.
     """
     nanos = tuple(name for name, type_ in pairs if type_ == NANOS)
     schema = ", ".join(f"`{n}` {'TIMESTAMP' if n in nanos else t}" for n, t in pairs)
     fields = session.createDataFrame([], schema).schema.fields if pairs else []
     try:
-        rows = pa.concat_tables([_table(found, fields, nanos) for found in heads])
+        rows = pa.concat_tables([_table(found, fields, nanos, names) for found in heads])
     except (pa.ArrowException, LookupError) as error:
         raise NotHere(f"Parquet that is not plain: {error}") from error
     cut = [StructField(CUT, IntegerType())] if nanos else []
     return session.createDataFrame(rows, StructType([*fields, *PLACE, *cut]))
 
 
-def _table(found: FileHead, fields: Sequence[StructField], nanos: Collection[str]) -> pa.Table:
-    names = [f.name for f in fields]
-    table = pq.read_table(pa.BufferReader(held(found)), columns=names)
+def _table(
+    found: FileHead,
+    fields: Sequence[StructField],
+    nanos: Collection[str],
+    names: Mapping[str, str],
+) -> pa.Table:
+    stored = [names.get(f.name, f.name) for f in fields]
+    table = pq.read_table(pa.BufferReader(held(found)), columns=stored)
+    table = table.select(stored).rename_columns([f.name for f in fields])
     cut: dict[str, pa.Array] = {}
     for name in nanos:
         place = table.column_names.index(name)

@@ -5,7 +5,7 @@ What only a JSON parser of Java's could decide raises NotHere.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -35,6 +35,7 @@ from sluice.interpreter.errors import NotHere
 
 MOST_NESTED, LONGEST_NAME, LONGEST = 1000, 50_000, 15_000_000  # Java's limits, the last one below
 OWN = (StructField(MARK, StringType()), StructField(FAULT, StringType()))
+Fields = Mapping[str, StructField]  # declared columns by the names of their fields
 _SPACE = " \t\r\n"
 _ALTERED, _UNPAIRED = re.compile(MAY_BE_ALTERED), re.compile(UNPAIRED)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -68,9 +69,10 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
     if spec.options.keys() - {"multiLine"}:
         raise NotHere("JSON with options")
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
-    declared = session.createDataFrame([], ddl(spec)).schema.fields
-    types = {f.name: as_texts(f.dataType, session) for f in declared}
-    nested = [f for f in declared if isinstance(f.dataType, NESTED)]
+    schema = session.createDataFrame([], ddl(spec)).schema
+    declared = {name: schema[own] for name, own in spec.of_files.items()}
+    types = {name: as_texts(f.dataType, session) for name, f in declared.items()}
+    nested = {name: f for name, f in declared.items() if isinstance(f.dataType, NESTED)}
     rows: list[tuple[Any, ...]] = []
     for head in heads:
         data = held(head)
@@ -80,11 +82,11 @@ def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead])
             values = _values(found, types)
             own = (found.mark or None, found.fault, found.raw)
             rows.append((*values, *own, head.file.uri, 0, len(rows)))
-    raw = StructField(RAW, StringType())
-    return frame(session, rows, [*(StructField(n, t) for n, t in types.items()), *OWN, raw, *PLACE])
+    texts = (StructField(declared[name].name, type_) for name, type_ in types.items())
+    return frame(session, rows, [*texts, *OWN, StructField(RAW, StringType()), *PLACE])
 
 
-def _rows(lines: Sequence[bytes], nested: Sequence[StructField]) -> Iterator[_Found]:
+def _rows(lines: Sequence[bytes], nested: Fields) -> Iterator[_Found]:
     for line in lines:
         text = line.decode("utf-8", "replace").lstrip("\ufeff")
         if len(text) > LONGEST:
@@ -122,7 +124,7 @@ def _as_is(text: str) -> str:
     return _escaped(text) if is_list and _ALTERED.search(text) else text
 
 
-def _of_line(text: str, nested: Sequence[StructField]) -> Iterator[_Found]:
+def _of_line(text: str, nested: Fields) -> Iterator[_Found]:
     found, is_whole = _parsed(text)
     mark = f"#{hash(text)}#" if nested and _ALTERED.search(text) else ""
     if isinstance(found, _Object):
@@ -177,13 +179,13 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
     return _Object(pairs)
 
 
-def _fault(found: _Object, nested: Sequence[StructField]) -> str | None:
+def _fault(found: _Object, nested: Fields) -> str | None:
     """Return what is wrong with an object, whatever the types of its scalars."""
     if twice := _twice(found):
         return f"field {twice[:SHOWN]} stands twice"
     fields = dict(found)
-    for f in nested:
-        if (value := fields.get(f.name)) is not None and not _has_shape(value, f.dataType):
+    for name, f in nested.items():
+        if (value := fields.get(name)) is not None and not _has_shape(value, f.dataType):
             return f"column {f.name}: {_plain(value)[:SHOWN]} is no {_type(f.dataType)}"
     if nested and _repeats(found):
         return TWICE_WITHIN

@@ -18,7 +18,7 @@ from sluice.files.nested_types import texts_of
 from sluice.files.retyped import NESTED
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
-from sluice.gate.rules.sql import name, text
+from sluice.gate.rules.sql import field_name, name, text
 
 LINE = "value"
 MARK, DOCUMENT, OBJECT, NAMES, FAULT = (
@@ -64,17 +64,20 @@ def _named(lines: DataFrame, syntax: "_Syntax", place: Sequence[str]) -> DataFra
 
 def _objects(lines: DataFrame, spec: Declared) -> DataFrame:
     """Return the declared columns of each object as texts, with its MARK, FAULT and RAW."""
-    declared = lines.sparkSession.createDataFrame([], ddl(spec)).schema.fields
+    schema = lines.sparkSession.createDataFrame([], ddl(spec)).schema
+    declared = [schema[own] for own in spec.of_files.values()]
     syntax = _Syntax.of(spec)
     place = [c for c in (FILE, BLOCK, ROW) if c in lines.columns]
     named = _named(lines, syntax, place)
     bare = Texts(mark=MARK).restored(OBJECT)
-    parsed = named.selectExpr("*", f"{syntax.parsed(OBJECT, _texts(declared))} AS _sluice_texts")
+    parsed = named.selectExpr(
+        "*", f"{syntax.parsed(OBJECT, _texts(declared, spec.names))} AS _sluice_texts"
+    )
     return parsed.selectExpr(
-        *(f"_sluice_texts.{name(f.name)} AS {name(f.name)}" for f in declared),
+        *(f"_sluice_texts.{_field(f, spec.names)} AS {name(f.name)}" for f in declared),
         *place,
         MARK,
-        f"coalesce({FAULT}, {_fault_of_object(declared, syntax)}) AS {FAULT}",
+        f"coalesce({FAULT}, {_fault_of_object(declared, syntax, spec.names)}) AS {FAULT}",
         f"CASE WHEN {_is_list(LINE)} THEN coalesce({bare}, 'null') ELSE {LINE} END AS {RAW}",
     )
 
@@ -166,25 +169,26 @@ def _objects_of_line(syntax: _Syntax) -> str:
     return f"CASE WHEN {is_list} THEN {of_list} ELSE array({DOCUMENT}) END"
 
 
-def _fault_of_object(declared: list[StructField], syntax: _Syntax) -> str:
+def _fault_of_object(declared: list[StructField], syntax: _Syntax, names: Mapping[str, str]) -> str:
     again = f"filter({NAMES}, (n, i) -> array_position({NAMES}, n) <= i)"
     return (
         f"CASE WHEN {NAMES} IS NULL THEN {text(NO_OBJECT)} "
         f"WHEN size(array_distinct({NAMES})) < size({NAMES}) "
         f"THEN concat('field ', left(element_at({again}, 1), {SHOWN}), ' stands twice') "
-        f"{_fault_of_nested(declared, syntax)}END"
+        f"{_fault_of_nested(declared, syntax, names)}END"
     )
 
 
-def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
+def _fault_of_nested(declared: list[StructField], syntax: _Syntax, names: Mapping[str, str]) -> str:
     """Return SQL for faults of nested columns: another shape, or a field repeated in an object."""
     nested = [f for f in declared if isinstance(f.dataType, NESTED)]
     if not nested:
         return f"WHEN _sluice_texts.{CORRUPT} IS NOT NULL THEN {text(NO_OBJECT)} "
-    plain = syntax.parsed(OBJECT, ", ".join(f"{name(f.name)} STRING" for f in nested))
-    written = {f.name: Texts(mark=MARK).restored(f"{plain}.{name(f.name)}") for f in nested}
+    field = {f.name: _field(f, names) for f in nested}
+    plain = syntax.parsed(OBJECT, ", ".join(f"{one} STRING" for one in field.values()))
+    written = {n: Texts(mark=MARK).restored(f"{plain}.{one}") for n, one in field.items()}
     wrong = " ".join(
-        f"WHEN _sluice_texts.{name(f.name)} IS NULL AND {plain}.{name(f.name)} IS NOT NULL THEN "
+        f"WHEN _sluice_texts.{field[f.name]} IS NULL AND {plain}.{field[f.name]} IS NOT NULL THEN "
         f"concat({text(f'column {f.name}: ')}, left({written[f.name]}, {SHOWN}), "
         f"{text(f' is no {f.dataType.simpleString().upper()}')})"
         for f in nested
@@ -196,6 +200,11 @@ def _fault_of_nested(declared: list[StructField], syntax: _Syntax) -> str:
     )
 
 
-def _texts(declared: list[StructField]) -> str:
-    columns = (f"{name(f.name)} {texts_of(f.dataType)}" for f in declared)
+def _field(column: StructField, names: Mapping[str, str]) -> str:
+    """Return the name, quoted, of the field that a column is read from."""
+    return field_name(names.get(column.name, column.name))
+
+
+def _texts(declared: list[StructField], names: Mapping[str, str]) -> str:
+    columns = (f"{_field(f, names)} {texts_of(f.dataType)}" for f in declared)
     return ", ".join([*columns, f"{CORRUPT} STRING"])

@@ -116,10 +116,10 @@ def _check_whole(spec: Declared, broken: Sequence[tuple[LandedFile, str]]) -> No
 
 
 def _check_columns(spec: Declared, head: FileHead) -> None:
-    missing = [c.name for c in spec.columns if c.name not in head.names]
+    missing = [name for name in spec.of_files if name not in head.names]
     alike = Counter(name.lower() for name in head.names)
     wanted = {
-        name.lower() for name in (head.names if getattr(spec, "evolve", False) else spec.types)
+        name.lower() for name in (head.names if getattr(spec, "evolve", False) else spec.of_files)
     }
     several = {name for name, count in alike.items() if count > 1 and name in wanted and name}
     twice = [name for name in dict.fromkeys(head.names) if name.lower() in several]
@@ -132,12 +132,12 @@ def _check_columns(spec: Declared, head: FileHead) -> None:
     )
     raise QualityStop(
         f"{_id(spec)}: file {head.file.shown} {what}",
-        hint="nothing was committed; mend the file, or the source's `schema` or `options`",
+        hint="nothing was committed; mend the file, or the source's `schema`, `names` or `options`",
     )
 
 
 def _extra(spec: Declared, heads: Sequence[FileHead]) -> list[str]:
-    found = {name or "(no name)" for head in heads for name in head.names} - set(spec.types)
+    found = {name or "(no name)" for head in heads for name in head.names} - set(spec.of_files)
     return [f"columns that `schema` lacks are ignored: {_shown(sorted(found))}"] if found else []
 
 

@@ -29,6 +29,7 @@ from sluice.delta.writing.checkpoint import has_written, query_id
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run
 from sluice.errors import CheckpointLost, QualityStop
+from sluice.gate.rules.sql import field_name
 from sluice.language.internal import ARRIVALS
 from sluice.sources.spec import Source
 
@@ -130,13 +131,13 @@ class Stream:
         reader = session.readStream.format(self.spec.format)
         found = reader.options(**self.spec.options).load(self.path)
         known = {c[1:] if c[1:] in OF_FEED else c: c for c in found.columns}
-        if missing := [c for c in self.spec.types if c not in known]:
+        if missing := [c for c in self.spec.of_files if c not in known]:
             raise QualityStop(
                 f"{self.table.id}: {self.path} lacks the declared column(s) {', '.join(missing)}; "
                 f"it has {', '.join(known)}"
             )
         version = "`_commit_version`" if "commit_version" in known else "0L"
-        columns = (f"`{known[c]}` AS `{c}`" for c in self.spec.types)
+        columns = (f"{field_name(known[n])} AS `{c}`" for n, c in self.spec.of_files.items())
         return found.selectExpr(*columns, f"{version} AS _sluice_version")
 
     def _create(self, schema: StructType) -> Head:

@@ -57,7 +57,7 @@ def taken(
     if not isinstance(spec, Source) or not spec.evolve or not heads:
         return Taken(known)
     brought = _json(session, spec, heads) if spec.format == "json" else _typed(heads)
-    have = {*spec.types, *(c.name for c in known)}
+    have = {*spec.types, *spec.of_files, *(c.name for c in known)}
     new = (Column(name=n, type=t) for n, t in sorted(brought.items()) if n not in have)
     return Taken(known, tuple(new))
 

@@ -19,7 +19,9 @@ SAME_PATH = (
     "{} and {} have the same path, so their rows would count twice; "
     "distinguish them, by %H, or by %z where clocks are set back; or give the source a `key`"
 )
-NOT_OF_TOPICS = frozenset({"path", "format", "options", "evolve", "missing", "on_conflict"})
+NOT_OF_TOPICS = frozenset(
+    {"path", "format", "options", "names", "evolve", "missing", "on_conflict"}
+)
 
 
 class Source(Declared):

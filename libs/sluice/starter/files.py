@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from pyarrow.compute import is_in
 
 from sluice.errors import UsageError
 from sluice.starter.dates import DAILY, DATE, MONTHLY, dated, day_of, placeholder
+from sluice.starter.names import names
 
 FORMATS: Mapping[str, str] = {
     ".csv": "csv",
@@ -287,8 +287,4 @@ def _names(path: str) -> Iterator[str]:
     """Yield names for a table: of the last part of the path that is no date, then numbered."""
     parts = path.replace(DAILY, "").replace(MONTHLY, "").split("/")
     stems = [stem for part in parts if (stem := part.partition(".")[0]).strip("*")]
-    stem = stems[-1] if stems else ""
-    name = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
-    name = name if name and name[0].isalpha() else f"table_{name}".rstrip("_")
-    yield name
-    yield from (f"{name}_{nth}" for nth in count(2))
+    return names(stems[-1] if stems else "", "table")

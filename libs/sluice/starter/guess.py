@@ -1,6 +1,6 @@
 """Guess a table from its data: types of columns, a time, a key that holds in every row."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import combinations
@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.errors import UsageError
-from sluice.language.names import NAME, listing
+from sluice.language.names import listing
 from sluice.starter.files import Found
+from sluice.starter.names import columns_of
 
 MOST_COLUMNS_OF_A_KEY = 3
 MOST_TRIED = 12  # columns, the first ones: a key is seldom at the end
@@ -41,11 +42,13 @@ PLAIN: Mapping[pa.DataType, str] = {
 class Guess:
     """A table as the data suggests it; without a `time` and without days, it is a dimension.
 
-    `columns`: name -> Spark's type, of those that can be declared.
+    `columns`: name -> Spark's type, of those that can be declared. `names`: those that the files
+    give to columns, if they are others.
     """
 
     found: Found
     columns: Mapping[str, str]
+    names: Mapping[str, str]
     time: str
     key: tuple[str, ...]
     first: date | None
@@ -61,17 +64,19 @@ def guess(found: Found) -> Guess:
 
     Raises UsageError if no column can be declared.
     """
-    named = (field for field in found.rows.schema if NAME.fullmatch(field.name))
-    columns = {field.name: _type(field.type) for field in named}
-    if not columns:
+    theirs = columns_of(found.rows.column_names)
+    if not theirs:
         raise UsageError(
             f"{found.path} has no column that can be declared, because of their names: "
             f"{listing(found.rows.column_names)}",
-            hint="leave it out, or rename its columns: lower case letters, digits and _",
+            hint="leave it out, or give each column a name of its own",
         )
-    time = next(_times(found.rows, columns), "")
-    first, last = _span(found, time)
-    return Guess(found, columns, time, _key(found.rows, columns), first, last)
+    rows = found.rows.select(list(theirs.values())).rename_columns(list(theirs))
+    columns = {field.name: _type(field.type) for field in rows.schema}
+    names = {own: name for own, name in theirs.items() if own != name}
+    time = next(_times(rows, columns), "")
+    first, last = _span(found.days, rows, time)
+    return Guess(found, columns, names, time, _key(rows, columns), first, last)
 
 
 def schedule(guesses: list[Guess]) -> str:
@@ -130,12 +135,12 @@ def _is_whole(rows: pa.Table, column: str) -> bool:
     return bool(rows.num_rows) and not rows[column].null_count
 
 
-def _span(found: Found, time: str) -> tuple[date | None, date | None]:
-    if found.days:
-        return found.days[0], found.days[-1]
+def _span(days: Sequence[date], rows: pa.Table, time: str) -> tuple[date | None, date | None]:
+    if days:
+        return days[0], days[-1]
     if not time:
         return None, None
-    ends = pc.min_max(found.rows[time].cast(pa.timestamp("us"), safe=False)).as_py()
+    ends = pc.min_max(rows[time].cast(pa.timestamp("us"), safe=False)).as_py()
     return ends["min"].date(), ends["max"].date()
 
 

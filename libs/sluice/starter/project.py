@@ -174,9 +174,12 @@ def _files(found: Found) -> list[str]:
 
 def _schema(table: Guess) -> list[str]:
     columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns.items())
-    odd = [name for name in table.found.rows.column_names if name not in table.columns]
+    theirs = (f"{n}: {json.dumps(t, ensure_ascii=False)}" for n, t in table.names.items())
+    names = [f"names: {{{', '.join(theirs)}}}"] if table.names else []
+    known = {table.names.get(name, name) for name in table.columns}
+    odd = [name for name in table.found.rows.column_names if name not in known]
     left_out = [f"# left out, because of their names: {', '.join(odd)}"] if odd else []
-    return [f'schema: "{columns}"', *left_out]
+    return [f'schema: "{columns}"', *names, *left_out]
 
 
 def _view(table: Guess) -> list[str]:
