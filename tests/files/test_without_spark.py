@@ -122,7 +122,7 @@ def _compare(
 def _left_to_spark(spec: Source, part: list[Path]) -> Iterator[Path]:
     """Yield the files that are refused, each by itself."""
     landed = [file for path in part for file in list_files(str(path))]
-    with interpreting(Session.open()) as session:
+    with interpreting(Session()) as session:
         try:
             read(session, spec, landed).rows.toArrow()  # type: ignore[arg-type]
             return
@@ -135,7 +135,7 @@ def _left_to_spark(spec: Source, part: list[Path]) -> Iterator[Path]:
 
 
 def _read_here(folder: Path, format_: str, schema: str, **options: str) -> Any:
-    with interpreting(Session.open()) as session:
+    with interpreting(Session()) as session:
         return _read(Files(session, folder), format_, schema, **options)  # type: ignore[arg-type]
 
 
