@@ -48,7 +48,7 @@ def test_run_status_and_doctor_follow_a_topic(topical: Made) -> None:
     assert [row["id"] for row in lake.values()] == [1, 2, 4]
 
 
-def test_lag_is_told_in_messages_and_time_of_each_partition(topical: Made) -> None:
+def test_lag_is_shown_in_messages_and_time_of_each_partition(topical: Made) -> None:
     lake = topical(partitions=3)
     lake.send({"id": 1}, {"id": 2}, at=1_714_557_600_000)
     lake.send({"id": 3}, partition=2, at=1_714_557_660_000)
