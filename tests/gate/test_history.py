@@ -34,7 +34,7 @@ def test_a_verdict_becomes_one_row_per_expectation() -> None:
     (row,) = table.to_pylist()
     assert (row["pipeline"], row["table"], row["batch"]) == ("retail", "sales", 4)
     assert (row["success"], row["on_failure"]) == (False, "stop")
-    assert row["observed"] == "2 of 10 rows unexpected (25 %)"
+    assert row["observed"] == "2 of 8 values unexpected (25 %)"
     result = json.loads(row["result"])
     assert result["result"]["partial_unexpected_list"] == [-1, -2]
     assert result["result"]["missing_count"] == 2

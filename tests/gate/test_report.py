@@ -25,7 +25,10 @@ def day(nth: int) -> dt.datetime:
 
 
 def result(nth: int, success: bool = True, **changed: Any) -> dict[str, Any]:
-    details = {"unexpected_rows": [] if success else [{"id": 7, "note": EVIL, "quantity": -1}]}
+    details = {
+        "unexpected_rows": [] if success else [{"id": 7, "note": EVIL, "quantity": -1}],
+        "unexpected_percent": 0.0 if success else 2.0,  # half of the values are null
+    }
     config = {"kwargs": {"column": "quantity"}}
     row = {
         "interval_start": day(nth),
@@ -179,6 +182,11 @@ def test_a_batch_is_as_bad_as_its_worst_check() -> None:
     assert (batch.state, batch.observed) == (State.STOPPED, "2 of 3 expectations not met")
 
 
+def test_the_share_that_is_drawn_is_that_of_the_message() -> None:
+    table = digest(FACTS)
+    assert [check.number for check in table.expectations[0].checks] == [0.0, 2.0]
+
+
 def test_an_expectation_that_left_the_configuration_is_not_shown() -> None:
     old = result(1, says="quantity is at least 9", checked_at=NOW - dt.timedelta(days=1))
     table = digest(TableFacts("retail", "sales", results=(old, result(1))))
@@ -197,7 +205,7 @@ def test_an_interval_without_rows_draws_nothing() -> None:
 
 
 def test_a_strip_ends_with_the_newest_check_at_the_right() -> None:
-    checks = [Check(str(n), State.PASSED, "fine", 0.0) for n in range(5)]
+    checks = [Check(str(n), State.PASSED, "fine") for n in range(5)]
     drawn = strip(checks, 3)
     assert [box.title for box in drawn.boxes] == ["2: fine", "3: fine", "4: fine"]
     assert drawn.boxes[-1].x + drawn.boxes[-1].width == drawn.width
@@ -205,7 +213,7 @@ def test_a_strip_ends_with_the_newest_check_at_the_right() -> None:
 
 
 def test_a_curve_has_its_points_below_the_cells_of_the_strip() -> None:
-    checks = [Check(str(n), State.PASSED, "fine", 0.0, n) for n in (3.0, None, 5.0, 4.0)]
+    checks = [Check(str(n), State.PASSED, "fine", n) for n in (3.0, None, 5.0, 4.0)]
     drawn, cells = curve(checks), strip(checks, 4).boxes
     middles = [f"{cell.x + cell.width / 2}" for cell in cells]
     assert [point.split()[0] for point in drawn.line.replace("L", "M").split("M")[1:]] == [
@@ -221,7 +229,7 @@ def test_what_was_observed_is_drawn_only_where_it_varies() -> None:
     same = digest(TableFacts("retail", "sales", results=(result(1), result(2))))
     assert not same.expectations[0].varies
     assert digest(FACTS).expectations[0].varies
-    assert digest(FACTS).expectations[0].checks[-1].number == 1.0
+    assert digest(FACTS).expectations[0].checks[-1].number == 2.0
 
 
 def test_unusual_batches_and_rows_in_quarantine_are_shown(pages: dict[str, str]) -> None:

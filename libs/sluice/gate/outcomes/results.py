@@ -51,14 +51,16 @@ class Outcome:
 
     @property
     def observed(self) -> str:
-        """Observation in a few words."""
+        """Observation in a few words; where nulls are ignored, values are counted, as in GX."""
         if error := self.result.get("exception_info", {}).get("exception_message"):
             return f"could not be answered: {error}"
         if self.unexpected_count is None:
             return _shown(self.details.get("observed_value"))
+        missing = self.details.get("missing_count") or 0
+        considered = (self.element_count or 0) - missing
+        counts = f"{self.unexpected_count:,} of {considered:,} {'values' if missing else 'rows'}"
         percent = self.details.get("unexpected_percent") or 0.0
-        counts = f"{self.unexpected_count:,} of {self.element_count:,}"
-        return f"{counts} rows unexpected ({percent:.3g} %)"
+        return f"{counts} unexpected ({percent:.3g} %)"
 
 
 def _shown(observed: Any) -> str:

@@ -39,7 +39,6 @@ class Check:
     when: str
     state: State
     observed: str
-    share: float  # of rows unexpected, 0 to 1
     number: float | None = None
 
 
@@ -120,17 +119,14 @@ def expectation(rows: Sequence[Row]) -> ExpectationDigest:
         tuple(r for r in (result.get("result") or {}).get("unexpected_rows") or () if r),
         moment_text(moment(failed)),
         _suspects(result["expectation_config"]["kwargs"]),
-        "" if newest["unexpected_count"] is None else "% of rows unexpected",
+        "" if newest["unexpected_count"] is None else "% unexpected",
     )
 
 
 def check(row: Row) -> Check:
     """Return one result as a check."""
-    unexpected, elements = row["unexpected_count"] or 0, row["element_count"] or 0
-    share = unexpected / elements if elements else 0.0
     state = State.PASSED if row["success"] else FAILED[row["on_failure"]]
-    number = _observed_number(row) if row["unexpected_count"] is None else 100 * share
-    return Check(moment_text(moment(row)), state, row["observed"], share, number)
+    return Check(moment_text(moment(row)), state, row["observed"], _number(row))
 
 
 def worst(rows: Sequence[Row]) -> Check:
@@ -139,7 +135,7 @@ def worst(rows: Sequence[Row]) -> Check:
     found = max(checks, key=lambda check: check.state.weight)
     unmet = sum(check.state is not State.PASSED for check in checks)
     observed = f"{unmet} of {len(checks)} expectations not met" if unmet else "all met"
-    return Check(found.when, found.state, observed, found.share)
+    return Check(found.when, found.state, observed)
 
 
 def moment_text(moment: dt.datetime) -> str:
@@ -148,8 +144,12 @@ def moment_text(moment: dt.datetime) -> str:
     return f"{utc:%Y-%m-%d}" if utc.time() == dt.time() else f"{utc:%Y-%m-%d %H:%M}"
 
 
-def _observed_number(row: Row) -> float | None:
-    found = (json.loads(row["result"]).get("result") or {}).get("observed_value")
+def _number(row: Row) -> float | None:
+    """Return the observed number; of an expectation about rows, GX's share without nulls."""
+    details = json.loads(row["result"]).get("result") or {}
+    if row["unexpected_count"] is not None:
+        return float(details.get("unexpected_percent") or 0)
+    found = details.get("observed_value")
     return float(found) if isinstance(found, int | float) else None
 
 
