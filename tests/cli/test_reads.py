@@ -64,6 +64,26 @@ def test_get_reads_key_values_by_their_types(sluice):
     assert "'two' is no value of column 'product_id' (INT)" in wrong.stderr
 
 
+def test_a_float_has_the_fewest_digits_that_are_that_float(tmp_path):
+    prices = pa.array([38.4, None], pa.float32())
+    parts = pa.array([[{"p": 0.1}], None], pa.list_(pa.struct([("p", pa.float32())])))
+    table = {"department": ["DELI", "MEAT"], "product_id": pa.array([1, 2], pa.int32())}
+    table |= {"total": prices, "parts": parts, "rank": pa.array([1, 1], pa.int32())}
+    project = project_at(tmp_path)
+    write_table(project, "leaders", pa.table(table))
+    write_table(project, "totals", pa.table(table))
+
+    def shown(*asked):
+        found = CliRunner().invoke(main, [*asked, "--config", str(tmp_path / "config")])
+        assert found.exit_code == 0, found.stderr
+        return found.stdout
+
+    assert '"total": 38.4, "parts": [{"p": 0.1}]' in shown("get", "totals", "DELI", "1", "--json")
+    assert "38.4 " in shown("read", "totals")
+    assert 'DELI,1,38.4,"[{""p"": 0.1}]",1' in shown("top", "leaders", "--format", "csv")
+    assert '"total": 38.4,' in shown("top", "leaders", "--json")
+
+
 def test_get_of_a_key_that_is_not_there_exits_with_1(sluice):
     result = sluice("get", "totals", "DELI", "99")
     assert (result.exit_code, result.stdout) == (1, "")

@@ -88,7 +88,7 @@ class Rows(Iterator[Row]):
     def _fill(self) -> None:
         assert self._batch is not None
         page = self._batch.slice(self._seen, PAGE)
-        self._page.extend(self._shown(page).to_pylist(maps_as_pydicts="lossy"))
+        self._page.extend(_shortest(self._shown(page)).to_pylist(maps_as_pydicts="lossy"))
         self._seen += page.num_rows
 
     def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -98,6 +98,30 @@ class Rows(Iterator[Row]):
 def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
         yield from table.combine_chunks().to_batches(max_chunksize=BATCH)
+
+
+def _shortest(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return FLOATs as the DOUBLEs of the fewest digits that are the same FLOATs, such as 38.4."""
+    texts, doubles = (
+        pa.schema(_with(scalar, field) for field in batch.schema)
+        for scalar in (pa.string(), pa.float64())
+    )
+    return batch.cast(texts).cast(doubles) if texts != batch.schema else batch
+
+
+def _with(scalar: pa.DataType, field: pa.Field) -> pa.Field:
+    """Return a field with that type for each FLOAT in it."""
+    kind = field.type
+    if pa.types.is_float32(kind):
+        return field.with_type(scalar)
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_with(scalar, kind.value_field)))
+    if pa.types.is_map(kind):
+        parts = (_with(scalar, part) for part in (kind.key_field, kind.item_field))
+        return field.with_type(pa.map_(*parts))
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct([_with(scalar, part) for part in kind]))
+    return field
 
 
 def check_limit(limit: int | None) -> int | None:
