@@ -87,6 +87,7 @@ LAMBDAS = (
     *("map('a', i, 'b', j)", "map(i, s, i + 1L, t)", "split(w[0], 'a', 2)", "split(t, '-')"),
     *(f"timestampdiff({unit}, {pair})" for unit in UNITS for pair in ("p, v", "u, p", "v, u")),
     *("xxhash64(f)", "xxhash64(CAST(d AS FLOAT), array(f))", "string(f)", "to_json(struct(f, x))"),
+    "from_csv(concat('\"', t, '\"'), 'v DATE', map('dateFormat', 'yyyy-MM-d', 'escape', '\"')).v",
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
 )
 

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from sluice.declare import time_patterns
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import RAW
 from sluice.files.conversion import SHOWN, ddl
@@ -66,7 +67,7 @@ class _Found:
 
 def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead]) -> DataFrame:
     """Return the objects of lines: declared columns as texts, MARK, FAULT, RAW and place."""
-    if spec.options.keys() - {"multiLine"}:
+    if spec.options.keys() - {"multiLine", *time_patterns.OPTIONS}:
         raise NotHere("JSON with options")
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     schema = session.createDataFrame([], ddl(spec)).schema

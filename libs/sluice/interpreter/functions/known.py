@@ -14,6 +14,7 @@ from sluice.interpreter.functions.comparing import COMPARING
 from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.patterns import PATTERNS
 from sluice.interpreter.functions.texts import TEXTS
+from sluice.interpreter.functions.time_patterns import TIME_PATTERNS
 from sluice.interpreter.values.batch import Value
 from sluice.interpreter.values.casts import cast
 
@@ -48,6 +49,7 @@ FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     **PATTERNS,
     **JSON,
     **times.TIMES,
+    **TIME_PATTERNS,
     **HASHING,
     **{name: partial(_cast, type_) for name, type_ in _CASTS.items()},
     "+": _plus,
@@ -68,7 +70,7 @@ _COUNTS = """
 2: from_utc_timestamp get ifnull instr left like map_from_arrays mod nullif nvl or pmod regexp
 2: regexp_like repeat right rlike startswith to_utc_timestamp trunc try_element_at add_months
 2: array_join datediff date_diff
-3: if make_date nvl2 regexp_replace slice substring_index translate lpad rpad
+3: from_csv if make_date nvl2 regexp_replace slice substring_index translate lpad rpad
 1-2: + - round sort_array timestamp to_date to_json to_timestamp to_timestamp_ntz trim ltrim rtrim
 3: dateadd timestampadd timestampdiff
 2-3: locate regexp_extract replace sequence split substr substring

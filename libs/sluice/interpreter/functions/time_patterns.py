@@ -1,0 +1,101 @@
+"""Dates and times by a pattern, as Spark reads them in CSV with the formatters of `java.time`.
+
+A pattern has fields from the year downwards, without a gap, and signs or quoted letters between
+them. Numbers of any length stand between signs. Letters are taken in any case. Other patterns are
+Spark's.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from functools import lru_cache
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.texts import text
+from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.values.types import DATE, NTZ, TIMESTAMP
+from sluice.interpreter.values.zones import DAY, EPOCH
+
+_TYPES = {
+    "v DATE": (DATE, "dateFormat"),
+    "v TIMESTAMP": (TIMESTAMP, "timestampFormat"),
+    "v TIMESTAMP_NTZ": (NTZ, "timestampNTZFormat"),
+}
+_CELL = re.compile('"((?:[^"]|"")+)"')
+_PART = re.compile(r"'([A-Za-z .,:;/_()+-]+)'|(([A-Za-z])\3*)|([ .,:;/_()+-])")
+_DIGITS = {
+    "yyyy": "[0-9]{4}|[+-][0-9]{4,}",
+    **{2 * letter: "[0-9]{2}" for letter in "MdHms"},
+    **dict.fromkeys("MdHms", "[0-9]{1,19}"),
+    **{places * "S": f"[0-9]{{1,{places}}}" for places in range(1, 7)},
+}
+_ORDERS = ("yMd", "HmsS")
+_CLOCK = {"H": (24, 3_600_000_000), "m": (60, 60_000_000), "s": (60, 1_000_000)}
+
+
+def _from_csv(arguments: list[Value]) -> Value:
+    cell, schema, options = arguments
+    type_, name = _TYPES.get(str(schema.literal), (None, ""))
+    given = dict(options.literal) if isinstance(options.literal, tuple) else {}
+    pattern = given.pop(name, None)
+    if type_ is None or not isinstance(pattern, str) or given != {"escape": '"'}:
+        raise NotHere("from_csv but of one date or time by its pattern")
+    layout = _layout(pattern)
+
+    def read(v: str) -> tuple[int | None]:
+        found = _CELL.fullmatch(v)
+        if not (found and v.isascii() and v.isprintable()):
+            raise NotHere("from_csv of such a text")
+        moment = _moment(layout, found[1])
+        return (moment // DAY if moment is not None and type_ == DATE else moment,)
+
+    return each(T.StructType().add("v", type_), read, text(cell))
+
+
+@lru_cache
+def _layout(pattern: str) -> re.Pattern[str]:
+    """Return what the pattern accepts. Raises NotHere for a pattern that is Spark's."""
+    parts, letters, before, at = "", "", "", 0
+    while at < len(pattern):
+        found = _PART.match(pattern, at)
+        if not found:
+            raise NotHere(f"the pattern {pattern!r}")
+        quoted, field, letter, sign = found.groups()
+        if field and (field not in _DIGITS or _run_together(before, field) or letter in letters):
+            raise NotHere(f"the pattern {pattern!r}")
+        parts += f"(?P<{letter}>{_DIGITS[field]})" if field else re.escape(quoted or sign)
+        letters, before, at = letters + (letter or ""), field or "", found.end()
+    if not all(order.startswith("".join(c for c in order if c in letters)) for order in _ORDERS):
+        raise NotHere(f"the pattern {pattern!r}")
+    return re.compile(parts, re.ASCII | re.IGNORECASE)
+
+
+def _run_together(before: str, field: str) -> bool:
+    """Return whether only Java decides where one number ends and the next begins."""
+    return bool(before) and any(len(f) == 1 or "S" in f for f in (before, field))
+
+
+def _moment(layout: re.Pattern[str], written: str) -> int | None:
+    """Return a text's microseconds since 1970; null if there is no such day or time."""
+    found = layout.fullmatch(written)
+    if not found:
+        return None
+    given = found.groupdict()
+    year = given.get("y", "")
+    if not year.isdigit() or year == "0000":
+        raise NotHere(f"the year {year!r}")
+    try:
+        day = date(int(year), int(given.get("M", 1)), int(given.get("d", 1)))
+    except (ValueError, OverflowError):
+        return None
+    moment = (day.toordinal() - EPOCH) * DAY + int(given.get("S", "").ljust(6, "0"))
+    for letter, (most, size) in _CLOCK.items():
+        if (value := int(given.get(letter, 0))) >= most:
+            return None
+        moment += value * size
+    return moment
+
+
+TIME_PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {"from_csv": _from_csv}
