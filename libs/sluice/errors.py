@@ -123,7 +123,7 @@ def _by_reason(errors: Mapping[str, SluiceError]) -> Iterator[str]:
     for table, error in sorted(errors.items(), key=lambda e: WORST_FIRST.index(e[1].exit_code)):
         tables[str(error)].append(table)
     for reason, failed in tables.items():
-        yield reason if failed[0] in reason else f"{', '.join(failed)}: {reason}"
+        yield reason if failed[0] in reason else f"{', '.join(sorted(failed))}: {reason}"
 
 
 class Differs(SluiceError):
