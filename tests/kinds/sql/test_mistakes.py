@@ -33,6 +33,15 @@ REFUSED = {
     "SELECT o.id FROM orders o JOIN (VALUES (1), (2, 3)) AS n(a) ON o.k = n.a": "each row of",
     "SELECT id FROM orders o, (VALUES (now())) AS n(a)": "the time of running is not allowed",
     "SELECT id FROM orders o WHERE v > (SELECT n FROM people p WHERE p.k = o.k)": "several rows",
+    "SELECT id FROM orders WHERE (id, k, v, g, at) NOT IN (SELECT id, k, v, g, at FROM orders)": (
+        "NOT IN of more than 4 columns: write NOT EXISTS"
+    ),
+    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k FROM people)": (
+        "NOT IN compares 2 columns with 1"
+    ),
+    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k, n, pid FROM people)": (
+        "NOT IN compares 2 columns with 3"
+    ),
     "SELECT id FROM orders o WHERE (k, v) NOT IN (SELECT k, n FROM people p WHERE p.w = o.g)": (
         "NOT IN of several columns that is tied: write NOT EXISTS"
     ),

@@ -79,12 +79,15 @@ def _none_of(scope: Scope, values: list[Tree], select: Tree) -> None:
     """Keep the rows whose values are not together among those of a subquery."""
     if not is_alone(select):
         raise Refused(select, "NOT IN of several columns that is tied: write NOT EXISTS")
+    if len(values) > len(NAMES):
+        raise Refused(select, f"NOT IN of more than {len(NAMES)} columns: write NOT EXISTS")
     planner = scope.planner
     name = f"N{planner.chain.number()}"
     rows = planner.chain.stored(planner.query(select.copy()))
-    planner.shared[name] = Relation(
-        rows.source, dict(zip(NAMES, rows.columns.values(), strict=False)), rows.where
-    )
+    if len(rows.columns) != len(values):
+        raise Refused(select, f"NOT IN compares {len(values)} columns with {len(rows.columns)}")
+    own = dict(zip(NAMES, rows.columns.values(), strict=False))
+    planner.shared[name] = Relation(rows.source, own, rows.where)
     for condition in not_among(values, name):
         scope.after.append(condition)
         keep(scope, condition)
