@@ -36,12 +36,15 @@ REFUSED = {
     "SELECT id FROM orders WHERE (id, k, v, g, at) NOT IN (SELECT id, k, v, g, at FROM orders)": (
         "NOT IN of more than 4 columns: write NOT EXISTS"
     ),
-    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k FROM people)": (
-        "NOT IN compares 2 columns with 1"
+    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k FROM people)": "2 value(s) with 1",
+    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT * FROM people)": "2 value(s) with 4",
+    "SELECT id FROM orders WHERE (k, v) IN (SELECT k, n, pid FROM people)": "2 value(s) with 3",
+    "SELECT id FROM orders WHERE k IN (SELECT k, n FROM people) OR v = 1": "1 value(s) with 2",
+    "SELECT id FROM orders o WHERE k IN (SELECT max(k), max(n) FROM people p WHERE p.k = o.k)": (
+        "1 value(s) with 2"
     ),
-    "SELECT id FROM orders WHERE (k, v) NOT IN (SELECT k, n, pid FROM people)": (
-        "NOT IN compares 2 columns with 3"
-    ),
+    "SELECT id FROM orders WHERE (k, v) IN ((1, 2), (3, 4, 5))": "different numbers of columns",
+    "SELECT id FROM orders WHERE (k, v) IN ((1, 2), 3)": "different numbers of columns",
     "SELECT id FROM orders o WHERE (k, v) NOT IN (SELECT k, n FROM people p WHERE p.w = o.g)": (
         "NOT IN of several columns that is tied: write NOT EXISTS"
     ),

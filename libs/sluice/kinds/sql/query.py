@@ -84,11 +84,23 @@ class Query:
             schema.setdefault(pipeline, {})[name] = dict.fromkeys(known, "UNKNOWN")
         _check_columns(self.tree, columns)
         try:
-            return qualify(
+            found = qualify(
                 self.tree.copy(), schema=schema, dialect=Verbatim, quote_identifiers=False
             )
         except OptimizeError as error:
             raise ValueError(_in_words(str(error), self.tree)) from None
+        _check_widths(found)
+        return found
+
+
+def _check_widths(tree: exp.Query) -> None:
+    """Refuse an IN whose sides have different numbers of columns."""
+    for test in tree.find_all(exp.In):
+        query = test.args.get("query")
+        values = len(test.this.expressions) if isinstance(test.this, exp.Tuple) else 1
+        select = query.this if isinstance(query, exp.Subquery) else query
+        if isinstance(select, exp.Query) and len(select.selects) != values:
+            raise Refused(test, f"IN compares {values} value(s) with {len(select.selects)}")
 
 
 def _in_lower_case(tree: exp.Query) -> exp.Query:

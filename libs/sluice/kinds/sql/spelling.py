@@ -23,6 +23,9 @@ def _step(node: Tree) -> None:
     if isinstance(node.args.get("expression"), exp.Any | exp.All):
         _compare_with_each(node)
     if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple) and not node.args.get("query"):
+        widths = {len(value.expressions) for value in node.expressions}
+        if widths != {len(node.this.expressions)}:
+            raise Refused(node, "IN compares values of different numbers of columns")
         node.set("this", _struct(node.this))
         node.set("expressions", [_struct(value) for value in node.expressions])
     if isinstance(node, exp.Anonymous) and node.expressions:

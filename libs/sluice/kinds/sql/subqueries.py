@@ -84,8 +84,6 @@ def _none_of(scope: Scope, values: list[Tree], select: Tree) -> None:
     planner = scope.planner
     name = f"N{planner.chain.number()}"
     rows = planner.chain.stored(planner.query(select.copy()))
-    if len(rows.columns) != len(values):
-        raise Refused(select, f"NOT IN compares {len(values)} columns with {len(rows.columns)}")
     own = dict(zip(NAMES, rows.columns.values(), strict=False))
     planner.shared[name] = Relation(rows.source, own, rows.where)
     for condition in not_among(values, name):
