@@ -198,8 +198,12 @@ def _type(type_: DataType) -> str:
 
 
 def _twice(found: _Object) -> str | None:
-    names = [name for name, _ in found]
-    return next((n for at, n in enumerate(names) if n in names[:at]), None)
+    seen = set[str]()
+    for name, _ in found:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _repeats(value: Any) -> bool:
