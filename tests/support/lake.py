@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
+from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake import layout
 from sluice.delta.reading.table import create
@@ -79,6 +80,17 @@ class Lake:
         self.limits = replace(self.limits, **limits)  # type: ignore[arg-type]
         self.project = self.project.model_copy(update={"limits": self.limits})
         return self
+
+    def here(self) -> Self:
+        """This lake, with batches in this process."""
+        return self.limit(**asdict(Limits()))
+
+    def by_spark(self) -> Self:
+        """This lake with batches by Spark, for which half of its tables are large."""
+        sources = {table.name for table in self.project.graph.tables.values()}
+        uris = [self.uri(name) for name in {*self.stored_names(), *sources}]
+        sizes = sorted(table_size(uri, found.version).bytes for uri in uris if (found := head(uri)))
+        return self.limit(computed_here_bytes=-1, read_here_bytes=sizes[len(sizes) // 2])
 
     def table(self, name: str) -> Table:
         return self.project.graph.table(name)

@@ -7,6 +7,7 @@ import pytest
 from tests.kinds.join.test_join import DECLARED
 from tests.support.lake import Lake, away
 
+from sluice.delta.log.feed_size import table_size
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def built(folder: Path, spark: "SparkSession", on: str) -> Lake:
     return lake
 
 
-def planned(lake: Lake) -> str:
-    (step,) = explain(lake.project, lake.table("both"))
+def planned(lake: Lake, view: str = "both") -> str:
+    (step,) = explain(lake.project, lake.table(view))
     return step.reason
 
 
@@ -77,6 +78,30 @@ def test_changes_of_one_side_read_no_stored_row_of_it(
     lake.put("orders", {"id": 4, "k": 1})
     (batch,) = lake.advance()
     assert (batch.inserted, batch.strategy) == (3, "recompute")
+
+
+def test_of_a_large_and_a_small_input_the_small_one_may_be_a_join_itself(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """Its hidden columns have the names of those that the join over it makes."""
+    views = (
+        f"  both: {{kind: join, left: orders, right: people, on: [k], {SHOWN}}}\n"
+        "  again: {kind: join, left: both, right: orders, on: both.pid = orders.k, "
+        "select: {pid: both.pid, other: orders.id}}\n"
+    )
+    lake = Lake(tmp_path, DECLARED + views, spark)
+    lake.put("people", {"pid": 1, "k": 1})
+    lake.put("orders", *({"id": k, "k": k % 5, "g": str(k) * 9} for k in range(300)))
+    lake.advance()
+    lake.put("orders", {"id": 300, "k": 1})
+    lake.put("people", {"pid": 3, "k": 1})
+    lake.advance("both")
+    sizes = {n: table_size(lake.uri(n), lake.head(n).version).bytes for n in ("both", "orders")}
+    lake.limit(read_here_bytes=min(sizes.values()))
+    assert planned(lake, "again").startswith("touched groups")
+    assert "the files are read whose statistics" in planned(lake, "again")
+    lake.advance("again")
+    assert all(verdict.is_equal for verdict in lake.verdicts("again"))
 
 
 def files_of(lake: Lake, name: str, k: int) -> list[Path]:

@@ -43,7 +43,7 @@ def test_random_queries_are_kept_as_spark_answers_them(
     proved = [(name, key) for name in kept for key in proved_keys(lake, name, kept, tmp_path)]
     for turn in range(3):
         change(lake, chance)
-        lake.limit(computed_here_bytes=-1 if turn == 1 else 2_000_000).advance()
+        (lake.by_spark() if turn == 1 else lake.here()).advance()
         found = wrong(lake, spark, kept)
         assert not found, (turn, [kept[name] for name in found], found)
         for name, key in proved:

@@ -25,7 +25,7 @@ def test_nexmarks_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> Non
     events, seen = Nexmark(lake), set[str]()
     events.happen(400)
     for turn in range(3):
-        lake.limit(computed_here_bytes=-1 if turn == 1 else 2_000_000).advance()
+        (lake.by_spark() if turn == 1 else lake.here()).advance()
         assert wrong(lake, spark, KEPT) == {}, turn
         seen |= {name for name in KEPT if lake.rows(name)}
         events.happen(60)

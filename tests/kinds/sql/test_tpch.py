@@ -19,7 +19,7 @@ def test_tpchs_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> None:
     data, seen = Tpch(lake, customers=30), set[str]()
     data.fill(60)
     for turn in range(3):
-        lake.limit(computed_here_bytes=-1 if turn == 1 else 2_000_000).advance()
+        (lake.by_spark() if turn == 1 else lake.here()).advance()
         assert wrong(lake, spark, QUERIES) == {}, turn
         seen |= {name for name in QUERIES if lake.rows(name)}
         data.insert_orders(5)

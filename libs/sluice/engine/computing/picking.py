@@ -16,7 +16,7 @@ from sluice.delta.reading.matches import Place
 from sluice.delta.reading.table import snapshot
 from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
-from sluice.engine.query.operator import Operator, Rows
+from sluice.engine.query.operator import Operator, Rows, names
 
 Columns = Mapping[str, str]  # columns of a table -> those of the group with the same values
 
@@ -80,7 +80,8 @@ def _rows(
     """Return the rows of a place that may be of the groups; all of them if there are few."""
     session = touched.sparkSession
     if not place.is_large:
-        return snapshot(session, place.uri, place.version, place.limits)
+        whole = snapshot(session, place.uri, place.version, place.limits)
+        return whole.select(*names(place.columns)) if place.columns else whole
     wanted = [{c: groups[group] for c, group in columns.items()} for columns in named]
     rows = place.rows(wanted)
     return None if rows is None else handed_over(session, place.uri, place.version, rows)
