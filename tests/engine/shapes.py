@@ -76,7 +76,7 @@ NODES = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Declared:
     """The project as it is declared at a time; inputs come before the views over them."""
 

@@ -248,3 +248,18 @@ def test_a_build_waits_if_only_a_vacuumed_version_would_agree(played: type[Pipel
         assert game.is_there("both__state")
     finally:
         game.patched.__exit__(None, None, None)
+
+
+def test_rows_that_both_declarations_make_are_of_either(played: type[Pipelines]) -> None:
+    """The most and the least of `a` agree, at different versions of the source."""
+    game = played()
+    try:
+        game.put("s", {(1, 0): ("a", 1), (1, 1): ("a", 1)}, "ingest")
+        game.bring_up_to_date(NODES[:8])
+        game.by, game.other = game.other, game.by
+        game.put("s", {(1, 0): ("a", 1), (1, 1): ("a", 2)}, "ingest")
+        game.bring_up_to_date(NODES[:8])
+        assert game.declarations("both", game.head("both").version) == {game.by, game.other}
+        assert game.rows("tail") == {"a": ((2, 1), 3)}
+    finally:
+        game.patched.__exit__(None, None, None)
