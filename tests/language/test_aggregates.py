@@ -136,7 +136,10 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
             "approx_top_k(x, 5, 3)",
             "approx_top_k: 3 values can't be tracked; it is a whole number from 5 on",
         ),
-        ("sum(x) over ()", "a window function is not allowed; rank with a topk view"),
+        (
+            "sum(x) over ()",
+            "a window function is not allowed here; declare an over view, or rank with a topk",
+        ),
     ],
 )
 def test_a_mistake_is_reported(refusal: Refusal, text: str, message: str) -> None:

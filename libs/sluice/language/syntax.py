@@ -75,7 +75,7 @@ CLOCKS = frozenset(
 # Spark reads the clock for such a text, with or without a zone, where it becomes a time.
 MOMENT = re.compile(r"\s*(now|today|yesterday|tomorrow)(?![a-z])", re.IGNORECASE)
 
-_SUBQUERY = "a subquery is not allowed; join tables with a lookup or a cogroup"
+_SUBQUERY = "a subquery is not allowed; join the table with a join or a lookup"
 _OF_AGGREGATES = "belongs to an aggregate, and an aggregate is not allowed here"
 _PARAMETER = "a parameter is not allowed; ${VAR} reads the environment"
 CLOCK = "the time of running is not allowed: the same rows must always give the same result"
@@ -83,7 +83,7 @@ WHY_NOT: dict[type[Tree], str] = {
     exp.Select: _SUBQUERY,
     exp.Subquery: _SUBQUERY,
     exp.Union: _SUBQUERY,
-    exp.Window: "a window function is not allowed; rank with a topk view",
+    exp.Window: "a window function is not allowed here; declare an over view, or rank with a topk",
     exp.Star: "'*' is not allowed; name the columns",
     exp.Alias: "an alias is not allowed here; the name is the key in the YAML",
     exp.Placeholder: _PARAMETER,

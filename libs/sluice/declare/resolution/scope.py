@@ -11,7 +11,7 @@ from sluice.language.families import is_orderable
 from sluice.language.inference import infer, is_interval
 from sluice.language.names import unknown
 from sluice.language.type_rules import aggregate_problem, problems
-from sluice.language.types import EVENT_TIMES, UNORDERED, head
+from sluice.language.types import EVENT_TIMES, UNORDERED, head, inner_types, struct_fields
 
 Columns = Mapping[str, str]
 Select = Mapping[str, Expression]
@@ -42,10 +42,12 @@ class Scope:
         """Return what is wrong with that column; '' if nothing is."""
         first, *rest = column.split(".")
         if rest and first in self.joined:
-            known = self.joined[first]
-            return "" if rest[0] in known else unknown_of(first, rest[0], known)
+            known, (name, *fields) = self.joined[first], rest
+            if name not in known:
+                return unknown_of(first, name, known)
+            return _field_problem(f"{first}.{name}", known[name], fields)
         if first in self.columns:
-            return self._field_problem(first, rest)
+            return _field_problem(first, self.columns[first], rest)
         owners = [name for name, columns in self.joined.items() if first in columns]
         if owners:
             what = "belongs to" if len(owners) == 1 else "is in both"
@@ -54,12 +56,6 @@ class Scope:
         if rest:
             return unknown("table or struct", first, [*self.joined, *self.columns], "known ones")
         return unknown("column", first, self.columns)
-
-    def _field_problem(self, column: str, fields: Sequence[str]) -> str:
-        type_ = self.columns[column]
-        if fields and head(type_) not in ("", "STRUCT", "MAP", "ARRAY", "VARIANT"):
-            return f"'{'.'.join([column, *fields])}': {column} is {type_}, it has no fields"
-        return ""
 
     def check(self, expression: Expression | None, report: Report, *where: str | int) -> None:
         """Note missing columns of the expression, and types that don't fit."""
@@ -162,6 +158,23 @@ class Scope:
         if not is_orderable(type_):
             what = f"a {head(type_)}" if head(type_) in UNORDERED else type_
             report.add(where, f"{text} is {what}, which has no order and can't be a key")
+
+
+def _field_problem(column: str, type_: str, fields: Sequence[str]) -> str:
+    """Return what is wrong with `column.field.field`; '' where its type doesn't tell."""
+    for i, name in enumerate(fields):
+        if head(type_) == "ARRAY":
+            (type_,) = inner_types(type_)
+        if head(type_) in ("", "MAP", "VARIANT"):
+            return ""
+        outer = ".".join([column, *fields[:i]])
+        if head(type_) != "STRUCT":
+            return f"'{outer}.{'.'.join(fields[i:])}': {outer} is {type_}, it has no fields"
+        known = dict(struct_fields(type_))
+        if name.lower() not in known:
+            return unknown("field", name, known).replace(";", f" of {outer};", 1)
+        type_ = known[name.lower()]
+    return ""
 
 
 def unknown_of(table: str, column: str, known: Iterable[str]) -> str:
