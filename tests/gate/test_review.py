@@ -122,6 +122,10 @@ def test_a_right_expectation_has_no_mistakes(expectation: Expectation) -> None:
             "min_value: a time or a whole number is wanted, and 'abc' is none of these",
         ),
         (
+            expect("column_values_to_be_between", column="price", min_value=10**400),
+            "too large to convert to float",
+        ),
+        (
             expect("column_values_to_be_between", column="price", min_value={"$PARAMETER": "x"}),
             "no SQL literal",
         ),

@@ -103,7 +103,7 @@ def mistakes(expectation: Expectation) -> list[str]:
     except ValidationError as error:
         problems = [e for e in error.errors() if e["type"] != "type_error.dict"]  # GX's parameters
         return _explained(expectation, problems, list(kind.__fields__))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:  # the last: a huge whole number
         return [f"{expectation.type}: {error}"]
     return []
 
