@@ -117,7 +117,10 @@ SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x
         ),
         (
             '{path: x/, delivery: stream, schema: "Id INT"}',
-            ("5: sources.x.schema: 'Id' is not a name: use lower case letters, digits and _"),
+            (
+                "5: sources.x.schema: 'Id' is not a name: use lower case letters, digits and _; if "
+                "files call it so, declare another name, and 'Id' under `names`"
+            ),
         ),
         (
             '{path: x/, delivery: stream, format: xml, schema: "id INT"}',

@@ -9,7 +9,7 @@ from sluice.declare.reading_options import canonical, problems
 from sluice.declare.settings import Options, as_option
 from sluice.declare.table_spec import TableSpec
 from sluice.language.model import Model
-from sluice.language.names import Name
+from sluice.language.names import Name, check_name
 from sluice.language.path_pattern import check_path
 from sluice.language.types import read_columns
 
@@ -89,7 +89,7 @@ class Declared(TableSpec):
     def _read_ddl(cls, ddl: Any) -> Any:
         if not isinstance(ddl, str):
             return ddl
-        columns = tuple(Column(name=name, type=type_) for name, type_ in read_columns(ddl))
+        columns = tuple(_column(name, type_) for name, type_ in read_columns(ddl))
         for column in columns:
             if "VARIANT" in column.type:
                 raise ValueError(NO_VARIANT.format(column.name, column.type))
@@ -132,3 +132,13 @@ class Declared(TableSpec):
         """Types of the table's columns, without the column of a change."""
         change = self.change.column if self.change else None
         return {name: type_ for name, type_ in self.types.items() if name != change}
+
+
+def _column(name: str, type_: str) -> Column:
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; if files call it so, declare another name, and {name!r} under `names`"
+        ) from None
+    return Column(name=name, type=type_)
