@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.outcome import Outcome
 from sluice.airflow.projects import airflows_config, project
-from sluice.airflow.request import BOUNDS, asked
+from sluice.airflow.request import BOUNDS, asked, is_preview
 from sluice.errors import ExitCode, SluiceError
 
 Context = Mapping[str, Any]
@@ -52,7 +52,9 @@ class Alert:
 
 
 def failed(context: Context) -> None:
-    """Alert that a task has failed for good."""
+    """Alert that a task has failed for good; whoever asked for a preview sees that it failed."""
+    if is_preview(context):
+        return
     alert = of_failure(context)
     alert.send(_webhook(context["task"].config, alert.pipeline))
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sluice.language.interval import Interval
 
 
+PREVIEW = "preview"
 PACKAGED = Path(__file__).parents[1] / "cli" / "jobs"
 
 
@@ -32,6 +33,7 @@ class Run:
     only: tuple[str, ...] = ()
     full_refresh: bool = False
     allow_empty: bool = False
+    is_preview: bool = False
 
     def is_about(self, table: str) -> bool:
         """True if the table was chosen."""
@@ -48,7 +50,7 @@ class Command:
 
 def job(task: Task, tables: Iterable[str], run: Run, config: Path, report: Path) -> Command:
     """Return the job that does a task's work on these of its tables in that run."""
-    script = script_of(task.kind.value, config)
+    script = script_of(PREVIEW if run.is_preview else task.kind.value, config)
     arguments = (*tables, "--config", str(config), "--run-id", run.id)
     asked = (*_bounds(task, run), *_pins(run), *_flags(run))
     return Command(script, (*arguments, *asked, "--report", str(report)))
@@ -61,7 +63,7 @@ def script_of(name: str, config: Path) -> Path:
 
 
 def _bounds(task: Task, run: Run) -> Iterator[str]:
-    if run.interval and task.kind is TaskKind.INGEST:
+    if run.interval and (task.kind is TaskKind.INGEST or run.is_preview):
         yield from ("--start", run.interval.start.isoformat())
         yield from ("--end", run.interval.end.isoformat())
 

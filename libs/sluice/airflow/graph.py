@@ -34,7 +34,8 @@ class TaskKind(StrEnum):
 class Task:
     """One task: its kind, the tables that it writes and reads, the tasks that it follows.
 
-    `timezone` is the pipeline's, for bounds that a person gives.
+    `timezone` is the pipeline's, for bounds that a person gives. `previews`: the tables of the run
+    that this task previews; the first task of a pipeline does so for all.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Task:
     reads: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
     timezone: str = "UTC"
+    previews: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def task_graph(project: "Project", pipeline: "Pipeline") -> TaskGraph:
     own = {table: task.id for task in work for table in task.tables}
     zone = pipeline.timezone
     work = [replace(task, upstream=_above(task, own), timezone=zone) for task in work]
+    work[:1] = [replace(first, previews=tuple(own)) for first in work[:1]]
     quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=_last(work))
     read = dict.fromkeys(table for task in work for table in task.reads)
     return TaskGraph(pipeline.name, (*work, quality), tuple(t for t in read if t not in own))

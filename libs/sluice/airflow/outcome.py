@@ -92,6 +92,17 @@ def sentence(report: Mapping[str, Any]) -> str:
     return ", ".join(parts) + (f"; seconds: {phases}" if phases else "")
 
 
+def foreseen(record: Mapping[str, Any]) -> list[str]:
+    """Return lines for a preview's log: what would happen to a table, and some changed rows."""
+    counts = " ".join(f"{sign}{record[name]}" for sign, name in SIGNS)
+    line = f"{record['table']}: {record['outcome']}, {counts}"
+    line += f", {record['rows_in']} rows in" if record["rows_in"] is not None else ""
+    more = (f", {record[name]} {name}" for name in ("quarantined", "expired") if record[name])
+    line += "".join(more) + (f": {record['error']}" if record["error"] else "")
+    sides = ((sign, s[side]) for s in record["samples"] for sign, side in SIDES)
+    return [line, *(f"  {sign} {json.dumps(row)}" for sign, row in sides if row is not None)]
+
+
 def _left(report: Mapping[str, Any]) -> str:
     """Return text on the intervals that were not delivered."""
     from sluice.language.interval import Interval  # DAG files do without it
@@ -102,4 +113,5 @@ def _left(report: Mapping[str, Any]) -> str:
     return f"; not delivered: {', '.join(map(str, left))}" if left else ""
 
 
+SIDES = (("-", "before"), ("+", "after"))
 SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))

@@ -39,6 +39,7 @@ def form(tables: Iterable[str], *, has_intervals: bool) -> ParamsDict:
             "only": Param(None, **only),
             "full_refresh": Param(False, type="boolean", **FULL_REFRESH),
             **({"allow_empty": Param(False, type="boolean", **ALLOW_EMPTY)} if bounds else {}),
+            "preview": Param(False, type="boolean", **PREVIEW),
         }
     )
 
@@ -63,6 +64,12 @@ ALLOW_EMPTY = {
     "none of their rows can be used. Such a delivery stops otherwise.",
 }
 
+PREVIEW = {
+    "title": "Preview",
+    "description": "Compute everything and commit nothing. The first task's log and XCom show what "
+    "would change in each table; the other tasks are skipped.",
+}
+
 
 def asked(context: Context, timezone: str) -> Run:
     """Return the run of that context, as requested. Raises UsageError for half a time span.
@@ -78,7 +85,13 @@ def asked(context: Context, timezone: str) -> Run:
         only=tuple(f"{context['dag'].dag_id}.{name}" for name in names),
         full_refresh=bool(answers.get("full_refresh")),
         allow_empty=bool(answers.get("allow_empty")),
+        is_preview=is_preview(context),
     )
+
+
+def is_preview(context: Context) -> bool:
+    """True if the run is to commit nothing."""
+    return bool((context.get("params") or {}).get("preview"))
 
 
 def _interval(run: Any, start: str | None, end: str | None, timezone: str) -> "Interval | None":

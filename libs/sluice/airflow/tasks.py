@@ -25,7 +25,7 @@ from sluice.airflow.commands import Command, Run, job
 from sluice.airflow.connections import export
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.launch import Launch
-from sluice.airflow.outcome import JobRefused, Outcome, Report, check, sentence
+from sluice.airflow.outcome import JobRefused, Outcome, Report, check, foreseen, sentence
 from sluice.airflow.projects import project
 from sluice.airflow.request import asked
 from sluice.delta.places.failpoint import passing
@@ -51,6 +51,8 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         from sluice.airflow.pending import pending_of  # needs Arrow; DAG files do not
 
         run = _asked(context, self.work.timezone)
+        if run.is_preview:
+            return self._preview(run, context)
         pending = pending_of(project(self.config), self.work, run)
         if not pending.tables:
             self.log.info(pending.reason)
@@ -62,6 +64,14 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         self._hand_on_versions(context, outcome.reports)
         passing("succeeding", self.work.id)
         return list(outcome.reports)
+
+    def _preview(self, run: Run, context: Context) -> list[Report]:
+        """Return what the whole run would do, in the first task; skip every other."""
+        self._record(Outcome(), context)
+        tables = tuple(filter(run.is_about, self.work.previews))
+        if not tables:
+            raise AirflowSkipException("this run is a preview, which its first task shows")
+        return list(self._do(tables, run, context).reports)
 
     @abstractmethod
     def launch(self, command: Command, context: Context) -> None:
@@ -77,14 +87,18 @@ class JobTask(BaseOperator):  # type: ignore[misc]
             except AirflowException as error:
                 failure = error
             outcome = Outcome.read(file)
-        self._publish(outcome.reports if outcome else ())
+        self._publish(outcome.reports if outcome else (), run)
         return check(outcome, failure)
 
-    def _publish(self, reports: Iterable[Report]) -> None:
+    def _publish(self, reports: Iterable[Report], run: Run) -> None:
         """Log a line for each table, including those that failed or were skipped."""
+        if run.is_preview:
+            self.log.info("preview: nothing was committed")
         for report in reports:
             is_undone = report.get("outcome") in ("failed", "skipped")
-            self.log.log(logging.WARNING if is_undone else logging.INFO, sentence(report))
+            lines = foreseen(report) if run.is_preview else [sentence(report)]
+            for line in lines:
+                self.log.log(logging.WARNING if is_undone else logging.INFO, line)
             for warning in report.get("warnings", ()):
                 self.log.warning(warning)
 

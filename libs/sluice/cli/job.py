@@ -29,6 +29,7 @@ from sluice.errors import ExitCode, SluiceError
 from sluice.language.interval import Interval, parse_time
 from sluice.operate.failures import Failures
 from sluice.operate.maintain import Upkeep
+from sluice.operate.preview import Previewed
 from sluice.operate.sweep import Swept
 from sluice.operate.verify import Verdict
 from sluice.operate.workers import Workers
@@ -36,7 +37,7 @@ from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
 from sluice.terminal.options import config_option
 
-Report = BatchReport | Upkeep | Swept | Verdict
+Report = BatchReport | Previewed | Upkeep | Swept | Verdict
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,16 @@ class Job:
     start: str | None
     end: str | None
     keeps_failures: bool = True
+    beside: Project | None = None
 
     @cached_property
     def project(self) -> Project:
-        """The project without broken pipelines, unless this job is about one of them."""
+        """The project without broken pipelines, unless this job is about one of them.
+
+        Of a preview, it is `beside`, whose lake is not the real one.
+        """
+        if self.beside:
+            return self.beside
         sound, error = load_sound(self.config)
         if error and not all(name.partition(".")[0] in sound.pipelines for name in self.names):
             raise error
@@ -95,6 +102,7 @@ class Job:
 
 
 Step = Callable[[Job, Spark, Table], Iterable[Report]]
+Work = Callable[[Job], Iterable[Report]]
 
 
 def command(step: Step, *, keeps_failures: bool = True) -> click.Command:
@@ -102,8 +110,14 @@ def command(step: Step, *, keeps_failures: bool = True) -> click.Command:
 
     `keeps_failures`: the step is a batch, whose failure stands until a batch of the table succeeds.
     """
+    work = partial(Job.reports, step=step)
+    return command_of(work, step.__doc__, keeps_failures=keeps_failures)
 
-    @click.command(help=step.__doc__)
+
+def command_of(work: Work, about: str | None, *, keeps_failures: bool = True) -> click.Command:
+    """Return the command that does the work of a whole job, and reports what it did."""
+
+    @click.command(help=about)
     @click.argument("names", nargs=-1, required=True, metavar="TABLE...")
     @config_option
     @click.option("--run-id", default="", help="The run that this step belongs to.")
@@ -115,7 +129,7 @@ def command(step: Step, *, keeps_failures: bool = True) -> click.Command:
     @click.option("--report", type=Path, metavar="FILE", help="Where to write the report, too.")
     def main(names: Sequence[str], report: Path | None, **asked: Any) -> None:
         _hear()
-        done = _done(step, partial(_job, names, keeps_failures=keeps_failures, **asked))
+        done = _done(work, partial(_job, names, keeps_failures=keeps_failures, **asked))
         for name in names:
             passing("reporting", name)
         line = json.dumps(done, default=str)
@@ -135,14 +149,14 @@ def _hear() -> None:
         log.setLevel(logging.INFO)
 
 
-def _done(step: Step, begin: Callable[[], Job]) -> dict[str, Any]:
+def _done(work: Work, begin: Callable[[], Job]) -> dict[str, Any]:
     reports: list[dict[str, Any]] = []
     # A stopped Spark Connect client complains of handles that the server closed with it.
     logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.ERROR)
     try:
         job = begin()
         with lasting():
-            reports.extend(asdict(report) for report in job.reports(step))
+            reports.extend(asdict(report) for report in work(job))
             job.spark.stop()
     except SluiceError as error:
         failure = _failure(reports, error.message, error.hint, error.exit_code)

@@ -1,0 +1,6 @@
+"""Show what a run would do, and commit nothing: `preview.py TABLE... --start T --end T`."""
+
+from sluice.cli.jobs.preview import main
+
+if __name__ == "__main__":
+    main()
