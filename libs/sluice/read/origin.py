@@ -1,0 +1,135 @@
+"""Origin of a row's values: the commit that gave them, and the sources' versions behind it.
+
+The change feed is read backwards, version by version, up to the commit in question. So the cost
+follows the feeds of the versions since then. It names commits, not single rows of the inputs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.delta.log.position import REBUILD, Position
+from sluice.errors import HistoryLost, UsageError
+from sluice.language.internal import declared
+from sluice.read.changes import CHANGE_TYPE, Changelog
+from sluice.read.commits import Commit, back_from
+from sluice.read.order import Span
+from sluice.read.values import check_columns
+
+REMOVED = ("delete", "update_preimage")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Read:
+    """Versions of a delivered table that a commit was the first to reflect.
+
+    They are greater than `after`, and at most `upto`. `commits`: those that changed rows and are
+    still in the log, newest first. For a source with a key, they are those of its deliveries.
+    """
+
+    source: str
+    after: int
+    upto: int
+    commits: tuple[Commit, ...]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The commit that gave a row its values; `before` is None if it is new, `after` if it went."""
+
+    commit: Commit
+    before: Row | None
+    after: Row | None
+    reads: tuple[Read, ...]
+
+    @property
+    def change(self) -> str:
+        """What the commit did to the row: insert, update or delete."""
+        if self.before is None:
+            return "insert"
+        return "delete" if self.after is None else "update"
+
+
+def origin(changelog: Changelog, key: Any, when: str | None = None) -> Origin | None:
+    """Return the commit that last changed the row of that key, or its column `when`.
+
+    None if no version ever had the row. Raises UsageError for a key or column that the table does
+    not have, and HistoryLost if the log no longer reaches back to the change.
+    """
+    table = changelog.table
+    if len(table.key.names) < len(table.identity) or table.current:
+        raise UsageError(
+            f"the rows of {table.name!r} have no key that names one of them",
+            hint=f"`sluice changes {table.name}` shows the whole changelog",
+        )
+    if when is not None:
+        check_columns(table.name, [when], table.schema.names)
+    span, oldest = table.key.exactly(key), table.version + 1
+    for commit in back_from(table.snapshot.uri, table.version):
+        oldest = commit.version
+        before, after = _at(changelog, commit, span)
+        if _differ(before, after, when):
+            return Origin(commit, before, after, tuple(_reads(changelog, commit)))
+    if oldest > 0:
+        raise HistoryLost(
+            f"the log of {table.name!r} begins at version {oldest}, after the change",
+            hint=f"`sluice get {table.name}` shows the row as it is",
+        )
+    return None
+
+
+def _at(changelog: Changelog, commit: Commit, span: Span) -> tuple[Row | None, Row | None]:
+    """Return the row as it was before the commit and after it; None and None if untouched."""
+    if not commit.changes_data:
+        return None, None
+    rows: pa.Table = span.rows(changelog.feed(commit.version))
+    before = after = None
+    for row in rows.to_pylist():
+        shown = {name: row[name] for name in changelog.snapshot.visible}
+        if row[CHANGE_TYPE] in REMOVED:
+            before = shown
+        else:
+            after = shown
+    return before, after
+
+
+def _differ(before: Row | None, after: Row | None, when: str | None) -> bool:
+    if when is None or before is None or after is None:
+        return before != after
+    return bool(before[when] != after[when])
+
+
+def _reads(changelog: Changelog, commit: Commit) -> Iterator[Read]:
+    """Yield what the commit was the first to reflect of each delivered table."""
+    if commit.position is None:
+        return
+    lake, earlier = changelog.lake, _earlier(changelog, commit, commit.position)
+    for name, upto in sorted(_reflected(commit.position).items()):
+        after, base = earlier.get(name, -1), declared(name)
+        table = lake.project.graph.tables.get(base)
+        if table is not None and after != upto:
+            uri = lake.uri(table) + name.removeprefix(base)
+            yield Read(base, after, upto, tuple(_commits(uri, after, upto)))
+
+
+def _commits(uri: str, after: int, upto: int) -> Iterator[Commit]:
+    every = takewhile(lambda found: found.version > after, back_from(uri, upto))
+    return (found for found in every if found.changes_data)
+
+
+def _earlier(changelog: Changelog, commit: Commit, position: Position) -> dict[str, int]:
+    """Return what was reflected before the commit; nothing if it read its inputs whole."""
+    if position.kind == REBUILD:
+        return {}
+    below = back_from(changelog.snapshot.uri, commit.version - 1)
+    found = next((c.position for c in below if c.position), None)
+    return _reflected(found.as_named_in(position)) if found else {}
+
+
+def _reflected(position: Position) -> dict[str, int]:
+    references = {name: pin.version for name, pin in position.references.items()}
+    return {**references, **position.frontier}

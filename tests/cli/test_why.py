@@ -1,0 +1,134 @@
+"""`why` names the commit that gave a row its values, as reading every version does."""
+
+import random
+from typing import Any
+
+import pytest
+from tests.cli.test_preview import PIPELINE, World
+from tests.cli.trips import Here
+
+from sluice.declare.table import Table
+from sluice.delta.places.lake import exists
+from sluice.read.commits import commit
+from sluice.read.lake import Lake, open_lake
+
+NAMES = {"trips.flights": "trips.flights__deliveries", "trips.carriers": "trips.carriers"}
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Here:
+    """Five runs of random deliveries, through a table of every kind."""
+    project = Here(tmp_path_factory.mktemp("why"))
+    project.declare(PIPELINE)
+    world = World(project, random.Random(7))
+    for _ in range(5):
+        world.land()
+        ran = project.sluice("run", "trips", "--changed", "--json")
+        assert ran.code == 0, ran.err
+    return project
+
+
+def named(lake: Lake) -> list[Table]:
+    """Stored tables whose rows have a key that can be named."""
+    tables = [t for t in lake.project.graph.tables.values() if exists(lake.uri(t))]
+    opened = {t.name: lake.table(t.name) for t in tables}
+    return [t for t in tables if t.key and opened[t.name].key.names == opened[t.name].identity]
+
+
+def versions(lake: Lake, table: Table) -> list[Rows]:
+    every = (lake.stored(table, v) for v in range(lake.stored(table).version + 1))
+    return [{tuple(r[c] for c in at.identity): dict(r) for r in at.read()} for at in every]
+
+
+def last_change(history: list[Rows], key: tuple[Any, ...], column: str | None = None) -> int:
+    """The last version in which the row, or a column of it, differs from the one before."""
+
+    def value(version: int) -> Any:
+        row = history[version].get(key) if version >= 0 else None
+        return row if row is None or column is None else (row[column],)
+
+    return next(v for v in range(len(history) - 1, -1, -1) if value(v) != value(v - 1))
+
+
+def asked(project: Here, table: Table, key: tuple[Any, ...], *options: str) -> dict[str, Any]:
+    texts = [v.isoformat() if hasattr(v, "isoformat") else str(v) for v in key]
+    ended = project.sluice("why", table.name, *options, "--json", *texts)
+    assert ended.code == 0, ended.err
+    (record,) = ended.records
+    return record
+
+
+def test_the_commit_is_the_last_in_which_the_row_differs(project: Here) -> None:
+    lake, changed = open_lake(project.folder / "config"), set()
+    assert {t.kind for t in named(lake)} >= {"source", "dimension", "cogroup", "topk", "lookup"}
+    for table in named(lake):
+        history = versions(lake, table)
+        for key in sorted({key for rows in history for key in rows if None not in key}, key=str):
+            found = asked(project, table, key)
+            last = last_change(history, key)
+            assert found["version"] == last, (table.name, key)
+            assert (found["before"] is None) == (last == 0 or key not in history[last - 1])
+            assert (found["after"] is None) == (key not in history[last])
+            changed.add(found["change"])
+    assert changed == {"insert", "update", "delete"}
+
+
+def test_when_names_the_commit_that_last_changed_a_column(project: Here) -> None:
+    lake = open_lake(project.folder / "config")
+    table, earlier = lake.project.graph.table("delays"), 0
+    history = versions(lake, table)
+    for key in sorted(history[-1], key=str):
+        if None in key:
+            continue
+        for column in ("n", "worst", "s"):
+            found = asked(project, table, key, "--when", column)
+            assert found["version"] == last_change(history, key, column), (key, column)
+            earlier += found["version"] < last_change(history, key)
+    assert earlier
+
+
+def test_it_names_the_deliveries_that_the_commit_was_the_first_to_reflect(project: Here) -> None:
+    lake = open_lake(project.folder / "config")
+    table, checked = lake.project.graph.table("delays"), dict.fromkeys(NAMES, 0)
+    history = versions(lake, table)
+    for key in sorted({key for rows in history for key in rows if None not in key}):
+        found = asked(project, table, key)
+        made = commit(lake.uri(table), found["version"])
+        assert made
+        assert made.position
+        for read in found["reads"]:
+            stored = NAMES[read["source"]]
+            assert read["to_version"] == made.position.frontier[stored]
+            uri = lake.uri(table).replace("delays", stored.removeprefix("trips."))
+            within = range(read["to_version"], read["after_version"], -1)
+            commits = [c for c in (commit(uri, v) for v in within) if c and c.changes_data]
+            assert read["count"] == len(commits)
+            assert [c["version"] for c in read["commits"]] == [c.version for c in commits[:5]]
+            runs = {c.position.run for c in commits if c.position}
+            checked[read["source"]] += len(commits)
+            if read["source"] == "trips.flights":
+                assert made.position.run in runs
+    assert all(checked.values()), checked
+
+
+def test_mistakes_are_named(project: Here) -> None:
+    for arguments, code, told in (
+        (("delays", "nobody"), 1, "delays never had a row with the key nobody"),
+        (("flights", "x"), 2, "'x' is no value of column 'flight' (INT)"),
+        (("flights", "1", "2"), 2, "the key of 'flights' is (flight): 2 values don't fit it"),
+        (("worst", "A 0"), 2, "1 value doesn't fit it"),
+        (("weather", "1"), 2, "have no key"),
+        (("delays", "A 0", "--when", "nothing"), 2, "nothing"),
+    ):
+        ended = project.sluice("why", *arguments)
+        assert (ended.code, told in ended.err) == (code, True), (arguments, ended.err)
+
+
+def test_people_see_the_row_and_what_was_newly_read(project: Here) -> None:
+    lake = open_lake(project.folder / "config")
+    key = next(r["name"] for r in lake.table("delays").read() if r["name"])
+    shown = project.sluice("why", "delays", key)
+    assert shown.code == 0
+    assert "change" in shown.out
+    assert "newly read" in shown.out
