@@ -24,7 +24,8 @@ PACKAGED = Path(__file__).parents[1] / "cli" / "jobs"
 class Run:
     """One run of a pipeline: its id, its scope, and the dimension versions that it loaded.
 
-    `interval` is what its sources deliver; `only` lists the tables in scope and is empty for all.
+    `interval` is what its sources deliver; a backfill requests its messages of topics again.
+    `only` lists the tables in scope and is empty for all.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Run:
     full_refresh: bool = False
     allow_empty: bool = False
     is_preview: bool = False
+    is_backfill: bool = False
 
     def is_about(self, table: str) -> bool:
         """True if the table was chosen."""
@@ -66,6 +68,8 @@ def _bounds(task: Task, run: Run) -> Iterator[str]:
     if run.interval and (task.kind is TaskKind.INGEST or run.is_preview):
         yield from ("--start", run.interval.start.isoformat())
         yield from ("--end", run.interval.end.isoformat())
+        if run.is_backfill:
+            yield "--backfill"
 
 
 def _flags(run: Run) -> Iterator[str]:

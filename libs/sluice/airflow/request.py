@@ -48,7 +48,7 @@ START = {
     "title": "From",
     "description": "First instant to deliver, in place of the run's own data interval. A bound of "
     "the schedule, given together with the end; without an offset, in the pipeline's timezone. "
-    "Several intervals are delivered one by one.",
+    "Several intervals are delivered one by one. A topic's messages of that time are read again.",
 }
 END = {"title": "Until", "description": "The instant after the last one to deliver."}
 FULL_REFRESH = {
@@ -86,6 +86,7 @@ def asked(context: Context, timezone: str) -> Run:
         full_refresh=bool(answers.get("full_refresh")),
         allow_empty=bool(answers.get("allow_empty")),
         is_preview=is_preview(context),
+        is_backfill=bool(start and end) or getattr(run, "run_type", "") == "backfill",
     )
 
 

@@ -33,6 +33,7 @@ from sluice.operate.preview import Previewed
 from sluice.operate.sweep import Swept
 from sluice.operate.verify import Verdict
 from sluice.operate.workers import Workers
+from sluice.sources.spec import is_topic
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
 from sluice.terminal.options import config_option
@@ -49,6 +50,7 @@ class Job:
     run: Run
     start: str | None
     end: str | None
+    is_backfill: bool = False
     keeps_failures: bool = True
     beside: Project | None = None
 
@@ -73,13 +75,18 @@ class Job:
     def failures(self) -> Failures:
         return Failures(self.project, self.run.id, are_kept=self.keeps_failures)
 
-    def intervals(self, pipeline: str) -> list[Interval]:
-        """Return the requested time, cut along the pipeline's schedule; empty if none was given."""
+    def asked(self, table: Table) -> list[Interval]:
+        """Return the requested time, cut along the schedule of a source by interval.
+
+        Empty if none was given. A topic's is whole, and only a backfill requests one.
+        """
         if not self.start or not self.end:
             return []
-        schedule = self.project.pipelines[pipeline].schedule
-        bounds = (parse_time(bound, schedule.timezone) for bound in (self.start, self.end))
-        return schedule.intervals(*bounds)
+        schedule = self.project.pipelines[table.pipeline].schedule
+        bounds = [parse_time(bound, schedule.timezone) for bound in (self.start, self.end)]
+        if table.spec.is_by_interval:
+            return schedule.intervals(*bounds)
+        return [Interval(*bounds)] if self.is_backfill and is_topic(table) else []
 
     def reports(self, step: "Step") -> Iterator[Report]:
         """Run the step of every table, inputs before the views over them.
@@ -89,7 +96,7 @@ class Job:
         """
         graph = self.project.graph
         tables = [graph.table(name) for name in self.names]
-        asked = {t.id: self.intervals(t.pipeline) for t in tables if t.spec.is_by_interval}
+        asked = {t.id: self.asked(t) for t in tables}
 
         def take(spark: Spark, table: Table) -> Sequence[Report]:
             intervals = asked.get(table.id, ())
@@ -126,6 +133,7 @@ def command_of(work: Work, about: str | None, *, keeps_failures: bool = True) ->
     @pin_option
     @click.option("--full-refresh", is_flag=True, help="Do what is done already, too.")
     @empty_option
+    @click.option("--backfill", is_flag=True, help="Read a topic's messages of that time again.")
     @click.option("--report", type=Path, metavar="FILE", help="Where to write the report, too.")
     def main(names: Sequence[str], report: Path | None, **asked: Any) -> None:
         _hear()
@@ -188,7 +196,8 @@ def _job(  # noqa: PLR0913 - the job's options
     *,
     full_refresh: bool,
     allow_empty: bool,
+    backfill: bool,
     keeps_failures: bool,
 ) -> Job:
     run = Run(run_id, read_pins(pin), full_refresh, allow_empty)
-    return Job(names, Path(config), run, start, end, keeps_failures)
+    return Job(names, Path(config), run, start, end, backfill, keeps_failures)

@@ -30,6 +30,7 @@ from sluice.operate.preview import downstream
 from sluice.operate.run import intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
+from sluice.sources.spec import is_topic
 from sluice.sources.stream import is_stream
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
@@ -133,7 +134,8 @@ def ingest(
 ) -> None:
     """Deliver the intervals of [START, END) of SOURCE; each replaces what it delivered before.
 
-    Of a stream, whatever has arrived: it takes no bounds.
+    Of a stream, whatever has arrived: it takes no bounds. Of a topic likewise; with bounds, the
+    messages whose timestamps lie in them are read again.
     """
     project = load_project(config)
     table = _table(project, source, "source")
@@ -258,17 +260,19 @@ def _view(project: Project, name: str) -> Table:
 def _intervals(
     project: Project, table: Table, start: str | None, end: str | None
 ) -> list[Interval]:
-    if is_stream(table):
-        if start or end:
-            raise UsageError(f"{table.id} is a stream: it is read as things arrive, without bounds")
+    is_read_as_it_comes = is_stream(table)
+    if is_read_as_it_comes and not start and not end:
         return []
+    if is_read_as_it_comes and not is_topic(table):
+        raise UsageError(f"{table.id} is a stream: it is read as things arrive, without bounds")
     if not start or not end:
         raise UsageError(
             f"{table.id} is delivered by interval: give --start and --end",
             hint="e.g. --start 2017-05-08 --end 2017-05-09; `sluice run` finds what is due",
         )
     schedule = project.pipelines[table.pipeline].schedule
-    return schedule.intervals(*(parse_time(t, schedule.timezone) for t in (start, end)))
+    bounds = [parse_time(t, schedule.timezone) for t in (start, end)]
+    return [Interval(*bounds)] if is_topic(table) else schedule.intervals(*bounds)
 
 
 def _run(step: str) -> Run:

@@ -98,8 +98,8 @@ class Replacement:
         files, name = self.delivery.files, self.delivery.table.id
         with self.clock.timed("check", self._judged(session, reading)) as passed:
             landing.check_unchanged(files, marks, name)
-            done, batch = self._written(session, passed)
-        return self._recorded(done, batch, reading, passed.verdict)
+            done, batch = self._written(session, passed, reading)
+        return self._recorded(session, done, batch, reading, passed.verdict)
 
     def _judged(self, session: SparkSession, reading: Reading) -> AbstractContextManager[Passed]:
         """Return the gate that the rows go through."""
@@ -115,13 +115,15 @@ class Replacement:
             rehearse(_changelog(unjudged, self._old_rows(session, self.before)))
         return gated(self.project, delivery.table, reading.rows, batch, emptied.refuse, on_conflict)
 
-    def _written(self, session: SparkSession, passed: Passed) -> tuple[Committed, int]:
+    def _written(
+        self, session: SparkSession, passed: Passed, reading: Reading
+    ) -> tuple[Committed, int]:
         """Commit the difference; return the number of the batch that holds the rows, too."""
         delivery, position, verdict = self.delivery, self.position, passed.verdict
         new = stored_rows(passed.rows, delivery)
         before = self.before and add_columns(self.before, new.schema)
         old = self._old_rows(session, before)
-        old = _same(old, new) if delivery.is_added and old is not None else old
+        old = _same(old, reading.rows) if delivery.is_added and old is not None else old
         keeps = old is not None or bool(verdict.rows_accepted or position.inputs or position.topic)
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = verdict.rows_accepted if is_counted else None
@@ -140,12 +142,20 @@ class Replacement:
         return Target(self._uri, KEY, before, size, keeps_position=keeps, replaces=replaces)
 
     def _recorded(
-        self, done: Committed, batch: int, reading: Reading, verdict: Verdict
+        self,
+        session: SparkSession,
+        done: Committed,
+        batch: int,
+        reading: Reading,
+        verdict: Verdict,
     ) -> BatchReport:
         """Note the delivery, and report it."""
         delivery, span = self.delivery, self.delivery.interval
-        counts = (verdict.rows_read, verdict.rows_accepted, verdict.rows_quarantined)
-        noted = intervals.Delivery(span, delivery.fingerprint, *counts, batch)
+        accepted, bad = verdict.rows_accepted, verdict.rows_quarantined
+        if delivery.is_added:
+            accepted = self._count(session) + done.inserted - done.deleted
+        counts = (accepted + bad, accepted, bad, batch)
+        noted = intervals.Delivery(span, delivery.fingerprint, *counts)
         intervals.record(delivery.intervals_uri, noted)
         return replace(
             BatchReport.of(delivery.stored_as, "source", done, self.clock),
@@ -180,9 +190,12 @@ class Replacement:
         return 0 if old is None else old.count()
 
 
-def _same(old: DataFrame, new: DataFrame) -> DataFrame:
-    """Return the old rows of the messages of new ones."""
-    return old.join(new.select(ID).distinct(), ID, "left_semi").select(*names(tuple(old.columns)))
+def _same(old: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return the old rows of the messages that came again; their IDs begin with the message's."""
+    place = F.substring_index(F.col(ID), "-", 2).alias("_place")
+    again = rows.select(place).distinct()
+    known = old.select(*names(tuple(old.columns)), place)
+    return known.join(again, "_place", "left_semi").select(*names(tuple(old.columns)))
 
 
 def _changelog(new: DataFrame, old: DataFrame | None) -> DataFrame:

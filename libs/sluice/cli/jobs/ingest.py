@@ -10,6 +10,8 @@ from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
 from sluice.sources.ingest import ingest
+from sluice.sources.kafka.backfill import backfill_topic
+from sluice.sources.spec import is_topic
 from sluice.sources.stream import ingest_stream, is_stream
 from sluice.spark.session import Spark
 
@@ -17,9 +19,15 @@ from sluice.spark.session import Spark
 def deliver(
     spark: Spark, project: Project, table: Table, run: Run, intervals: Sequence[Interval]
 ) -> Iterator[BatchReport]:
-    """Ingest a source interval by interval, or bring in a stream or dimension as it is now."""
+    """Ingest a source interval by interval, or bring in a stream or dimension as it is now.
+
+    Of a topic, intervals are those whose messages are read again.
+    """
     if table.is_dimension:
         yield from load(spark, project, table, run)
+    elif is_topic(table) and intervals:
+        for interval in intervals:
+            yield from backfill_topic(spark, project, table, interval, run)
     elif is_stream(table):
         yield from ingest_stream(spark, project, table, run)
     else:
@@ -29,7 +37,7 @@ def deliver(
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
     """Deliver to each table: intervals to a source, its present state to a dimension."""
-    return deliver(spark, job.project, table, job.run, job.intervals(table.pipeline))
+    return deliver(spark, job.project, table, job.run, job.asked(table))
 
 
 main = command(step)

@@ -5,9 +5,11 @@ to the brokers; the table's own commit is the record.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.errors import HistoryLost, Retryable, UsageError
@@ -19,8 +21,9 @@ from sluice.sources.kafka.spec import Topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin import AdminClient, OffsetSpec
 
+EPOCH, MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 ANSWER_S = 15.0
 AT_ONCE = 5_000  # messages of one call
 QUIET = {"log_level": "0", "enable.metrics.push": "false"}
@@ -47,6 +50,10 @@ class Message(NamedTuple):
     key: bytes | None
     value: bytes | None
     left_out: int = 0
+
+    @property
+    def moment(self) -> datetime:
+        return EPOCH + self.at * MILLISECOND
 
 
 @dataclass
@@ -76,6 +83,7 @@ class Brokers:
     def describe(self) -> Found:
         """Return the topic's state. Raises UsageError without such a topic, Retryable unheard."""
         from confluent_kafka import TopicCollection
+        from confluent_kafka.admin import OffsetSpec
 
         admin = self._admin()
         topic = self._answer(admin.describe_topics(TopicCollection([self.topic.topic])))
@@ -85,9 +93,17 @@ class Brokers:
             str(cluster.cluster_id),
             self.topic.topic,
             str(topic.topic_id),
-            self._offsets(admin, partitions, latest=False),
-            self._offsets(admin, partitions, latest=True),
+            self._offsets(admin, partitions, OffsetSpec.earliest()),
+            self._offsets(admin, partitions, OffsetSpec.latest()),
         )
+
+    def since(self, moment: datetime, found: Found) -> Offsets:
+        """Return each partition's first offset of a message at or after a moment, or its end."""
+        from confluent_kafka.admin import OffsetSpec
+
+        at = OffsetSpec.for_timestamp(ceil((moment - EPOCH) / MILLISECOND))
+        offsets = self._offsets(self._admin(), found.following, at)
+        return {p: offset if offset >= 0 else found.following[p] for p, offset in offsets.items()}
 
     def read(self, start: Offsets, end: Offsets) -> Iterator[Taken]:
         """Yield the messages of `[start, end)` in batches of the topic's bounds.
@@ -175,11 +191,11 @@ class Brokers:
             )
         raise Retryable(f"{self.table}: {self.topic.topic}: {error.str()}")
 
-    def _offsets(self, admin: "AdminClient", partitions: list[int], *, latest: bool) -> Offsets:
+    def _offsets(
+        self, admin: "AdminClient", partitions: Iterable[int], wanted: "OffsetSpec"
+    ) -> Offsets:
         from confluent_kafka import IsolationLevel
-        from confluent_kafka.admin import OffsetSpec
 
-        wanted = OffsetSpec.latest() if latest else OffsetSpec.earliest()
         asked = dict.fromkeys(self._partitions(dict.fromkeys(partitions, 0)), wanted)
         is_committed = self.topic.isolation == "read_committed"
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED

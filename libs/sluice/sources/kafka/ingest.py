@@ -2,7 +2,7 @@
 
 A batch is an interval of its own, from the instant at which it was read. Its commit holds the place
 that it reached in the topic, and the next one continues there. A batch that was killed is not in
-any commit, so it is read again.
+any commit, so it is read again; so is one that was killed before it was noted, without a change.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,18 @@ from itertools import chain
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, head
-from sluice.delta.notes.arrow import delete_rows
+from sluice.delta.notes.arrow import delete_rows, read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake import exists, layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
-from sluice.language.interval import Interval
 from sluice.sources.ingest import check_source, replace_interval, unchanged
+from sluice.sources.kafka.batches import INSTANT, fingerprint
 from sluice.sources.kafka.broker import Brokers, Taken
-from sluice.sources.kafka.messages import INSTANT, Read
-from sluice.sources.kafka.place import Place
+from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.place import Found, Place
+from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
 
@@ -50,6 +51,7 @@ def _deliver(spark: Spark, source: Read, before: Head | None, run: Run) -> Itera
     place = Place.of(before)
     if place:
         place.check(found, source.table.id)
+        yield from _noted(spark, source, brokers, place, found, run)
     else:
         place = Place.beginning(found, latest=source.topic.start == "latest")
     place = place.with_new_partitions(found)
@@ -67,6 +69,19 @@ def _deliver(spark: Spark, source: Read, before: Head | None, run: Run) -> Itera
         after = plain
 
 
+def _noted(
+    spark: Spark, source: Read, brokers: Brokers, place: Place, found: Found, run: Run
+) -> Iterator[BatchReport]:
+    """Read the last batch again if it has no note."""
+    if not place.at or place.start == place.following:
+        return
+    if read_rows(source.intervals_uri, [("interval_start", "=", place.at)]):
+        return
+    start = {p: max(offset, found.first[p]) for p, offset in place.start.items()}
+    again = [m for taken in brokers.read(start, place.following) for m in taken.messages]
+    yield from judged_again(spark, source, {place.at: again}, run)
+
+
 def _reached(place: Place, taken: Taken) -> Place:
     """Return the place after a batch; its moment is later than that of the batch before."""
     earliest = place.at + INSTANT if place.at else datetime.min.replace(tzinfo=UTC)
@@ -78,10 +93,10 @@ def _delivered(
     spark: Spark, source: Read, place: Place, taken: Taken, after: dict[str, object], run: Run
 ) -> BatchReport:
     assert place.at
-    moment = Interval(place.at, place.at + INSTANT)
-    delivery = replace(source.delivery(moment), topic=place.plain(), after=after)
-    delivery = replace(delivery, message_bytes=taken.bytes)
-    arrived = partial(source.rows, taken.messages, moment)
+    plain = place.plain()
+    delivery = source.delivery(place.at, fingerprint(plain))
+    delivery = replace(delivery, topic=plain, after=after, message_bytes=taken.bytes)
+    arrived = partial(source.rows, taken.messages, delivery.interval)
     return replace_interval(spark, source.project, delivery, run, arrived=arrived)
 
 

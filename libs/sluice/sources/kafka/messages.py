@@ -1,6 +1,6 @@
 """A source of messages: its declaration, its reader, and the deliveries that its batches are."""
 
-from datetime import timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,14 +11,13 @@ from sluice.delta.places.lake import layout
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery, stored_as
+from sluice.sources.kafka.batches import INSTANT
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.readers import reader_of
 from sluice.sources.kafka.records import Reader
 from sluice.sources.kafka.rows import rows_of
 from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
-
-INSTANT = timedelta(microseconds=1)
 
 
 class Read(NamedTuple):
@@ -48,14 +47,19 @@ class Read(NamedTuple):
     def uri(self) -> str:
         return layout(self.project).uri(self.stored_as)
 
+    @property
+    def intervals_uri(self) -> str:
+        return layout(self.project).uri(self.table.id, INTERVALS)
+
     def rows(self, messages: list[Message], at: Interval, session: SparkSession) -> DataFrame:
         return rows_of(session, self.spec, messages, self.reader, at)
 
-    def delivery(self, moment: Interval) -> Delivery:
-        uri = layout(self.project).uri(self.table.id, INTERVALS)
-        print_ = f"{self.topic.topic} at {moment.start.isoformat()}"
+    def delivery(self, moment: datetime, read: str) -> Delivery:
+        """Return the delivery of a moment; `read`: the fingerprint of what its batch has read."""
         return Delivery(
-            *(self.table, self.spec, moment, self.topic.topic, (), print_, ()),
+            *(self.table, self.spec, Interval(moment, moment + INSTANT), self.topic.topic, ()),
+            fingerprint=read,
+            replaced=(),
             stored_as=self.stored_as,
-            intervals_uri=uri,
+            intervals_uri=self.intervals_uri,
         )

@@ -1,6 +1,9 @@
-"""Replay of messages in quarantine: they are judged again as the quarantine keeps them."""
+"""Messages of batches that were delivered, judged again; they keep the moments of their batches.
 
-from collections.abc import Collection, Iterator, Sequence
+A replay takes them from quarantine. Messages that come from the topic again replace what they gave.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -8,16 +11,17 @@ from functools import partial
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
-from sluice.delta.notes.arrow import read_table
+from sluice.delta.notes import intervals
+from sluice.delta.notes.arrow import read_rows
 from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
-from sluice.language.interval import Interval
 from sluice.sources.ingest import check_source, replace_interval
+from sluice.sources.kafka.batches import NOTHING, fingerprint
 from sluice.sources.kafka.broker import Brokers, Message
 from sluice.sources.kafka.kept import message_of
-from sluice.sources.kafka.messages import INSTANT, Read
+from sluice.sources.kafka.messages import Read
 from sluice.sources.kafka.place import Place
 from sluice.spark.session import Spark
 
@@ -32,20 +36,31 @@ def replay_topic(
     """
     source = Read.of(project, table)
     check_source(project, table, head(source.uri))
-    reports = [_replayed(spark, source, moment, run) for moment in sorted(moments)]
+    reports = list(judged_again(spark, source, dict.fromkeys(sorted(moments), ()), run))
     if source.spec.keeps_deliveries:
         reports += advance(spark, project, table, run)
     return tuple(reports)
 
 
-def _replayed(spark: Spark, source: Read, moment: datetime, run: Run) -> BatchReport:
-    span = Interval(moment, moment + INSTANT)
-    messages = list(_whole(source, _quarantined(source, moment)))
-    size = sum(len(m.key or b"") + len(m.value or b"") for m in messages)
-    delivery = replace(source.delivery(span), message_bytes=size, is_added=True)
-    return replace_interval(
-        spark, source.project, delivery, run, arrived=partial(source.rows, messages, span)
-    )
+def judged_again(
+    spark: Spark, source: Read, messages: Mapping[datetime, Sequence[Message]], run: Run
+) -> Iterator[BatchReport]:
+    """Judge messages of some moments, and those that these have in quarantine; yield the reports.
+
+    The rows that the messages gave before are replaced. Safe to repeat.
+    """
+    noted = intervals.deliveries(source.intervals_uri)
+    place = Place.of(head(source.uri))
+    read = {place.at: fingerprint(place.plain())} if place and place.at else {}
+    read |= {d.interval.start: d.files for d in noted}
+    for moment, given in messages.items():
+        every = {m[:2]: m for m in (*_whole(source, _quarantined(source, moment)), *given)}
+        known = [every[at] for at in sorted(every)]
+        size = sum(len(m.key or b"") + len(m.value or b"") for m in known)
+        delivery = source.delivery(moment, read.get(moment, NOTHING))
+        delivery = replace(delivery, message_bytes=size, is_added=True)
+        arrived = partial(source.rows, known, delivery.interval)
+        yield replace_interval(spark, source.project, delivery, run, arrived=arrived)
 
 
 def _whole(source: Read, messages: Sequence[Message]) -> Iterator[Message]:
@@ -66,6 +81,6 @@ def _whole(source: Read, messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _quarantined(source: Read, moment: datetime) -> list[Message]:
-    rows = read_table(layout(source.project).uri(source.table.id, QUARANTINE)).to_pylist()
-    kept = {r["raw"] for r in rows if r["_sluice_interval"] == moment}
-    return sorted(map(message_of, kept), key=lambda m: (m.partition, m.offset))
+    uri = layout(source.project).uri(source.table.id, QUARANTINE)
+    rows = read_rows(uri, [("_sluice_interval", "=", moment)])
+    return list(map(message_of, {row["raw"] for row in rows}))

@@ -1,0 +1,85 @@
+"""Backfill of a time: the messages that bear it are read again, and replace what they gave.
+
+A message belongs to the time of its own timestamp. Timestamps need not follow the offsets, so each
+partition is read from its first message of that time on, up to the recorded place. Messages that
+the topic no longer has keep their rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import head
+from sluice.delta.notes.intervals import deliveries
+from sluice.engine.advance import Run, advance
+from sluice.engine.report import BatchReport
+from sluice.errors import HistoryLost
+from sluice.language.interval import Interval
+from sluice.sources.ingest import check_source, unchanged
+from sluice.sources.kafka.batches import Batches
+from sluice.sources.kafka.broker import Brokers
+from sluice.sources.kafka.ingest import ingest_topic
+from sluice.sources.kafka.messages import Read
+from sluice.sources.kafka.place import Found, Offsets, Place
+from sluice.sources.kafka.replay import judged_again
+from sluice.spark.session import Spark
+
+
+def backfill_topic(
+    spark: Spark, project: Project, table: Table, span: Interval, run: Run
+) -> tuple[BatchReport, ...]:
+    """Read the messages of a time again. Safe to repeat; a source that is empty is filled first.
+
+    Raises HistoryLost if the topic has none of them any more.
+    """
+    source = Read.of(project, table)
+    before = head(source.uri)
+    check_source(project, table, before)
+    place = Place.of(before)
+    if before is None or place is None:
+        return ingest_topic(spark, project, table, run)
+    brokers = Brokers.of(table.id, source.topic)
+    found = brokers.describe()
+    place.check(found, table.id)
+    since = brokers.since(span.start, found)
+    reports = list(_delivered(spark, source, brokers, place, since, span, run))
+    gone = tuple(_gone(source, found, since))
+    if gone and not reports:
+        what = f"{source.topic.topic} has no message of {span.shown()} any more"
+        raise HistoryLost(
+            f"{table.id}: {what}; {gone[0]}",
+            hint="nothing was changed: what those messages gave stays as it is",
+        )
+    reports = reports or [unchanged(source.stored_as, before, span)]
+    reports[0] = replace(reports[0], warnings=(*gone, *reports[0].warnings))
+    if source.spec.keeps_deliveries:
+        reports += advance(spark, project, table, run)
+    return tuple(reports)
+
+
+def _delivered(
+    spark: Spark,
+    source: Read,
+    brokers: Brokers,
+    place: Place,
+    since: Offsets,
+    span: Interval,
+    run: Run,
+) -> Iterator[BatchReport]:
+    batches = Batches.of(deliveries(source.intervals_uri), place.topic_id)
+    end = {p: offset for p, offset in place.following.items() if p in since}
+    start = {p: min(since[p], offset) for p, offset in end.items()}
+    for taken in brokers.read(start, end):
+        chosen = [message for message in taken.messages if message.moment in span]
+        yield from judged_again(spark, source, batches.by_moment(chosen), run)
+
+
+def _gone(source: Read, found: Found, since: Offsets) -> Iterator[str]:
+    """Yield a warning of each partition that may have lost messages of the time."""
+    for p, first in sorted(found.first.items()):
+        if first > 0 and since[p] <= first:
+            yield (
+                f"{source.table.id}: partition {p} begins at offset {first} now; what older "
+                "messages gave stays as it is"
+            )
