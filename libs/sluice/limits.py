@@ -117,6 +117,15 @@ class Limits:
     file_rows: int = 100_000
     """Rows per file of a table without slices: those that a change of one key rewrites."""
 
+    merged_bytes: int = 32_000_000
+    """Files with changed keys that a small commit rewrites; in more, it marks the changed rows."""
+
+    marked_share: float = 0.1
+    """Share of the rows of those files that it marks; of more, it rewrites the files."""
+
+    small_files: int = 8
+    """Number of small files, each with less than half of `file_rows`, that such a commit joins."""
+
     slice_file_rows: int = 5_000_000
     """Rows per file of a slice that is filed again."""
 

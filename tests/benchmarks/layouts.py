@@ -10,7 +10,7 @@ files after the last, and how long a key's row then takes to be read without Spa
 
 - `by key`: files of 100,000 rows in the order of the key; `unordered`: as many without an order;
 - `buckets`: 64 partitions by a hash of the key; `one file`: all rows in one, in order;
-- `vectors`: by key, with deletion vectors, which delta-rs can neither write nor read as Arrow.
+- `vectors`: by key, with deletion vectors by Spark's MERGE, which delta-rs can't write.
 """
 
 import argparse

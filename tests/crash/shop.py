@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
-from tests.support.lake import counted, frozen
+from tests.support.lake import counted, frozen, stored_rows
 
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
@@ -124,8 +124,8 @@ class Shop(Deployed):
         ingest(Spark(project.spark), project, sales, interval, Run("test"))
 
     def rows(self, name: str) -> Counter[Any]:
-        table = open_table(self.uri(name)).to_pyarrow_table().to_pylist()
-        return counted({c: v for c, v in row.items() if c not in PASSING} for row in table)
+        rows = stored_rows(open_table(self.uri(name)))
+        return counted({c: v for c, v in row.items() if c not in PASSING} for row in rows)
 
     def commits(self, name: str) -> list[Any]:
         """What each commit that changed rows did to them, in order."""

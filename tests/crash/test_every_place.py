@@ -15,7 +15,11 @@ from typing import ClassVar
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, PIPELINE, POSITIONED, Shop, day
 
+from sluice.declare.project import Project
+from sluice.delta.log.vectors import has_vectors
 from sluice.delta.places.failpoint import VARIABLE
+from sluice.delta.places.stores import open_table
+from sluice.limits import Limits
 
 MORE = """
   beside:
@@ -42,6 +46,7 @@ MORE = """
 NEW = ("beside", "flows", "shops", "steps")
 STEPS = ("creating", "created", "pinned", "committing", "committed")
 PLACES = ("committing:beside", "committed:flows", "pinned:shops", "committed:steps")
+MARKING = ("marked:totals__state", "committed:totals__state", "marked:totals", "committed:totals")
 IN_DEPTH = os.environ.get("SLUICE_KILLS", "1") != "1"
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["tests.crash.test_every_place"])
@@ -54,14 +59,23 @@ class Mall(Shop):
     positioned: ClassVar[tuple[str, ...]] = (*POSITIONED, *NEW)
 
 
-def go(folder: Path, place: str) -> None:
+class MarkedMall(Mall):
+    """The same, whose tables all count as large: rows that go are marked."""
+
+    @property
+    def project(self) -> Project:
+        limits = Limits(merged_bytes=-1, marked_share=1_000)
+        return super().project.model_copy(update={"limits": limits})
+
+
+def go(kind: type[Mall], folder: Path, place: str) -> None:
     os.environ[VARIABLE] = place
-    Mall(folder).run(day(1))
+    kind(folder).run(day(1))
 
 
 def ran(mall: Mall, place: str = "") -> int:
     """How a run in a process of its own has ended: 0, or the signal that has killed it."""
-    process = FORKED.Process(target=go, args=(mall.folder, place))
+    process = FORKED.Process(target=go, args=(type(mall), mall.folder, place))
     process.start()
     process.join()
     assert process.exitcode is not None
@@ -96,3 +110,19 @@ def test_a_kill_anywhere_is_mended_by_running_again(
         assert ran(mall) == 0
         mall.check()
         assert mall.state() == undisturbed, place
+
+
+def test_a_kill_while_rows_are_marked_is_mended_by_running_again(
+    before: Mall, tmp_path: Path
+) -> None:
+    rewritten = before.copy(tmp_path / "rewritten")
+    assert ran(rewritten) == 0
+    large = MarkedMall(before.folder)
+    for place in MARKING:
+        mall = large.copy(tmp_path / place)
+        assert ran(mall, place) == -signal.SIGKILL, place
+        mall.check()
+        assert ran(mall) == 0
+        mall.check()
+        assert mall.state() == rewritten.state(), place
+        assert has_vectors(open_table(mall.uri("totals")))

@@ -4,12 +4,14 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
+from tests.support.lake import stored_rows
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.position import Head, Pin, Position, head
@@ -21,6 +23,7 @@ from sluice.delta.writing.commit import (
     commit_arrow,
     commit_position,
 )
+from sluice.limits import Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +79,7 @@ class Small:
         return pa.Table.from_pylist(rows, schema.append(pa.field(CHANGE, pa.string())))
 
     def rows(self, version: int | None = None) -> list[Row]:
-        return in_order(DeltaTable(self.uri, version=version).to_pyarrow_table().to_pylist())
+        return in_order(stored_rows(DeltaTable(self.uri, version=version)))
 
     def feed(self, version: int) -> list[Change]:
         """(change type, row) of one commit, in order."""
@@ -99,6 +102,11 @@ def by_spark(session: "SparkSession") -> Commit:
         return SparkCommit(session, before, position, key).changelog(frame, counts)
 
     return commit
+
+
+def by_marking(session: "SparkSession") -> Commit:
+    """`commit_arrow` to a table that counts as large."""
+    return partial(commit_arrow, limits=Limits(merged_bytes=-1, marked_share=1_000))
 
 
 def by_delta_rs(session: "SparkSession") -> Commit:

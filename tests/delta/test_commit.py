@@ -1,4 +1,4 @@
-"""What both committers promise: rows, feed, position and number, whatever the values are."""
+"""What all committers promise: rows, feed, position and number, whatever the values are."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -16,6 +16,7 @@ from tests.delta.tables import (
     Small,
     a_position,
     by_delta_rs,
+    by_marking,
     by_spark,
     in_order,
     pins,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 MICROSECONDS = datetime(2024, 2, 29, 23, 59, 59, 999_999, UTC)
 
 
-@pytest.fixture(params=[by_delta_rs, by_spark], ids=["delta-rs", "spark"])
+@pytest.fixture(params=[by_delta_rs, by_marking, by_spark], ids=["delta-rs", "marking", "spark"])
 def write(request: pytest.FixtureRequest, session: "SparkSession") -> Iterator[Commit]:
     yield request.param(session)
     txn = "spark.databricks.delta.write.txnVersion"

@@ -65,7 +65,8 @@ FOUND_TO_BE_MANY = {
     "multiplied_rows": 0,
     "slice_files": 2,
 }
-WAYS = deque([NARROWED, PICKED, SCANNED, FOUND_TO_BE_MANY])
+MARKED = {"merged_bytes": NONE, "marked_share": 1_000, "small_files": 2}
+WAYS = deque([NARROWED, PICKED, SCANNED, FOUND_TO_BE_MANY, MARKED])
 OF_NO_VIEW = {
     "quarantined_rows": "test_balance",
     "quarantined_bytes": "test_balance",
@@ -89,6 +90,13 @@ def test_small_tables_go_the_ways_of_large_ones(nth: int, spark: "SparkSession")
     ways.rotate(-nth)
     most = 0 if nth % 2 else 500_000
     hold(replace(KINDS[nth], spark={"small_changelog": most}, ways=tuple(ways)), spark, IN_TURN)
+
+
+@pytest.mark.parametrize("case", [*test_cogroup.CASES, *KINDS[:2], *KINDS[5:9], KINDS[10]], ids=str)
+def test_marked_rows_are_gone_for_every_batch(case: Case, spark: "SparkSession") -> None:
+    """Rows are marked by either engine's batches, and files with marks are merged in between."""
+    by_spark = {**MARKED, "computed_here_bytes": NONE}
+    hold(replace(case, ways=(MARKED, by_spark, {})), spark, IN_TURN)
 
 
 def test_no_limit_is_without_a_run_beyond_it() -> None:

@@ -276,7 +276,7 @@ def test_a_version_that_is_not_there_names_the_newest(tmp_path):
         Snapshot.open("t", str(tmp_path / "t"), 7)
 
 
-@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "typeWidening"])
+@pytest.mark.parametrize("feature", ["columnMapping", "typeWidening"])
 def test_a_table_whose_files_would_be_read_wrongly_is_refused(tmp_path, feature):
     write(tmp_path / "t", pa.table({"k": [1]}))
     log = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.delta.tables import ID_AND_V, Small, by_marking
 from tests.stores.test_other_engines import TABLES, shown
 
 import sluice
@@ -66,3 +67,14 @@ def test_rows_today_and_earlier_are_those_that_sluice_reads(
             wanted = json.loads(json.dumps(wanted, default=str))
             assert wanted
             assert shown(read(extension, shop.uri(name), version)) == shown(wanted), name
+
+
+def test_marked_rows_of_a_large_table_are_left_out(extension: Path, tmp_path: Path) -> None:
+    table = Small.create(tmp_path, ID_AND_V, ["id"], by_marking(None))  # type: ignore[arg-type]
+    table.commit(*[("insert", {"id": i, "v": f"v{i}"}) for i in range(9)])
+    table.commit(("delete", {"id": 3, "v": "v3"}), ("update", {"id": 5, "v": "new"}))
+    table.commit(("delete", {"id": 4, "v": "v4"}))
+    for version, count in ((1, 9), (2, 8), (3, 7)):
+        rows = read(extension, table.uri, version)
+        assert len(rows) == count
+        assert shown(rows) == shown(table.rows(version))

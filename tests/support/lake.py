@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql.types import StructType
 
 from sluice.changes.diff import CHANGE
@@ -132,7 +132,7 @@ class Lake:
 
     def stored(self, name: str) -> list[Row]:
         """The table as it is, hidden columns and all."""
-        return DeltaTable(self.uri(name)).to_pyarrow_table().to_pylist()
+        return stored_rows(DeltaTable(self.uri(name)))
 
     def feed(self, name: str) -> list[Row]:
         """The whole change feed."""
@@ -205,6 +205,13 @@ class Lake:
         ddl = ", ".join(f"`{column}` {type_}" for column, type_ in columns.items())
         position = Position(0, uuid.uuid4().hex, "ingest")
         return create(self.uri(name), StructType.fromDDL(ddl), position)
+
+
+def stored_rows(table: DeltaTable) -> list[Row]:
+    """All rows of a version of a table, read by delta-rs, which knows rows that are marked."""
+    found = QueryBuilder().register("stored", table).execute("SELECT * FROM stored")
+    rows: list[Row] = pa.table(found.read_all()).to_pylist()
+    return rows
 
 
 @contextmanager

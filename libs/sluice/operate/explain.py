@@ -11,9 +11,10 @@ from sluice.delta.log.position import REBUILD, head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
 from sluice.delta.places.lake import exists, layout
+from sluice.delta.writing.marking import may_mark
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
-from sluice.engine.computing.plan import BatchPlan
+from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
@@ -191,12 +192,19 @@ def _load(project: Project, table: Table, what: str) -> Step:
     return Step(table.id, way, reason, bytes=wanted.bytes, files=len(wanted.files))
 
 
+def _marking(context: Context, node: Node, plan: BatchPlan) -> Iterator[str]:
+    """Yield a remark on a table whose files are not rewritten for few changed rows."""
+    is_batch = plan.is_pending and plan.strategy != Strategy.BUILD
+    if is_batch and plan.before and may_mark(plan.before, node.operator.key, context.limits):
+        yield "a few changed rows are marked, and no file is rewritten for them"
+
+
 def _step(context: Context, node: Node, plan: BatchPlan, engines: tuple[str, str]) -> Step:
     """Return the step of a plan. `engines`: those of a large and of a small batch."""
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
     joins = node.batch.joins(context, plan)
-    remarks = node.batch.remarks(context, plan)
+    remarks = (*node.batch.remarks(context, plan), *_marking(context, node, plan))
     if not plan.is_pending:
         reason = "; ".join(["no input has new data", *remarks])
         return Step(plan.node.id, "nothing", reason, joins=joins)

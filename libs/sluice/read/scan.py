@@ -52,7 +52,7 @@ class Scan:
         """Return the wanted rows of a row group, with these columns."""
         self.note(group, columns)
         if not self._tested:
-            return self.snapshot.read([group], columns)
+            return self.snapshot.read(group, columns)
         found = self.find([group], ())
         if not found.num_rows:
             return self.snapshot.schema.empty_table().select(columns)
@@ -63,12 +63,14 @@ class Scan:
 
         GROUP is the row group's place among those given, ROW the row's number in it.
         """
-        table = self.snapshot.read(groups, dict.fromkeys((*columns, *self._tested)))
+        table = self.snapshot.stored(groups, dict.fromkeys((*columns, *self._tested)))
         numbers = enumerate(group.rows for group in groups)
         places = [pa.repeat(pa.scalar(i), rows) for i, rows in numbers]
         rows = [pa.arange(0, group.rows) for group in groups]
         table = table.append_column(GROUP, pa.chunked_array(places, pa.int64()))
         table = table.append_column(ROW, pa.chunked_array(rows, pa.int64()))
+        if groups[0].file.kept is not None:
+            table = table.filter(pa.chunked_array([group.kept for group in groups]))
         for span in self.spans:
             table = span.rows(table)
         table = self.where.rows(table) if self.where else table
@@ -78,7 +80,7 @@ class Scan:
         self, groups: Sequence[RowGroup], numbers: pa.ChunkedArray, columns: tuple[str, ...]
     ) -> pa.Table:
         """Return these columns of the numbered rows, counted through row groups of one file."""
-        table = self.snapshot.read(groups, columns)
+        table = self.snapshot.stored(groups, columns)
         return table if len(numbers) == table.num_rows else table.take(numbers)
 
     def note(self, group: RowGroup, columns: tuple[str, ...]) -> None:

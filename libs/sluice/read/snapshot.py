@@ -6,17 +6,20 @@ order or identity needs them, and never shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened
+from sluice.delta.log.vectors import file_name, kept_rows, mask_of
 from sluice.delta.places.stores import open_table
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import QUARANTINE, internal
@@ -25,7 +28,7 @@ from sluice.read import parquet
 from sluice.read.bounds import Bounds, from_log
 from sluice.read.order import FIRST, LAST, Span
 
-READABLE = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
 class SnapshotExpired(Retryable):
@@ -38,22 +41,32 @@ class NotBuilt(UsageError):
 
 @dataclass(frozen=True)
 class DataFile:
-    """One Parquet file of a snapshot, with its facts from the log."""
+    """One Parquet file of a snapshot, with its facts from the log.
+
+    `kept`: the rows that are still there, if some are not.
+    """
 
     path: str
     rows: int | None
     bounds: Mapping[str, Bounds]
     partition: Mapping[str, Any]
+    kept: pa.BooleanArray | None = None
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a file, with its facts from the file's footer."""
+    """One row group of a file, with its facts from the file's footer; `start`: its first row."""
 
     file: DataFile
     index: int
     rows: int
     bounds: Mapping[str, Bounds]
+    start: int = 0
+
+    @property
+    def kept(self) -> pa.BooleanArray | None:
+        """Rows that are still there, if some of the file's are not."""
+        return None if self.file.kept is None else mask_of(self.file.kept, self.start, self.rows)
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,7 @@ class Snapshot:
     schema: pa.Schema
     partitions: frozenset[str]
     actions: pa.Table
+    kept: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -80,7 +94,8 @@ class Snapshot:
         schema = pa.schema(table.schema().to_arrow())
         actions = active_files(table)
         partitions = frozenset(table.metadata().partition_columns)
-        return cls(name, uri, table.version(), schema, partitions, actions)
+        kept = kept_rows(table)
+        return cls(name, uri, table.version(), schema, partitions, actions, kept)
 
     @property
     def visible(self) -> tuple[str, ...]:
@@ -93,16 +108,24 @@ class Snapshot:
 
     def count(self) -> int:
         """Return the number of rows, from statistics; only files without them are opened."""
-        return sum(
+        gone = sum(len(kept) - (pc.sum(kept).as_py() or 0) for kept in self.kept.values())
+        stored = sum(
             f.rows if f.rows is not None else parquet.footer(self.uri, f.path).num_rows
             for f in self.files(())
         )
+        return int(stored - gone)
 
     def files(self, columns: Iterable[str]) -> list[DataFile]:
         """Return every data file, with the bounds of these columns."""
         known = {c: self._bounds_of(c) for c in columns}
         return [
-            DataFile(path, rows, {c: bounds[i] for c, bounds in known.items()}, partition)
+            DataFile(
+                path,
+                rows,
+                {c: bounds[i] for c, bounds in known.items()},
+                partition,
+                self.kept.get(file_name(path)),
+            )
             for i, (path, rows, partition) in enumerate(self._files)
         ]
 
@@ -117,21 +140,25 @@ class Snapshot:
             footer = parquet.footer(self.uri, file.path)
         except FileNotFoundError:
             raise self._expired() from None
-        chosen = list(range(footer.num_row_groups))
+        rows = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        starts, chosen = list(accumulate(rows, initial=0)), list(range(len(rows)))
         for span in within:
             chosen = self._within(file, span, chosen)
         stored = [c for c in columns if c not in file.partition]
         known = {c: parquet.group_bounds(self.uri, file.path, c, self.kind(c)) for c in stored}
         fixed = {c: file.bounds[c] for c in columns if c in file.partition}
         return [
-            RowGroup(
-                file, i, footer.row_group(i).num_rows, fixed | {c: known[c][i] for c in stored}
-            )
+            RowGroup(file, i, rows[i], fixed | {c: known[c][i] for c in stored}, starts[i])
             for i in chosen
         ]
 
-    def read(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
-        """Return rows of one file's row groups, one after the other, in the table's types.
+    def read(self, group: RowGroup, columns: Iterable[str]) -> pa.Table:
+        """Return the row group's rows that are still there, in the table's types."""
+        rows, kept = self.stored([group], columns), group.kept
+        return rows if kept is None else rows.filter(kept)
+
+    def stored(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
+        """Return all rows of one file's row groups, one after the other, in the table's types.
 
         Columns that the file lacks are null.
         """

@@ -78,13 +78,15 @@ def extreme(now: Stored, column: str, *, greatest: bool) -> Any:
         if found is not None and best(pa.array([found, reach])).as_py() == found:
             break
         for group in now.snapshot.row_groups(file, [column]):
-            values = now.snapshot.read([group], [column])[column]
+            values = now.snapshot.read(group, [column])[column]
             found = best(pa.array([found, best(values).as_py()], values.type)).as_py()
     return found
 
 
 def given_values(now: Stored, column: str) -> int | None:
-    """Return the number of non-null values, from the log; None if a file has no statistics."""
+    """Return the number of non-null values, from the log; None if it does not show them."""
+    if now.snapshot.kept:
+        return None
     actions, names = now.snapshot.actions, ("num_records", f"null_count.{column}")
     if not set(names) <= set(actions.column_names) or any(actions[n].null_count for n in names):
         return None

@@ -16,7 +16,6 @@ SETTINGS: Mapping[str, tuple[str, str]] = {  # Delta treats an unset one as fals
     "delta.appendOnly": ("true", "no row of it can be corrected"),
 }
 FEATURES: Mapping[str, str] = {
-    "deletionVectors": "readers without Spark don't see its deletes",
     "columnMapping": "readers without Spark read nulls in silence",
 }
 MAPPING = "delta.columnMapping.mode"

@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sluice.delta.log.active import as_table
-from sluice.delta.log.opened import opened
+from sluice.delta.log.opened import commit_of, opened
+from sluice.delta.reading.live import live_rows
 from sluice.limits import Limits
 
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
@@ -36,11 +37,11 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
     A reading is known by its files, because a restored table gives its numbers to other versions.
     """
     table = opened(uri, version)
-    at = (session, uri, version, *sorted(table.file_uris()))
+    at = (session, uri, version, commit_of(uri, version), *sorted(table.file_uris()))
     with _keeping:
         if at in _kept:
             return _kept[at][0]
-    arrow = table.to_pyarrow_table()
+    arrow = live_rows(table, uri).to_table()
     rows = _rows(session, arrow, spark_schema(table))
     with _keeping:
         if arrow.nbytes <= min(limits.kept_bytes, KEPT_BYTES):
@@ -56,7 +57,7 @@ def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFram
     from sluice.interpreter.session import hand_over
 
     table = opened(uri, version)
-    return hand_over(session, table.to_pyarrow_dataset(), spark_schema(table))  # type: ignore[arg-type]
+    return hand_over(session, live_rows(table, uri), spark_schema(table))  # type: ignore[arg-type]
 
 
 def has_local_feed(uri: str, version: int) -> bool:
@@ -108,7 +109,7 @@ def read_few(
     `bounds`: a condition that these rows also meet, on columns with exact statistics. It skips
     files and row groups.
     """
-    dataset = opened(uri, version).to_pyarrow_dataset()
+    dataset = live_rows(opened(uri, version), uri)
     chosen = list(columns) if columns else dataset.schema.names
     found, count = [plain(dataset.schema.empty_table().select(chosen))], 0
     for batch in dataset.to_batches(columns=chosen, filter=bounds):

@@ -7,7 +7,7 @@ the join itself is Spark's. Values are compared by plain equality, so only exact
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from sluice.delta.log.active import active_files
 from sluice.delta.log.feed_size import size_of
 from sluice.delta.log.opened import opened
 from sluice.delta.reading.clusters import Span, clusters
+from sluice.delta.reading.live import LiveRows, live_rows
 from sluice.delta.reading.local import plain, spark_schema
 from sluice.limits import Limits
 
@@ -88,7 +89,7 @@ class Place:
         return plain(pa.concat_tables(pages))
 
 
-def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> "ds.FileSystemDataset":
+def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> LiveRows:
     """Return the files that may hold wanted rows, judged by their partitions and whole numbers.
 
     The log's other statistics can't be compared here. Local files are read without a detour through
@@ -97,18 +98,19 @@ def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> "ds.FileS
     import pyarrow.dataset as ds  # with pandas, which takes a moment
 
     local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
-    found, parts = table.to_pyarrow_dataset(filesystem=local), table.metadata().partition_columns
-    far = _files_far(table, wanted)
+    rows, parts = live_rows(table, uri, local), table.metadata().partition_columns
+    found, far = rows.dataset, files_far(table, wanted)
     fragments = [
         file.format.make_fragment(file.path, file.filesystem, _partition(file, parts))
         for file in found.get_fragments()
         if file.path.lstrip("/") not in far
     ]
     schema = plain(found.schema.empty_table()).schema
-    return ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
+    near = ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
+    return replace(rows, dataset=near)
 
 
-def _files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
+def files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
     """Return the files whose least and greatest whole numbers exclude all wanted rows."""
     spans = [_spans(values) for values in wanted]
     files = active_files(table).to_pylist()

@@ -17,6 +17,7 @@ from sluice.delta.log.position import CREATE, REBUILD, UPKEEP, Position, positio
 from sluice.delta.notes.arrow import files_of
 from sluice.delta.notes.intervals import Delivery
 from sluice.delta.places.stores import open_table
+from sluice.delta.reading.live import live_rows
 from sluice.delta.reading.table import is_wider
 from sluice.delta.upkeep.digest import Digest, digest_of
 from sluice.delta.writing.columns import GROW
@@ -122,7 +123,7 @@ def feed_digest(uri: str, after: int, upto: int) -> Digest:
 def digest(uri: str, version: int | None = None, ignore: Collection[str] = ()) -> Digest:
     """Return the canonical hash of a table's rows: all columns, also hidden ones, but `ignore`."""
     table = open_table(uri, version=version)
-    dataset = table.to_pyarrow_dataset(filesystem=files_of(table, uri))
+    dataset = live_rows(table, uri, files_of(table, uri))
     columns = [name for name in dataset.schema.names if name not in ignore]
     batches = dataset.to_batches(columns=columns)
     return sum((digest_of(batch.to_pylist()) for batch in batches), Digest())
@@ -151,11 +152,11 @@ def count_faults(
 
 def rows_by(uri: str, column: str) -> dict[Any, int]:
     """Count the rows of a table for each value of a column."""
-    counted = open_table(uri).to_pyarrow_dataset().to_table([column]).group_by(column)
+    counted = live_rows(open_table(uri), uri).to_table([column]).group_by(column)
     found = counted.aggregate([([], "count_all")]).to_pylist()
     return {row[column]: row["count_all"] for row in found}
 
 
 def row_count(uri: str, version: int) -> int:
     """Return the number of rows of a table, as its files report it."""
-    return int(open_table(uri, version=version).to_pyarrow_dataset().count_rows())
+    return live_rows(open_table(uri, version=version), uri).count_rows()

@@ -12,7 +12,9 @@ from datetime import UTC, datetime, timedelta
 from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
+from sluice.delta.log.added import added
 from sluice.delta.log.position import Head
+from sluice.delta.log.vectors import INLINE, has_vectors
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.stores import open_table
 from sluice.delta.upkeep.maintenance import unfenced, upkeep
@@ -25,7 +27,8 @@ HOUR = timedelta(hours=1)
 def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -> int:
     """Delete files and return how many. `oldest`: the oldest version that a consumer names.
 
-    Nothing is deleted if the log no longer dates that version, or one after it.
+    Nothing is deleted if the log no longer dates that version, or one after it, or if another
+    writer has put deletion vectors into files of their own, which delta-rs takes for remains.
     """
     every = range(oldest, max(oldest, before.version) + 1)
     made = [committed_at(before.uri, version) for version in every]
@@ -35,6 +38,8 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
     lag = now - min(known) + SPARE if oldest < before.version else least
     keep = math.ceil(max(least, lag) / HOUR)
     table = open_table(before.uri, version=before.version)
+    if has_vectors(table) and _may_lose_vectors(before):
+        return 0
     if not table.vacuum(keep, dry_run=True, enforce_retention_duration=False, full=True):
         return 0
     passing("committing", before.uri)
@@ -50,6 +55,14 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
         return 0
     passing("committed", before.uri)
     return len(gone)
+
+
+def _may_lose_vectors(before: Head) -> bool:
+    files = added(before.uri, before.version)
+    if files is None:
+        return True
+    vectors = (file["deletionVector"] for file in files.values() if "deletionVector" in file)
+    return any(vector["storageType"] != INLINE for vector in vectors)
 
 
 def committed_at(uri: str, version: int) -> datetime | None:

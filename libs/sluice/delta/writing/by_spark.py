@@ -17,10 +17,9 @@ from sluice.delta.places.exclusive import check_spark_may_commit
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.stores import open_table
 from sluice.delta.reading.local import plain
-from sluice.delta.writing.commit import check_applied
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
 from sluice.delta.writing.filing import in_order
-from sluice.delta.writing.merge import merge_spark
+from sluice.delta.writing.merge import check_applied, merge_spark
 from sluice.delta.writing.merge_bounds import arrow_bounds, spark_bounds
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
@@ -28,6 +27,7 @@ from sluice.limits import Limits
 _TXN = "spark.databricks.delta.write"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _ROW_GROUP = "parquet.block.row.count.limit"
+_NO_VECTORS = {"spark.databricks.delta.merge.deletionVectors.persistent": "false"}  # see 0040
 _SOURCE_STAYS = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 Filed = Callable[[DataFrame], DataFrame]
@@ -163,6 +163,7 @@ class SparkCommit:
                 f"{_TXN}.txnVersion": str(mine.batch),
                 _METADATA: mine.to_json(),
                 _ROW_GROUP: str(GROUP_ROWS),
+                **_NO_VECTORS,
             }
             with _set(self.session, settings):
                 yield

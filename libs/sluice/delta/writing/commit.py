@@ -15,14 +15,14 @@ from deltalake import write_deltalake
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.opened import keep, taken
 from sluice.delta.log.position import Head, Position
-from sluice.delta.places.lake import table_at
 from sluice.delta.places.stores import open_table
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.fence import Committed, fenced, properties, result_of, won
 from sluice.delta.writing.filing import by_key
-from sluice.delta.writing.merge import Applied, merge_arrow
+from sluice.delta.writing.marking import commit_marked, is_marked
+from sluice.delta.writing.merge import check_applied, merge_arrow
 from sluice.delta.writing.statistics import writer_properties
-from sluice.errors import HistoryLost
+from sluice.limits import Limits
 
 
 def commit_position(before: Head, position: Position) -> Committed:
@@ -42,17 +42,29 @@ def commit_position(before: Head, position: Position) -> Committed:
     return won(before, position, Committed(before.version + 1))
 
 
-def commit_arrow(before: Head, rows: pa.Table, key: Sequence[str], position: Position) -> Committed:
-    """Commit a small changelog (columns of the table + CHANGE) by delta-rs.
+def commit_arrow(
+    before: Head,
+    rows: pa.Table,
+    key: Sequence[str],
+    position: Position,
+    limits: Limits | None = None,
+) -> Committed:
+    """Commit a small changelog (columns of the table + CHANGE) without Spark.
+
+    Its rows are appended or merged by delta-rs. In a large table, those that go are marked.
 
     The commit goes onto exactly the version that `before` names, or raises LostRace.
     """
     done = result_of(before, Counter(rows[CHANGE].to_pylist()))
+    alters = done.changed > done.inserted
+    limits = limits or Limits()
+    if alters and is_marked(before, rows, key, limits):
+        return commit_marked(before, rows, key, position, limits)
     table = taken(before.uri, before.version)
     columns = [field.name for field in table.schema().fields]
     with fenced(before, position) as mine:
         how = properties(before, mine)
-        if done.changed == done.inserted:
+        if not alters:
             plain = by_key(rows.select(columns), key)
             write_deltalake(
                 table,
@@ -93,14 +105,3 @@ def drop_arrow(before: Head, where: str, position: Position) -> Committed:
         said = table.delete(where, commit_properties=properties(before, mine))
     done = Committed(before.version + 1, deleted=int(said["num_deleted_rows"]))
     return won(before, position, done)
-
-
-def check_applied(before: Head, done: Committed, applied: Applied) -> None:
-    """Raise HistoryLost if the changelog's rows were not those that the table held."""
-    wanted = (done.inserted, done.updated, done.deleted)
-    if wanted != applied:
-        raise HistoryLost(
-            f"a changelog of {wanted} inserts, updates and deletes changed {applied} rows: the "
-            "table did not hold the rows that it was computed from",
-            hint=f"run `sluice rebuild {table_at(before.uri)}`",
-        )

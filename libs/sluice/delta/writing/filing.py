@@ -18,23 +18,29 @@ from pyspark.sql import functions as F
 
 from sluice.changes.order import Direction
 from sluice.delta.log.opened import opened
+from sluice.delta.log.vectors import file_name, kept_rows
 from sluice.delta.places.stores import files_below
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.limits import Limits
 
 Span = tuple[Any, Any]
+WORN = 0.2  # share of marked rows
 HIDDEN = "_sluice"
 CARRIED = "_sluice_key_"  # a column of an input's key, with an order of its own
 
 
 @dataclass(frozen=True)
 class Slice:
-    """One partition, by its number, or a whole table that has none."""
+    """One partition, by its number, or a whole table that has none.
+
+    `rows`: those of each file, with marked ones; `gone`: how many are marked.
+    """
 
     number: int | None
     paths: tuple[str, ...]
     rows: tuple[int, ...]
+    gone: int = 0
 
     @property
     def row_count(self) -> int:
@@ -50,6 +56,11 @@ class Slice:
         is_whole = self.number is None and not self.is_small(limits)
         return is_whole and max(self.rows) > 2 * limits.file_rows
 
+    @property
+    def is_worn(self) -> bool:
+        """True if so many rows are marked that scans notice it."""
+        return self.gone > WORN * self.row_count
+
     def sealed_files(self, limits: Limits) -> int:
         """Return how many files it has when it has just been filed."""
         return max(1, -(-self.row_count // limits.slice_file_rows))
@@ -60,12 +71,18 @@ def slices_of(table: DeltaTable) -> list[Slice]:
     partitions = table.metadata().partition_columns
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
     number = f"partition.{partitions[0]}" if partitions else None
+    gone = {name: mask.false_count for name, mask in kept_rows(table).items()}
     found: dict[int | None, list[tuple[str, int]]] = {}
     for file in actions.to_pylist():
         known = found.setdefault(file[number] if number else None, [])
         known.append((file["path"], file.get("num_records") or 0))
     return [
-        Slice(n, tuple(path for path, _ in files), tuple(rows for _, rows in files))
+        Slice(
+            n,
+            tuple(path for path, _ in files),
+            tuple(rows for _, rows in files),
+            sum(gone.get(file_name(path), 0) for path, _ in files),
+        )
         for n, files in sorted(found.items(), key=lambda item: item[0] or 0)
     ]
 

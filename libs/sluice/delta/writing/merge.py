@@ -11,8 +11,12 @@ from deltalake import CommitProperties, DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.diff import CHANGE
+from sluice.delta.log.position import Head
+from sluice.delta.places.lake import table_at
+from sluice.delta.writing.fence import Committed
 from sluice.delta.writing.merge_bounds import arrow_bounds
 from sluice.delta.writing.statistics import writer_properties
+from sluice.errors import HistoryLost
 
 Applied = tuple[int, ...]  # number of rows for each of CHANGES
 CHANGES = ("inserted", "updated", "deleted")
@@ -67,3 +71,14 @@ def merge_arrow(
     merge = merge.when_not_matched_insert(everything, predicate=f"s.\"{CHANGE}\" = 'insert'")
     said = merge.execute()
     return tuple(said[f"num_target_rows_{change}"] for change in CHANGES)
+
+
+def check_applied(before: Head, done: Committed, applied: Applied) -> None:
+    """Raise HistoryLost if the changelog's rows were not those that the table held."""
+    wanted = (done.inserted, done.updated, done.deleted)
+    if wanted != applied:
+        raise HistoryLost(
+            f"a changelog of {wanted} inserts, updates and deletes changed {applied} rows: the "
+            "table did not hold the rows that it was computed from",
+            hint=f"run `sluice rebuild {table_at(before.uri)}`",
+        )

@@ -6,10 +6,15 @@ Spark treats NaN as the greatest number. So these columns get none, nor do neste
 delta-rs can't switch one by one. Files without statistics are always read.
 """
 
+from datetime import date
+from typing import Any
+
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import ColumnProperties, WriterProperties
 
 GROUP_ROWS = 5_000  # rows of a row group: the least that a read of one key reads
+SHORT = 32  # characters of a text that is its own bound
 EXACT_DIGITS = 15  # digits of any decimal number that a 64-bit float holds
 
 _SAFE = (
@@ -39,3 +44,29 @@ def has_exact_statistics(type_: pa.DataType) -> bool:
     if pa.types.is_decimal(type_):
         return bool(type_.precision <= EXACT_DIGITS)
     return any(is_a(type_) for is_a in _SAFE)
+
+
+def statistics_of(rows: pa.Table) -> dict[str, Any]:
+    """Return the statistics of a file for the log: bounds of whole numbers, dates, short texts."""
+    bounds = {name: pc.min_max(rows[name]).as_py() for name in _bounded(rows.schema)}
+    shown = {name: b for name, b in bounds.items() if all(map(_is_shown, b.values()))}
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": {name: _text(b["min"]) for name, b in shown.items()},
+        "maxValues": {name: _text(b["max"]) for name, b in shown.items()},
+        "nullCount": {name: rows[name].null_count for name in bounds},
+        "tightBounds": True,
+    }
+
+
+def _bounded(schema: pa.Schema) -> list[str]:
+    kinds = (pa.types.is_integer, pa.types.is_date, pa.types.is_string)
+    return [f.name for f in schema if any(is_a(f.type) for is_a in kinds)]
+
+
+def _is_shown(value: Any) -> bool:
+    return value is not None and len(str(value)) <= SHORT
+
+
+def _text(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value

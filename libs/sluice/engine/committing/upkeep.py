@@ -58,7 +58,7 @@ class Kept:
         return Filing(before, self.limits, self.order, self.partition)
 
     def crowded(self, filing: Filing) -> list[Slice]:
-        """Return slices that have too many files, or rows that a batch left unordered."""
+        """Return slices with too many files or marked rows, or that a batch left unordered."""
         return [s for s in filing.slices if self._is_crowded(s)]
 
     def unsealed(self, filing: Filing) -> list[Slice]:
@@ -71,7 +71,8 @@ class Kept:
 
     def _is_crowded(self, slice_: Slice) -> bool:
         most = files_for(slice_.row_count, self.limits) + self.limits.loose_files
-        return len(slice_.paths) >= most or (bool(self.order) and slice_.is_lumped(self.limits))
+        is_unordered = bool(self.order) and slice_.is_lumped(self.limits)
+        return len(slice_.paths) >= most or slice_.is_worn or is_unordered
 
 
 def keyed(context: Context, table_id: str, key: Sequence[str] = ()) -> Kept:

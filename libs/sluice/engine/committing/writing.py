@@ -123,7 +123,7 @@ def _local(
     if rows.num_rows == 0:
         return _unchanged(target, target.before, position)
     if context.settings.commit != "spark":
-        return commit.commit_arrow(target.before, rows, target.key, position)
+        return commit.commit_arrow(target.before, rows, target.key, position, context.limits)
     return SparkCommit(session, target.before, position, target.key, context.limits).arrow(rows)
 
 
@@ -142,7 +142,7 @@ def _counted(
     if total == 0:
         return _unchanged(target, before, position)
     if context.settings.commit != "spark" and _is_small(context, rows, total):
-        return commit.commit_arrow(before, to_arrow(rows), target.key, position)
+        return commit.commit_arrow(before, to_arrow(rows), target.key, position, context.limits)
     by_spark = SparkCommit(session, before, position, target.key, context.limits)
     if _leaves_nothing(context, before, counts):
         return by_spark.replace(rows, counts)

@@ -1,0 +1,88 @@
+"""Deletion vectors: rows of a file that a commit took away without a new file.
+
+The vector of a file numbers its rows that are no longer there. Sluice writes them into the log
+itself. A vector in a file of its own is read alike, but delta-rs' vacuum would delete it.
+"""
+
+import base64
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from cachetools import LRUCache
+from deltalake import DeltaTable
+from pyroaring import BitMap64
+
+from sluice.delta.log.active import as_table
+from sluice.delta.log.opened import Commit, commit_of
+
+FEATURE = "deletionVectors"
+SETTING = "delta.enableDeletionVectors"
+INLINE = "i"
+_MAGIC = (1681511377).to_bytes(4, "little")
+_BASE85 = bytes.maketrans(  # RFC 1924's digits to those of ZeroMQ's Z85
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
+)
+_KEPT_BYTES = 64_000_000
+
+
+def _size(kept: Mapping[str, pa.BooleanArray]) -> int:
+    return sum((int(mask.nbytes) for mask in kept.values()), start=1)
+
+
+_masks: LRUCache[Commit, Mapping[str, pa.BooleanArray]] = LRUCache(_KEPT_BYTES, getsizeof=_size)
+_keeping = Lock()
+
+
+def has_vectors(table: DeltaTable) -> bool:
+    """True if files of the table may have deletion vectors."""
+    return FEATURE in (table.protocol().reader_features or ())
+
+
+def kept_rows(table: DeltaTable) -> Mapping[str, pa.BooleanArray]:
+    """Return, for each file that lost rows, a mask that is true for the rows it still has.
+
+    Files are known by `file_name`. A mask may end before its file does; all later rows are kept.
+    """
+    if not has_vectors(table):
+        return {}
+    commit = commit_of(table.table_uri, table.version())
+    with _keeping:
+        if commit and commit in _masks:
+            return _masks[commit]
+    found: dict[str, pa.BooleanArray] = {}
+    for batch in as_table(table.deletion_vectors()).to_batches():
+        for path, mask in zip(batch["filepath"], batch["selection_vector"], strict=True):
+            found[file_name(path.as_py())] = mask.values
+    if commit and _size(found) <= _KEPT_BYTES:
+        with _keeping:
+            _masks[commit] = found
+    return found
+
+
+def mask_of(kept: pa.BooleanArray, start: int, rows: int) -> pa.BooleanArray:
+    """Return the part of a mask for `rows` rows of its file, from row `start` on."""
+    part = kept.slice(start, rows)
+    rest = pa.repeat(pa.scalar(True), rows - len(part))
+    return pa.concat_arrays([part, rest]) if len(rest) else part
+
+
+def file_name(path: str) -> str:
+    """Return the last name of a file's path, which no other file of the table has."""
+    return unquote(path).rpartition("/")[2]
+
+
+def vector_of(rows: BitMap64) -> dict[str, Any]:
+    """Return the vector of rows for a file's `add` action, held in the log itself."""
+    data = _MAGIC + rows.serialize()
+    padded = data + bytes(-len(data) % 4)
+    text = base64.b85encode(padded).translate(_BASE85).decode()
+    return {
+        "storageType": INLINE,
+        "pathOrInlineDv": text,
+        "sizeInBytes": len(data),
+        "cardinality": len(rows),
+    }

@@ -1,0 +1,128 @@
+"""Rows of a table's files that are still there: those that no deletion vector marks.
+
+Arrow's own dataset knows no vectors. Without vectors it is used as it is. A file with one is read
+by row groups, because only whole ones show the number of each row.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
+
+from sluice.delta.log.active import active_files
+from sluice.delta.log.vectors import file_name, has_vectors, kept_rows, mask_of
+from sluice.delta.places.stores import files_below
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+GROUPS = 64  # row groups that are held at a time
+MEETS = "_sluice_meets"
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """A dataset, and for each of its files with a vector the rows that are still there."""
+
+    dataset: "ds.FileSystemDataset"
+    kept: Mapping[str, pa.BooleanArray]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the rows."""
+        schema: pa.Schema = self.dataset.schema
+        return schema
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - Arrow's name
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows that meet a condition, with these columns."""
+        names = list(self.schema.names if columns is None else columns)
+        if not self.kept:
+            yield from self.dataset.to_batches(columns=names, filter=filter)
+            return
+        for fragment in self.dataset.get_fragments(filter):
+            if (kept := self.kept.get(file_name(fragment.path))) is not None:
+                yield from self._live(fragment, kept, names, filter)
+            else:
+                yield from fragment.to_batches(schema=self.schema, columns=names, filter=filter)
+
+    def to_table(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - Arrow's name
+    ) -> pa.Table:
+        """Return rows like `to_batches`, as a table."""
+        if not self.kept:
+            return self.dataset.to_table(columns=columns and list(columns), filter=filter)
+        names = list(self.schema.names if columns is None else columns)
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return pa.Table.from_batches(self.to_batches(columns, filter), schema)
+
+    def count_rows(self) -> int:
+        """Return the number of rows, without reading them."""
+        gone = sum(len(kept) - (pc.sum(kept).as_py() or 0) for kept in self.kept.values())
+        return int(self.dataset.count_rows() - gone)
+
+    def _live(
+        self,
+        fragment: "ds.ParquetFileFragment",
+        kept: pa.BooleanArray,
+        names: Sequence[str],
+        where: pc.Expression | None,
+    ) -> Iterator[pa.RecordBatch]:
+        rows = [group.num_rows for group in fragment.row_groups]
+        starts = list(accumulate(rows, initial=0))
+        near = fragment if where is None else fragment.subset(where, schema=self.schema)
+        ids = [group.id for group in near.row_groups]
+        shown = {name: pc.field(name) for name in names}
+        test = pc.scalar(True) if where is None else where
+        for at in range(0, len(ids), GROUPS):
+            some = ids[at : at + GROUPS]
+            part = fragment.subset(row_group_ids=some)
+            page = part.to_table(schema=self.schema, columns={**shown, MEETS: test})
+            live = pa.concat_arrays([mask_of(kept, starts[i], rows[i]) for i in some])
+            found = page.filter(pc.and_kleene(page[MEETS], pa.chunked_array([live])))
+            yield from found.drop_columns([MEETS]).to_batches()
+
+
+def live_rows(table: DeltaTable, uri: str, filesystem: FileSystem | None = None) -> LiveRows:
+    """Return the rows of a version of the table at `uri`.
+
+    `filesystem`: the one by which its files are read, if it isn't delta-rs' own.
+    """
+    if not has_vectors(table):
+        return LiveRows(table.to_pyarrow_dataset(filesystem=filesystem), {})
+    return LiveRows(_dataset(table, uri), kept_rows(table))
+
+
+def _dataset(table: DeltaTable, uri: str) -> "ds.FileSystemDataset":
+    """Return all rows of the files, which deltalake refuses to do for a table with vectors."""
+    import pyarrow.dataset as ds  # with pandas, which takes a moment
+
+    is_far = "://" in uri
+    files = files_below(uri) if is_far else SubTreeFileSystem(uri, LocalFileSystem())
+    schema, format_ = pa.schema(table.schema().to_arrow()), ds.ParquetFileFormat()
+    parts = table.metadata().partition_columns
+    fragments = [
+        format_.make_fragment(
+            file["path"] if is_far else unquote(file["path"]), files, _partition(file, parts)
+        )
+        for file in active_files(table).to_pylist()
+    ]
+    return ds.FileSystemDataset(fragments, schema, format_, files)
+
+
+def _partition(file: Mapping[str, Any], parts: Sequence[str]) -> pc.Expression:
+    values = {name: file[f"partition.{name}"] for name in parts}
+    tests = [pc.field(n).is_null() if v is None else pc.field(n) == v for n, v in values.items()]
+    return reduce(pc.Expression.__and__, tests, pc.scalar(True))

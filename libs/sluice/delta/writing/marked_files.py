@@ -1,0 +1,142 @@
+"""Files of a table from which a changelog takes rows, and the actions that say so.
+
+A file is marked, or it is put together with the new rows: small files that earlier commits have
+left would otherwise make each read open many.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from sluice.changes.diff import CHANGE
+from sluice.delta.log.actions import Action
+from sluice.delta.log.added import Added
+from sluice.delta.log.vectors import file_name, vector_of
+from sluice.delta.writing.filing import by_key
+from sluice.delta.writing.matching import Matched, Numbers, rows_at
+from sluice.delta.writing.statistics import GROUP_ROWS, has_exact_statistics, statistics_of
+from sluice.limits import Limits
+
+FEED = "_change_data"
+
+
+@dataclass(frozen=True)
+class MarkedFiles:
+    """The files of one version of a table, and the rows that a changelog alters or deletes.
+
+    `folder`: the table's path. `kept`: the rows that files still have, by name. `schema`: that of
+    the rows.
+    """
+
+    folder: str
+    files: Added
+    kept: Mapping[str, pa.BooleanArray]
+    found: Sequence[Matched]
+    schema: pa.Schema
+    limits: Limits
+
+    def actions(self, rows: pa.Table, key: Sequence[str]) -> Iterator[Action]:
+        """Write the changelog's new rows and its feed; yield the actions of its commit."""
+        marked = [one.path for one in self.found if one.path not in self._loose]
+        for path in (*marked, *self._loose):
+            yield _removed(self.files[path])
+        for path in marked:
+            yield from self._marked(path)
+        come = rows.filter(pc.not_equal(rows[CHANGE], "delete"))
+        left = [rows_at(self.folder, p, self._numbers(p), self.schema) for p in self._loose]
+        yield from self._added(pa.concat_tables([self._shown(come), *left]), key)
+        yield self._feed(rows)
+
+    @cached_property
+    def _loose(self) -> tuple[str, ...]:
+        """Small files, once they are many."""
+        small = [p for p, file in self.files.items() if 2 * _rows(file) < self.limits.file_rows]
+        return tuple(small) if len(small) >= self.limits.small_files else ()
+
+    @cached_property
+    def _gone(self) -> dict[str, Numbers]:
+        return {one.path: one.numbers for one in self.found}
+
+    def _still(self, path: str) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Return, for each row of a file, whether it stays."""
+        still = np.ones(_rows(self.files[path]), dtype=bool)
+        if (mask := self.kept.get(file_name(path))) is not None:
+            still[: len(mask)] = mask.to_numpy(zero_copy_only=False)
+        still[self._gone.get(path, [])] = False
+        return still
+
+    def _numbers(self, path: str) -> Numbers:
+        return np.flatnonzero(self._still(path))
+
+    def _marked(self, path: str) -> Iterator[Action]:
+        """Yield a file with all rows marked that have gone, unless no row stays."""
+        still, file = self._still(path), self.files[path]
+        if still.any():
+            vector = vector_of(BitMap64(np.flatnonzero(~still).astype(np.uint64)))
+            statistics = json.dumps({**json.loads(file["stats"]), "tightBounds": False})
+            now = {"dataChange": True, "stats": statistics, "deletionVector": vector}
+            yield {"add": {**file, **now}}
+
+    def _added(self, rows: pa.Table, key: Sequence[str]) -> Iterator[Action]:
+        """Write rows; yield their file, if there are any."""
+        if rows.num_rows:
+            rows, name = by_key(rows, key), f"part-00000-{uuid.uuid4()}.snappy.parquet"
+            statistics = json.dumps(statistics_of(rows))
+            file = {"path": name, "size": self._written(name, rows), "modificationTime": now()}
+            yield {"add": {**file, "partitionValues": {}, "dataChange": True, "stats": statistics}}
+
+    def _feed(self, rows: pa.Table) -> Action:
+        """Write the change data, with old rows as the files had them; return its file."""
+        parts = [self._fed(rows, "insert", "insert")]
+        parts.append(self._fed(rows, "update", "update_postimage"))
+        for one in self.found:
+            old = one.rows.append_column(CHANGE, rows[CHANGE].take(pa.array(one.places)))
+            parts.append(self._fed(old, "update", "update_preimage"))
+            parts.append(self._fed(old, "delete", "delete"))
+        name = f"{FEED}/cdc-00000-{uuid.uuid4()}.snappy.parquet"
+        size = self._written(name, pa.concat_tables(parts))
+        return {"cdc": {"path": name, "partitionValues": {}, "size": size, "dataChange": False}}
+
+    def _fed(self, rows: pa.Table, change: str, name: str) -> pa.Table:
+        chosen = self._shown(rows.filter(pc.equal(rows[CHANGE], change)))
+        names = pa.array([name] * chosen.num_rows, pa.string())
+        return chosen.append_column("_change_type", names)
+
+    def _shown(self, rows: pa.Table) -> pa.Table:
+        return rows.select(self.schema.names).cast(self.schema)
+
+    def _written(self, name: str, rows: pa.Table) -> int:
+        path, how = (
+            Path(self.folder, name),
+            {"store_schema": False, "store_decimal_as_integer": True},
+        )
+        path.parent.mkdir(exist_ok=True)
+        exact = [f.name for f in rows.schema if has_exact_statistics(f.type)]
+        pq.write_table(rows, path, row_group_size=GROUP_ROWS, write_statistics=exact, **how)
+        return path.stat().st_size
+
+
+def now() -> int:
+    """Return the time in milliseconds, as the log has it."""
+    return int(time.time() * 1000)
+
+
+def _rows(file: Action) -> int:
+    return int(json.loads(file["stats"])["numRecords"])
+
+
+def _removed(file: Action) -> Action:
+    known: dict[str, Any] = {k: file[k] for k in ("path", "size", "deletionVector") if k in file}
+    fixed = {"dataChange": True, "extendedFileMetadata": True, "partitionValues": {}}
+    return {"remove": {**known, **fixed, "deletionTimestamp": now()}}

@@ -1,0 +1,241 @@
+"""Batches of a cogroup whose changed keys come from everywhere.
+
+python -m tests.benchmarks.random_keys [--keys 1000000] [--batches 30] [--changes 10000]
+    [--built FOLDER] [--merged] [--json FILE]
+
+Three streams with one row for each key. A batch adds a row to 80 % of the changed keys, brings 15 %
+new keys, and takes all rows of 5 % away; new keys lie between old ones. The tables are built by
+Spark, which then stops: batches, reads and merging of files run in this process. Printed for each
+batch that is shown: seconds of its processors, megabytes written by state and view, and their share
+of both tables. Then the reads before the batches and after them: milliseconds until a key's row is
+there in a table opened again, and processor seconds of a scan. `--built` keeps the built tables for
+another run. `--merged`: no table is large enough for vectors.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table as Printed
+from tests.benchmarks.bare_tables import append, position
+from tests.benchmarks.bench_lake import BenchLake, declared
+
+from sluice.changes.diff import CHANGE
+from sluice.delta.log.actions import Log
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.writing.commit import commit_arrow
+from sluice.engine.advance import Run, advance
+from sluice.limits import Limits
+from sluice.read.lake import Lake
+
+STREAMS, FILE_ROWS, STEP = ("s0", "s1", "s2"), 1_000_000, 7_368_787  # a prime
+SOURCE = """
+  {name}: {{path: "{name}/{{interval_start:%Y-%m-%d}}/", key: [id],
+    schema: "id BIGINT, k BIGINT, v DECIMAL(12,2)"}}"""
+STREAM = "{0}: {{from: {0}, aggregates: {{n_{0}: count(*), v_{0}: sum(v), mean_{0}: avg(v)}}}}"
+UPDATED, NEW = 0.8, 0.15
+SHOWN = (1, 2, 10, 20, 30)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One batch; `share`: of the bytes of both tables."""
+
+    keys: int
+    batch: int
+    cpu: float
+    megabytes: float
+    share: float
+    engine: str
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Reads of the view at some batch."""
+
+    batch: int
+    get_ms: float
+    scan_cpu: float
+    files: int
+
+
+class Bench(BenchLake):
+    """Three inputs and a cogroup of them."""
+
+    def __init__(self, folder: Path, keys: int, changes: int, limits: Limits):
+        tables = "sources:" + "".join(SOURCE.format(name=name) for name in STREAMS)
+        streams = ", ".join(map(STREAM.format, STREAMS))
+        tables += f"\nviews:\n  view: {{kind: cogroup, key: [k], streams: {{{streams}}}}}"
+        super().__init__(declared(folder, tables, "3g").model_copy(update={"limits": limits}))
+        self.keys, self.changes, self.drawn = keys, changes, np.random.default_rng(7)
+
+    def build(self) -> None:
+        """Fill the inputs and build the view, by Spark."""
+        for name in STREAMS:
+            for start in range(0, self.keys, FILE_ROWS):
+                ids = np.arange(start, min(start + FILE_ROWS, self.keys))
+                append(self.uri(name), rows_of(ids, self.key_of(ids)))
+        self.follow()
+        self.spark.stop()
+
+    def key_of(self, ids: np.ndarray) -> np.ndarray:
+        """Even keys, each once, in no order."""
+        return 2 * (ids * STEP % self.keys)
+
+    def change(self, batch: int) -> None:
+        """Commit one batch of changes to the inputs."""
+        updated, new = int(self.changes * UPDATED), int(self.changes * NEW)
+        gone = self.changes - updated - new
+        known = self.drawn.choice(np.arange(30 * gone, self.keys), updated, replace=False)
+        fresh = 2 * self.drawn.choice(self.keys, new, replace=False) + 1
+        first = self.keys * (batch + 1)
+        came = np.concatenate([self.key_of(known), fresh])
+        went = np.arange((batch - 1) * gone, batch * gone)
+        for i, name in enumerate(STREAMS):
+            before, part = self.head(name), came[i :: len(STREAMS)]
+            rows = rows_of(first + np.arange(len(part)), part), rows_of(went, self.key_of(went))
+            signed = [
+                table.append_column(CHANGE, pa.array([change] * table.num_rows))
+                for table, change in zip(rows, ("insert", "delete"), strict=True)
+            ]
+            now = position(before.next_batch)
+            commit_arrow(before, pa.concat_tables(signed), ("id",), now)
+
+    def follow(self) -> str:
+        """Bring the view up to its inputs and return the engine that did."""
+        table = self.project.graph.table("view")
+        reports = advance(self.spark, self.project, table, Run("bench"))
+        return "/".join(report.engine or "-" for report in reports)
+
+    def batch(self, number: int) -> Measured:
+        """Measure one batch."""
+        self.change(number)
+        before = {name: self.head(name).version for name in self.tables}
+        cpu, engine = timed(self.follow)
+        written = sum(
+            written_bytes(self.uri(name), version) / 1e6
+            for name in self.tables
+            for version in range(before[name] + 1, self.head(name).version + 1)
+        )
+        share = 100 * written / self.size
+        return Measured(self.keys, number, cpu, round(written, 2), round(share, 1), engine)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return ("view__state", "view")
+
+    @property
+    def size(self) -> float:
+        """Megabytes of both tables."""
+        heads = {name: self.head(name) for name in self.tables}
+        return sum(table_size(h.uri, h.version).bytes for h in heads.values()) / 1e6
+
+    def reads(self, batch: int) -> Reads:
+        """Measure reads as things stand."""
+        scans = [timed(lambda: self._scan()[0])[0] for _ in range(3)]
+        found = []
+        for key in 2 * np.random.default_rng(1).choice(self.keys, 40, replace=False):
+            began = time.perf_counter()
+            Lake(self.project).table("view").get(int(key))
+            found.append((time.perf_counter() - began) * 1000)
+        files = table_size(self.uri("view"), self.head("view").version).files
+        return Reads(batch, round(median(found), 2), min(scans), files)
+
+    def _scan(self) -> tuple[int, ...]:
+        table = Lake(self.project).table("view").read().to_arrow()
+        streams = [pc.sum(table[f"n_{name}"]).as_py() for name in STREAMS]
+        return (table.num_rows, *streams)
+
+    def check(self) -> None:
+        """Compare the view's counts with those of the inputs."""
+        rows, *counted = self._scan()
+        inputs = [Lake(self.project).table(name).read(columns=["k"]).to_arrow() for name in STREAMS]
+        keys = pc.count_distinct(pa.concat_tables(inputs)["k"]).as_py()
+        assert (rows, *counted) == (keys, *(table.num_rows for table in inputs))
+
+
+def rows_of(ids: np.ndarray, keys: np.ndarray) -> pa.Table:
+    """Rows of an input."""
+    values = pa.array(ids * 31 % 100_000).cast(pa.decimal128(21, 2))
+    return pa.table({"id": ids, "k": keys, "v": values.cast(pa.decimal128(12, 2))})
+
+
+def written_bytes(uri: str, version: int) -> int:
+    """Return the bytes of a commit: new files, those of the change feed, and the commit itself."""
+    actions = Log(uri).actions(version)
+    known = {action["remove"]["path"] for action in actions if "remove" in action}
+    files = [action[kind] for action in actions for kind in ("add", "cdc") if kind in action]
+    log = Path(uri, "_delta_log", f"{version:020d}.json").stat().st_size
+    return log + sum(file["size"] for file in files if file["path"] not in known)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the processor seconds of this process, and the result."""
+    before = os.times()
+    result = work()
+    after = os.times()
+    return round(after.user + after.system - before.user - before.system, 2), result
+
+
+def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
+    """Build the tables unless they are there, and measure on a copy."""
+    limits = replace(Limits(), merged_bytes=sys.maxsize) if given.merged else Limits()
+    built = (given.built or folder) / f"built-{given.keys}"
+    if not built.exists():
+        Bench(built, given.keys, given.changes, limits).build()
+    copy = folder / "copy"
+    shutil.copytree(built, copy, copy_function=os.link)
+    bench = Bench(copy, given.keys, given.changes, limits)
+    yield bench.reads(0)
+    for number in range(1, given.batches + 1):
+        yield bench.batch(number)
+    yield bench.reads(given.batches)
+    bench.check()
+    bench.spark.stop()
+
+
+def main(argv: list[str]) -> None:
+    """Prints tables, and the same as a line of JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--changes", type=int, default=10_000)
+    parser.add_argument("--batches", type=int, default=30)
+    parser.add_argument("--built", type=Path)
+    parser.add_argument("--merged", action="store_true")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(run(Path(folder), given))
+    console = Console(width=120)
+    batches = [one for one in found if isinstance(one, Measured)]
+    reads = [one for one in found if isinstance(one, Reads)]
+    printed = Printed("keys", "batch", "cpu s", "MB", "% of tables", "engine")
+    for one in batches:
+        if one.batch in SHOWN or one.batch == given.batches:
+            printed.add_row(*map(str, asdict(one).values()))
+    console.print(printed)
+    printed = Printed("after batches", "get ms", "scan cpu s", "files")
+    for read in reads:
+        printed.add_row(*map(str, asdict(read).values()))
+    console.print(printed)
+    text = json.dumps([asdict(one) for one in found])
+    print(text)
+    if given.json:
+        given.json.write_text(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
