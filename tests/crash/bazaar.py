@@ -20,11 +20,14 @@ from typing import Any, Literal
 
 from deltalake import DeltaTable
 from tests.crash.shop import PASSING, Deployed, day
+from tests.support.lake import stored_rows
 
 import sluice
+from sluice.declare.project import Project, load
 from sluice.delta.places.lake import exists
 from sluice.delta.upkeep.invariants import digest
 from sluice.language.interval import Interval
+from sluice.limits import Limits
 from sluice.operate.invariants import digests, faults, versions
 
 PIPELINE = """
@@ -170,6 +173,9 @@ class Step:
     views: tuple[str, ...] = ()
 
 
+MARKING, LARGE = "marking", "large"  # a committer, and the file that says so
+
+
 class Bazaar(Deployed):
     """Every kind of table, declared as a history says."""
 
@@ -177,7 +183,9 @@ class Bazaar(Deployed):
     def create(cls, folder: Path, commit: str, definition: Definition | None = None) -> "Bazaar":
         (folder / "config" / "pipelines").mkdir(parents=True)
         bazaar = cls(folder)
-        bazaar.committer(commit)
+        bazaar.committer("auto" if commit == MARKING else commit)
+        if commit == MARKING:
+            (bazaar.config / LARGE).touch()
         bazaar.declare(definition or Definition())
         return bazaar
 
@@ -216,7 +224,7 @@ class Bazaar(Deployed):
             return []
         if name == "recent":  # whose expired rows are hidden before they are deleted
             return list(sluice.open(str(self.config)).window(name).all())
-        return DeltaTable(uri).to_pyarrow_table(columns=list(columns)).to_pylist()
+        return [{c: row[c] for c in columns} for row in stored_rows(DeltaTable(uri))]
 
     def versions(self) -> dict[str, int]:
         project = self.project
@@ -283,6 +291,14 @@ class History:
 KINDS = ("new", "correct", "several", "again", "prices", "maintain", "redefine")
 WEIGHTS = (5, 5, 3, 1, 2, 1, 2)
 SHOPS, ITEMS = ["a", "b", "c"], ["tea", "oil", "jam", "nut", "fig"]
+
+
+def loaded(config: Path) -> Project:
+    """The project; all of its tables count as large if the committer is MARKING."""
+    project = load(config)
+    if not (config / LARGE).exists():
+        return project
+    return project.model_copy(update={"limits": Limits(merged_bytes=-1, marked_share=1_000)})
 
 
 def some(chance: random.Random) -> range:

@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.crash.bazaar import Bazaar, History, Step
+from tests.crash.bazaar import MARKING, Bazaar, History, Step
 from tests.crash.conftest import Pool, Worker
 from tests.crash.model import DAY, Model, counted
 
@@ -35,7 +35,7 @@ from sluice.language.interval import Interval
 STEPS = 12  # of a history
 PASSED = 40  # places that the run of a step passes, or so
 PATIENCE = 240.0  # seconds, before a process counts as stuck
-COMMITTERS = ("auto", "auto", "spark")
+COMMITTERS = ("auto", MARKING, "spark")
 BY_BATCH = "shop.priced"  # which keeps the prices of the run that joined it
 RETRIED = {"LostRace"}  # what a run may end in that another has overtaken
 

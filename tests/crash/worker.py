@@ -11,11 +11,11 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.crash.bazaar import loaded
 from tests.support.tasks import context
 
 from sluice.airflow.graph import Task, TaskKind
 from sluice.cli.jobs import advance
-from sluice.declare.project import load
 from sluice.declare.settings import SparkSettings
 from sluice.delta.places import failpoint
 from sluice.delta.places.failpoint import VARIABLE
@@ -43,7 +43,7 @@ def answer(**what: Any) -> None:
 
 def perform(spark: Spark, told: dict[str, Any]) -> list[str]:
     """Outcomes of the batches, as `table outcome`."""
-    project = load(Path(told["config"]))
+    project = loaded(Path(told["config"]))
     spark.settings = project.spark
     tables = project.graph.tables.values()
     intervals = [Interval.parse(*bounds) for bounds in told["intervals"]]
