@@ -81,7 +81,7 @@ def _rows(
     session = touched.sparkSession
     if not place.is_large:
         whole = snapshot(session, place.uri, place.version, place.limits)
-        return whole.select(*names(place.columns)) if place.columns else whole
+        return whole.select(*names(tuple(place.columns))) if place.columns else whole
     wanted = [{c: groups[group] for c, group in columns.items()} for columns in named]
     rows = place.rows(wanted)
     return None if rows is None else handed_over(session, place.uri, place.version, rows)
