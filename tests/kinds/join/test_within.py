@@ -140,6 +140,20 @@ def test_rows_leave_as_time_goes_on_and_return_when_it_is_corrected(
     assert lake.stored("paid") == [], "an expired pair is deleted, not hidden"
 
 
+def test_rows_return_whose_own_row_might_still_have_matched(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    lake = Lake(tmp_path, DECLARED + view("left", RETAINED), spark)
+    lake.put("payments")
+    lake.put("orders", order(1, NOON), order(2, NOON + 3.5 * HOUR))
+    lake.advance()
+    assert lake.rows("paid") == [{"id": 2, "pid": None}]
+    lake.put("orders", order(2, NOON + 2 * HOUR))
+    lake.advance()
+    shown = [{"id": 1, "pid": None}, {"id": 2, "pid": None}]
+    assert counted(lake.rows("paid")) == counted(shown)
+
+
 def test_files_of_expired_rows_are_not_opened(tmp_path: Path, spark: "SparkSession") -> None:
     lake = Lake(tmp_path, DECLARED + view("inner", RETAINED), spark)
     lake.put("orders", order(1, NOON))

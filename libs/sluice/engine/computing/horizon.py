@@ -29,7 +29,7 @@ def horizon_of(session: SparkSession, context: Context, plan: BatchPlan) -> Hori
     latest = rows.selectExpr("unix_micros(horizon) AS micros").collect()[0].micros
     position = plan.before.position if plan.before else None
     before, stored_from = (position.horizon, position.stored_from) if position else (None, None)
-    return Horizon(retention.keep, before, _time(latest), stored_from, retention.end)
+    return Horizon(retention, before, _time(latest), stored_from)
 
 
 def _is_late(lake: LakeLayout, plan: BatchPlan, input_id: str) -> Column:
@@ -49,7 +49,7 @@ def recorded_horizon(plan: BatchPlan) -> Horizon | None:
         return None
     position = plan.before.position
     at = position.horizon
-    return Horizon(retention.keep, at, at, position.stored_from, retention.end)
+    return Horizon(retention, at, at, position.stored_from)
 
 
 def _time(micros: int | None) -> datetime | None:

@@ -22,14 +22,12 @@ class Horizon:
     """Horizon before and after a batch; None if no row has a time yet.
 
     `stored_from`: window starts before it are not stored, because upkeep has dropped their slices.
-    `end`: the column that holds the end of a row's window.
     """
 
-    keep: Duration
+    retention: Retention
     before: datetime | None
     now: datetime | None
     stored_from: datetime | None = None
-    end: str = windows.END
 
     @property
     def has_fallen(self) -> bool:
@@ -41,7 +39,7 @@ class Horizon:
         """The `stored_from` after the batch: slices whose rows are visible again return."""
         if self.stored_from is None or self.now is None:
             return None
-        return min(self.stored_from, first_visible(self.now, self.keep))
+        return min(self.stored_from, first_visible(self.now, self.retention.keep))
 
     @property
     def brings_back(self) -> bool:
@@ -56,7 +54,7 @@ class Horizon:
 
     def is_alive(self) -> Column:
         """Condition on rows with the end of their window: true if they still live."""
-        return _outlives(self.keep, self.end, self.now)
+        return self._outlives(self.retention.end, self.now)
 
     def expired_groups(self, operator: Operator, current: DataFrame) -> DataFrame:
         """Return the table's groups that don't live any more."""
@@ -64,13 +62,18 @@ class Horizon:
 
     def returning_groups(self, operator: Operator, prepared: Rows) -> DataFrame:
         """Return the groups that had expired and live again."""
-        lived = _outlives(self.keep, self.end, self.before)
+        lived = self._outlives(self.retention.first_end or self.retention.end, self.before)
         return union(
             [
                 rows.where(self.is_alive() & ~lived).select(*names(operator.group))
                 for rows in prepared.values()
             ]
         )
+
+    def _outlives(self, end: str, horizon: datetime | None) -> Column:
+        if horizon is None:
+            return F.expr("true")
+        return windows.plus(F.col(f"`{end}`"), self.retention.keep) > F.lit(horizon)
 
 
 def first_visible(horizon: datetime, keep: Duration) -> datetime:
@@ -86,9 +89,3 @@ def latest_time(snapshots: Rows, retention: Retention) -> DataFrame:
         for column in retention.times.get(name, ())
     ]
     return union(each).agg(F.max("horizon").alias("horizon"))
-
-
-def _outlives(keep: Duration, end: str, horizon: datetime | None) -> Column:
-    if horizon is None:
-        return F.expr("true")
-    return windows.plus(F.col(f"`{end}`"), keep) > F.lit(horizon)

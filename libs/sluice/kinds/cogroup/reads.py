@@ -161,8 +161,10 @@ def _touched(
     touched = _among(known)
     if horizon is None or horizon.now is None:
         return touched
-    slack = MONTHS_DIFFER if horizon.keep.months else timedelta(0)
-    last = pa.scalar(horizon.keep.before(horizon.now) + slack, stored.field(windows.END).type)
+    slack = MONTHS_DIFFER if horizon.retention.keep.months else timedelta(0)
+    last = pa.scalar(
+        horizon.retention.keep.before(horizon.now) + slack, stored.field(windows.END).type
+    )
     expired = pc.field(windows.END) <= last
     return _either(touched, (expired, expired))
 

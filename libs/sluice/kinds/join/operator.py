@@ -17,7 +17,7 @@ from sluice.declare.table import Table
 from sluice.engine.computing.pruning import has_bounds
 from sluice.engine.query import windows
 from sluice.engine.query.operator import Operator, Retention, Rows, names, passed_on, union
-from sluice.kinds.join.shape import END, PRESENT, Shape
+from sluice.kinds.join.shape import END, OWN_END, PRESENT, Shape
 from sluice.kinds.join.spec import EquiJoin, Side
 
 SIDE = "_sluice_side"
@@ -36,7 +36,7 @@ class JoinedRows(Operator):
         self.group, self.key = self.shape.on, view.key
         if self.spec.retention:
             times = {t.id: self._times(t.id) for t in (left, right)}
-            self.retention = Retention(self.spec.retention, times, end=END)
+            self.retention = Retention(self.spec.retention, times, end=END, first_end=OWN_END)
 
     def columns(self, name: str) -> tuple[str, ...]:
         sides = [(side, table) for _, side, table in self.shape.both if table.id == name]
@@ -123,10 +123,11 @@ class JoinedRows(Operator):
         return tuple(dict.fromkeys(time for time in times if time))
 
     def _until(self, side: Side) -> list[Column]:
-        """Return the last time at which a row of the other side could match."""
+        """Return the last time at which a row of the other side could match, and the row's own."""
         if self.spec.within is None or self.spec.retention is None:
             return []
-        return [windows.plus(_time(side), self.spec.within).alias(END)]
+        own = _time(side)
+        return [windows.plus(own, self.spec.within).alias(END), own.alias(OWN_END)]
 
     def _near(self) -> list[Column]:
         """Return the conditions that two event times are close to each other."""

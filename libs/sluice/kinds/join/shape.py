@@ -8,6 +8,7 @@ from sluice.language.expression import Expression
 
 PRESENT = "_sluice_present"  # of a full join: which sides a row has, 1 left, 2 right, 3 both
 END = "_sluice_end"  # the later of a pair's event times; of one side's row, until it may match
+OWN_END = "_sluice_own_end"  # of one side's row, its event time, from when on it may end
 ON = "_sluice_on_"  # and a number: a value that both rows of a pair have
 
 
