@@ -85,6 +85,7 @@ class Tables(dict[str, Stored]):
             patch.multiple(Log, __init__=remember, actions=actions, _exists=exists),
             patch("sluice.delta.log.position.head_of", known_head),
             patch("sluice.delta.places.stores.DeltaTable", self.opened()),
+            patch("sluice.delta.places.stores.options", lambda _uri: None),
         ):
             yield
 
