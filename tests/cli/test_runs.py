@@ -67,7 +67,8 @@ def test_a_job_over_pipelines_of_several_zones_takes_each_ones_own_days(config):
     tokyo = f"{text.replace('pipeline: shop', 'pipeline: tokyo', 1)}timezone: Asia/Tokyo\n"
     (folder / "tokyo.yaml").write_text(tokyo)
     job = Job(["shop.sales", "tokyo.sales"], Path(config), Run(""), "2024-01-01", "2024-01-02")
-    found = {name: str(job.intervals(name)[0]) for name in ("shop", "tokyo")}
+    tables = {name: job.project.graph.table(f"{name}.sales") for name in ("shop", "tokyo")}
+    found = {name: str(job.asked(table)[0]) for name, table in tables.items()}
     assert found == {
         "shop": "[2024-01-01, 2024-01-02)",
         "tokyo": "[2023-12-31T15:00:00+00:00, 2024-01-01T15:00:00+00:00)",

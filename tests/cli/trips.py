@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -103,15 +105,16 @@ class Project:
 
 @dataclass(frozen=True)
 class Here(Project):
-    """A project whose commands run without a JVM: in this process, unless it has one of its own."""
+    """A project whose commands run without a JVM: in this process, or beside one that has it."""
 
     remote: str = ""
 
     def sluice(self, *arguments: str) -> Ended:
-        if SparkContext._active_spark_context:
-            return super().sluice(*arguments)
-        done = CliRunner().invoke(main, [*arguments, "--config", str(self.folder / "config")])
-        return Ended(done.exit_code, done.stdout, done.stderr)
+        given = [*arguments, "--config", str(self.folder / "config")]
+        if not SparkContext._active_spark_context:
+            return _invoked(given)
+        with _processes() as processes:
+            return processes.submit(_invoked_with, dict(os.environ), given).result()
 
     def killed(self, place: str, *arguments: str) -> int:
         """The exit code of the command in a process of its own that is killed at a place."""
@@ -119,3 +122,21 @@ class Here(Project):
         command += ["--config", str(self.folder / "config")]
         environment = {**os.environ, "SLUICE_FAILPOINT": place}
         return subprocess.run(command, env=environment, capture_output=True, check=False).returncode
+
+
+def _processes() -> ProcessPoolExecutor:
+    """New processes without a JVM: forks of one that has imported what this one has of Sluice."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([name for name in sys.modules if name.startswith("sluice.")])
+    return ProcessPoolExecutor(1, context)
+
+
+def _invoked_with(environment: dict[str, str], arguments: list[str]) -> Ended:
+    os.environ.clear()
+    os.environ.update(environment)
+    return _invoked(arguments)
+
+
+def _invoked(arguments: list[str]) -> Ended:
+    done = CliRunner().invoke(main, arguments)
+    return Ended(done.exit_code, done.stdout, done.stderr)
