@@ -48,7 +48,7 @@ class Origin:
 
     @property
     def change(self) -> str:
-        """What the commit did to the row: insert, update or delete."""
+        """Kind of change that the commit made to the row: insert, update or delete."""
         if self.before is None:
             return "insert"
         return "delete" if self.after is None else "update"

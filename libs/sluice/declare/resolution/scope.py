@@ -161,7 +161,7 @@ class Scope:
 
 
 def _field_problem(column: str, type_: str, fields: Sequence[str]) -> str:
-    """Return what is wrong with `column.field.field`; '' where its type doesn't tell."""
+    """Return what is wrong with `column.field.field`; '' where its type doesn't say."""
     for i, name in enumerate(fields):
         if head(type_) == "ARRAY":
             (type_,) = inner_types(type_)
