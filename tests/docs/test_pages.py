@@ -22,7 +22,7 @@ from sluice.kinds.window_store.spec import WindowStore
 from sluice.sources.spec import Source
 
 DOCS = ROOT / "docs"
-SHARED = frozenset({"help", "config", "debug", "format_", "version"})
+SHARED = frozenset({"help", "config", "debug", "format_", "version", "as_of"})
 DECLARED: tuple[type[BaseModel], ...] = (
     *(Project, SparkSettings, QualitySettings, AirflowSettings, Pipeline),
     *(Source, Change, Dimension, DimensionView),
@@ -65,6 +65,11 @@ def test_every_command_is_described_with_its_options(name: str) -> None:
     assert f"`sluice {name}" in told
     for option in _options(name):
         assert option in told, f"{name}: {option}"
+
+
+@pytest.mark.parametrize("option", ["--config", "--debug", "--format", "--version", "--as-of"])
+def test_options_of_many_commands_are_described_before_them(option: str) -> None:
+    assert option in prose(DOCS / "commands.md").partition("\n### status\n")[0]
 
 
 def test_every_exit_code_is_described() -> None:

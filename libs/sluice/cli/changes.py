@@ -3,17 +3,17 @@
 import click
 
 from sluice.read.changes import Changelog
-from sluice.read.lake import open_lake
+from sluice.read.lake import Lake
 from sluice.read.values import check_columns
 from sluice.terminal.fitting import write_found
-from sluice.terminal.options import columns_option, config_option, format_option
+from sluice.terminal.options import choose_once, columns_option, format_option, lake_options
 from sluice.terminal.output import Format, write_json
 
 
 @click.command()
 @click.argument("table")
 @click.option("--from-version", type=int, help="The first version, included.")
-@click.option("--to-version", type=int, help="The last version, included.")
+@click.option("--to-version", type=int, callback=choose_once, help="The last version, included.")
 @click.option("--run", metavar="ID", help="Only what this run changed.")
 @click.option(
     "--as",
@@ -25,7 +25,7 @@ from sluice.terminal.output import Format, write_json
 )
 @columns_option
 @format_option
-@config_option
+@lake_options
 def changes(
     table: str,
     from_version: int | None,
@@ -34,10 +34,10 @@ def changes(
     as_: str,
     columns: list[str] | None,
     format_: Format,
-    config: str,
+    lake: Lake,
 ) -> None:
     """Show what changed in TABLE, version by version."""
-    changelog = Changelog.open(open_lake(config), table, to_version)
+    changelog = Changelog.open(lake, table, to_version)
     if as_ == "rows":
         rows = changelog.rows(from_version=from_version, run=run, columns=columns)
         write_found(rows, rows.schema.names, format_, changelog.leading, columns)

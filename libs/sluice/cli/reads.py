@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from sluice.errors import ExitCode
-from sluice.read.lake import open_lake
+from sluice.read.lake import Lake
 from sluice.read.values import check_columns
 from sluice.terminal.fitting import arranged, write_found
-from sluice.terminal.options import columns_option, config_option, format_option, version_option
+from sluice.terminal.options import columns_option, format_option, lake_options, version_option
 from sluice.terminal.output import Format, write_record
 from sluice.terminal.paging import (
     key_from_option,
@@ -27,7 +27,7 @@ from sluice.terminal.paging import (
 @limit_option
 @version_option
 @format_option
-@config_option
+@lake_options
 def read(
     table: str,
     where: str | None,
@@ -35,10 +35,10 @@ def read(
     limit: int | None,
     version: int | None,
     format_: Format,
-    config: str,
+    lake: Lake,
 ) -> None:
     """Show the rows of TABLE as they are stored (`range` keeps key order)."""
-    opened = open_lake(config).table(table, version=version)
+    opened = lake.table(table, version=version)
     rows = opened.read(where=where, limit=limit, columns=columns)
     write_found(rows, rows.schema.names, format_, opened.leading, columns)
 
@@ -49,17 +49,17 @@ def read(
 @columns_option
 @version_option
 @format_option
-@config_option
+@lake_options
 def get(
     table: str,
     key: tuple[str, ...],
     columns: list[str] | None,
     version: int | None,
     format_: Format,
-    config: str,
+    lake: Lake,
 ) -> None:
     """Show the row of TABLE with that KEY: a value for each key column. Exit 1 if there is none."""
-    opened = open_lake(config).table(table, version=version)
+    opened = lake.table(table, version=version)
     check_columns(table, columns, opened.schema.names)
     row = opened.get(*(opened.key.parse(key) or ()))
     if row is None:
@@ -81,11 +81,11 @@ def range_(
     columns: list[str] | None,
     version: int | None,
     format_: Format,
-    config: str,
+    lake: Lake,
     **how: Any,
 ) -> None:
     """Show the rows of TABLE between two keys, both included, in key order."""
-    opened = open_lake(config).table(table, version=version)
+    opened = lake.table(table, version=version)
     low, high = opened.key.parse(key_from), opened.key.parse(key_to)
     rows = opened.range(key_from=low, key_to=high, columns=columns, **how)
     write_page(rows, how["limit"], format_, opened.leading, columns)

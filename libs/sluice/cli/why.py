@@ -8,9 +8,9 @@ import click
 from sluice.errors import ExitCode
 from sluice.read.changes import Changelog
 from sluice.read.commits import Commit
-from sluice.read.lake import open_lake
+from sluice.read.lake import Lake
 from sluice.read.origin import Origin, Read, origin
-from sluice.terminal.options import config_option, format_option, version_option
+from sluice.terminal.options import format_option, lake_options, version_option
 from sluice.terminal.output import Format, print_table, write_json, write_record
 
 SHOWN = 5  # commits of each source
@@ -22,20 +22,20 @@ SHOWN = 5  # commits of each source
 @click.option("--when", metavar="COLUMN", help="Name the commit that last changed this column.")
 @version_option
 @format_option
-@config_option
+@lake_options
 def why(
     table: str,
     key: tuple[str, ...],
     when: str | None,
     version: int | None,
     format_: Format,
-    config: str,
+    lake: Lake,
 ) -> None:
     """Show which commit last changed the row of TABLE with that KEY, and what it had read.
 
     KEY is a value for each key column. Exit 1 if no version had the row.
     """
-    changelog = Changelog.open(open_lake(config), table, version)
+    changelog = Changelog.open(lake, table, version)
     found = origin(changelog, changelog.table.key.parse(key), when)
     if found is None:
         click.echo(f"{table} never had a row with the key {' '.join(key)}", err=True)

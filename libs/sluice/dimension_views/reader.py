@@ -206,7 +206,8 @@ def _resolved(lake: Lake, table: Table, known: dict[str, DeltaTable]) -> JoinedT
 
 
 def _dimension(lake: Lake, table: Table) -> DeltaTable:
-    delta = open_delta(table.name, lake.uri(table), build=build_command(table))
+    version = lake.version_of(table.id)
+    delta = open_delta(table.name, lake.uri(table), version, build=build_command(table))
     refuse_unreadable(table.name, delta)
     return delta
 

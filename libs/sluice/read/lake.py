@@ -4,6 +4,7 @@ Every handle is pinned to the table version at which it was opened. Open it agai
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -16,7 +17,8 @@ from sluice.delta.log.position import positions
 from sluice.delta.places.lake import layout
 from sluice.delta.places.stores import is_table
 from sluice.errors import UsageError
-from sluice.language.internal import MARK
+from sluice.language.internal import MARK, internal
+from sluice.read.as_of import AsOf
 from sluice.read.key_values import KeyValues
 from sluice.read.keyed import KeyedTable
 from sluice.read.order import Span
@@ -46,9 +48,17 @@ class Lake:
     Kinds of views add ways to read them: `ranking` and `top`, `window`.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, as_of: AsOf | None = None) -> None:
         self.project = project
-        self._layout = layout(project)
+        self._layout, self._as_of = layout(project), as_of
+
+    def at(self, moment: str | datetime) -> "Lake":
+        """Return the lake as of a moment: all tables at versions that reflect one state.
+
+        It is the newest state that all tables then had in common. Handles of this lake never get
+        newer. Raises UsageError for what is no time, or one to come.
+        """
+        return Lake(self.project, AsOf.of(self._layout, self.project.graph, moment))
 
     def table(
         self, name: str, *, version: int | None = None, backward_iteration: bool = False
@@ -62,6 +72,7 @@ class Lake:
         table = self.project.graph.table(base)
         if suffix:
             uri = self._layout.uri(table.id, suffix)
+            version = self.version_of(internal(table.id, suffix)) if version is None else version
             return KeyedTable(Snapshot.open(name, uri, version, build=build_command(table)), ())
         return self._opened(table, version, backward_iteration=backward_iteration)
 
@@ -86,6 +97,13 @@ class Lake:
         """Return the table's location."""
         return self._layout.uri(table.id)
 
+    def version_of(self, table_id: str) -> int | None:
+        """Return the version that this lake shows of a stored table; None means the newest.
+
+        Raises HistoryLost or NotBuilt if the table can't be shown as of the lake's moment.
+        """
+        return self._as_of.version(table_id) if self._as_of else None
+
     def knows_run(self, run: str) -> bool:
         """True if any table's log has a commit of that run."""
         stored = (self.uri(t) for t in self.project.graph.tables.values() if t.is_stored)
@@ -107,6 +125,7 @@ class Lake:
         `alive` gives the spans of the rows that its readers may see, `first` the columns that
         people see before the key.
         """
+        version = self.version_of(table.id) if version is None else version
         snapshot = Snapshot.open(table.name, self.uri(table), version, build=build_command(table))
         newest = partial(
             self.stored,
@@ -126,9 +145,10 @@ class Lake:
         return reader.opened(self, table, version, backward_iteration=backward_iteration)
 
 
-def open_lake(config: Path | str = "config") -> Lake:
-    """Return the lake that a folder of configuration declares."""
-    return Lake(load(config))
+def open_lake(config: Path | str = "config", as_of: str | None = None) -> Lake:
+    """Return the lake that a folder of configuration declares, now or as of a moment."""
+    lake = Lake(load(config))
+    return lake if as_of is None else lake.at(as_of)
 
 
 def build_command(table: Table) -> str:

@@ -1,15 +1,51 @@
 """Options shared by commands."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
+from sluice.errors import UsageError
 from sluice.terminal.output import Format
 
 F = TypeVar("F", bound=Callable[..., Any])
+CHOOSING = ("version", "to_version", "as_of")
 
-version_option = click.option("--version", type=int, help="Read the table as of this version.")
+
+def choose_once(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Refuse `--as-of` beside an option that names a version. For `callback` of each."""
+    given = [n for n in CHOOSING if n != option.name and context.params.get(n) is not None]
+    if value is None or not given:
+        return value
+    (by_number,) = {option.name, *given} - {"as_of"}
+    raise UsageError(
+        f"give either --as-of or --{str(by_number).replace('_', '-')}",
+        hint="a time chooses the versions of all tables itself",
+    )
+
+
+version_option = click.option(
+    "--version", type=int, callback=choose_once, help="Read the table as of this version."
+)
+
+
+def lake_options(command: F) -> F:
+    """Add `--as-of T` and `--config DIR`, which open the lake, as the argument `lake`."""
+
+    @wraps(command)
+    def with_lake(*arguments: Any, config: str, as_of: str | None, **options: Any) -> Any:
+        from sluice.read.lake import open_lake
+
+        return command(*arguments, lake=open_lake(config, as_of), **options)
+
+    by_time = click.option(
+        "--as-of",
+        metavar="T",
+        callback=choose_once,
+        help="Read the newest state that all tables had in common at T, UTC without a zone.",
+    )
+    return by_time(config_option(cast(F, with_lake)))
 
 
 def config_option(command: F) -> F:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sluice.terminal.fitting import write_found
-from sluice.terminal.options import columns_option, config_option, format_option, version_option
+from sluice.terminal.options import columns_option, format_option, lake_options, version_option
 from sluice.terminal.output import Format
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ key_to_option = click.option(
 def page_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of every read that goes page by page."""
     options = (reverse_option, where_option, columns_option, limit_option, after_option)
-    for option in reversed((*options, version_option, format_option, config_option)):
+    for option in reversed((*options, version_option, format_option, lake_options)):
         command = option(command)
     return command
 

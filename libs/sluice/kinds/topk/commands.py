@@ -7,11 +7,12 @@ import click
 
 from sluice.errors import UsageError
 from sluice.terminal.fitting import write_found
-from sluice.terminal.options import columns_option, config_option, format_option, version_option
+from sluice.terminal.options import columns_option, format_option, lake_options, version_option
 from sluice.terminal.output import Format, write_json
 
 if TYPE_CHECKING:
     from sluice.kinds.topk.ranking import Ranking
+    from sluice.read.lake import Lake
 
 
 @click.command(short_help="Show the rankings of a top-k.")
@@ -22,21 +23,20 @@ if TYPE_CHECKING:
 @columns_option
 @version_option
 @format_option
-@config_option
+@lake_options
 def top(
     view: str,
     partition: tuple[str, ...],
     columns: list[str] | None,
     version: int | None,
     format_: Format,
-    config: str,
+    lake: "Lake",
 ) -> None:
     """Show the rankings of the top-k VIEW, partition by partition."""
     from sluice.kinds.topk.ranking import Ranking
-    from sluice.read.lake import open_lake
     from sluice.read.values import check_columns
 
-    ranking = Ranking.open(open_lake(config), view, version)
+    ranking = Ranking.open(lake, view, version)
     check_columns(view, columns, ranking.columns)
     found = ranking.partitions(_partition(ranking, partition))
     if format_ is Format.JSON:

@@ -1,11 +1,14 @@
 """The command `fetch`: rows of a window store by key and time, without Spark."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sluice.terminal.output import Format
 from sluice.terminal.paging import key_from_option, key_to_option, page_options, write_page
+
+if TYPE_CHECKING:
+    from sluice.read.lake import Lake
 
 
 @click.command(short_help="Read a window store by key and time.")
@@ -25,14 +28,13 @@ def fetch(
     columns: list[str] | None,
     version: int | None,
     format_: Format,
-    config: str,
+    lake: "Lake",
     **how: Any,
 ) -> None:
     """Show the rows of the window store VIEW by window start, oldest first or in --reverse."""
     from sluice.kinds.window_store.reader import window
-    from sluice.read.lake import open_lake
 
-    store = window(open_lake(config), view, version=version)
+    store = window(lake, view, version=version)
     one, low, high = (store.key.parse(texts) for texts in (key, key_from, key_to))
     rows = store.fetch(key=one, key_from=low, key_to=high, columns=columns, **how)
     write_page(rows, how["limit"], format_, store.table.leading, columns)

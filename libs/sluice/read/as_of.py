@@ -1,0 +1,143 @@
+"""Versions of a lake's tables at a moment that reflect the same state of their shared sources.
+
+At any moment some tables are ahead of others: a view lags behind its source, one view behind
+another. So the newest versions are taken back, table by table, until all reflect one state. A table
+reflects a state if the rows that it was made from are those that its inputs have at that state.
+Cost: every commit of each table from now back to the versions that are chosen.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sluice.declare.graph import Graph
+from sluice.delta.log.actions import Log
+from sluice.delta.log.active import active_files
+from sluice.delta.log.position import Pin, Position
+from sluice.delta.places.lake import LakeLayout, exists
+from sluice.errors import HistoryLost, UsageError
+from sluice.language.interval import parse_time, show
+from sluice.read.past import Past
+from sluice.read.snapshot import open_delta
+
+State = Mapping[str, int]  # of each source, the version that gave it its rows
+
+
+@dataclass
+class AsOf:
+    """State of a lake at a moment: the newest that all tables which existed by then can show.
+
+    A table without any version at a state that others share is left out; reading it is an error.
+    """
+
+    lake: LakeLayout
+    moment: datetime
+    state: State = field(default_factory=dict)
+    _pasts: dict[str, Past | None] = field(default_factory=dict)
+    _reflected: dict[tuple[str, int], State | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, lake: LakeLayout, graph: Graph, moment: str | datetime) -> "AsOf":
+        """Find the state. Raises UsageError for what is no time, or one to come."""
+        then = parse_time(moment)
+        if then > datetime.now(UTC):
+            raise UsageError(
+                f"{show(then)} is still to come: nobody knows the tables of then",
+                hint="a time without a zone is in UTC",
+            )
+        found = cls(lake, then)
+        found._settle([t.id for t in graph.tables.values() if t.is_stored])
+        return found
+
+    def version(self, table_id: str) -> int | None:
+        """Return the table's version at the state; None if there is no such table now.
+
+        Raises HistoryLost if it is gone, or none is at that state, and NotBuilt if the table was
+        made later. A table that records no position has its newest version of that moment.
+        """
+        past = self._past(table_id)
+        if past is None:
+            return None
+        chosen = self._newest(table_id) if past.has_positions else (past.version, {})
+        if chosen is None or chosen[0] is None or not self._agrees(chosen[1]):
+            raise past.absence() or self._no_version(past.name)
+        version = past.kept(chosen[0]) if past.has_positions else chosen[0]
+        self._check_files(past, version)
+        return version
+
+    def _settle(self, tables: list[str]) -> None:
+        """Lower the state until every table has a version at it, or is left out."""
+        while True:
+            found = {t: chosen[1] for t in tables if (chosen := self._newest(t))}
+            is_short = self.state and len(found) < len(tables)
+            state = {} if is_short else _least(found.values())  # begin again without some tables
+            if state == self.state:
+                return
+            tables, self.state, self._reflected = list(found), state, {}
+
+    def _agrees(self, reflected: State) -> bool:
+        return all(self.state.get(s, version) == version for s, version in reflected.items())
+
+    def _newest(self, table_id: str) -> tuple[int, State] | None:
+        """Return a table's newest version that is not ahead of the state, and what it reflects."""
+        past = self._past(table_id)
+        for version, position in past.made() if past else ():
+            reflected = self._reflects(table_id, version, position)
+            if reflected is not None:
+                return version, reflected
+        return None
+
+    def _reflects(self, table_id: str, version: int, position: Position) -> State | None:
+        """Return the newest state that the rows of a version reflect; None if it is ahead."""
+        if (table_id, version) not in self._reflected:
+            self._reflected[table_id, version] = self._found(table_id, version, position)
+        return self._reflected[table_id, version]
+
+    def _found(self, table_id: str, version: int, position: Position) -> State | None:
+        past = self._past(table_id)
+        if past and not position.inputs:
+            made = past.data_version(version)
+            return {table_id: made} if made <= self.state.get(table_id, made) else None
+        parts = [self._through(name, pin) for name, pin in position.inputs.items()]
+        known = [part for part in parts if part is not None]
+        return _least(known) if len(known) == len(parts) else None
+
+    def _through(self, table_id: str, pin: Pin) -> State | None:
+        """Return the newest state at which an input has the rows that were read of it."""
+        past = self._past(table_id)
+        if past is None or not past.holds(pin):
+            return None
+        every = (self._reflects(table_id, *made) for made in past.alike(pin.version))
+        return next((found for found in every if found is not None), None)
+
+    def _past(self, table_id: str) -> Past | None:
+        if table_id not in self._pasts:
+            uri = self.lake.uri(table_id)
+            name = table_id.partition(".")[2]
+            self._pasts[table_id] = Past(name, uri, self.moment) if exists(uri) else None
+        return self._pasts[table_id]
+
+    def _check_files(self, past: Past, version: int) -> None:
+        table = open_delta(past.name, past.uri, version)
+        if not Log(past.uri).has_files(active_files(table)["path"].to_pylist()):
+            raise HistoryLost(
+                f"{past.name!r} can't be shown as of {show(self.moment)}: files of its version "
+                f"{version} were vacuumed",
+                hint="a later time can be shown",
+            )
+
+    def _no_version(self, name: str) -> HistoryLost:
+        return HistoryLost(
+            f"{name!r} can't be shown as of {show(self.moment)}: no version of it reflects the "
+            "same state of its sources as the other tables then did",
+            hint=f"`--version` reads {name!r} alone; `sluice status` shows which tables lag",
+        )
+
+
+def _least(states: Iterable[State]) -> State:
+    """Return the older version of each source that several states name."""
+    least: dict[str, int] = {}
+    for state in states:
+        for source, version in state.items():
+            least[source] = min(version, least.get(source, version))
+    return least
