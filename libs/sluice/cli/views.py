@@ -15,16 +15,19 @@ from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
 from sluice.delta.places.lake import exists, layout
 from sluice.engine.advance import Run
+from sluice.engine.advance import advance as advance_view
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, UsageError
+from sluice.operate.against import Compared, compare, differing
 from sluice.operate.explain import Part, Step, explain_all, parts_of_query
 from sluice.operate.failures import raise_all
 from sluice.operate.maintain import Upkeep
 from sluice.operate.maintain import maintain as maintain_tables
 from sluice.operate.rebuild import check_asked
 from sluice.operate.rebuild import rebuild as rebuild_table
-from sluice.operate.redefined import redefined_parts, to_rebuild
+from sluice.operate.redefined import meanings, redefined_parts, to_rebuild
+from sluice.operate.revision import other_project
 from sluice.operate.verify import Verdict
 from sluice.operate.verify import verify as verify_table
 from sluice.sources.kafka.resume import resume
@@ -37,15 +40,37 @@ from sluice.terminal.output import Format, print_table, write_rows
 @click.argument("table", required=False)
 @click.option("--sql", metavar="QUERY", help="Show the tables that would keep a query instead.")
 @click.option("--pipeline", help="Pipeline whose tables the query names; the only one by default.")
+@click.option(
+    "--against",
+    metavar="REVISION|DIR",
+    help="Show what the configuration would change of tables made by another one instead.",
+)
+@preview_option
 @format_option
 @config_option
 def plan(
-    table: str | None, sql: str | None, pipeline: str | None, format_: Format, config: str
+    table: str | None,
+    sql: str | None,
+    pipeline: str | None,
+    against: str | None,
+    preview: Asked | None,
+    format_: Format,
+    config: str,
 ) -> None:
-    """Show what the next batch of TABLE (or of every table) would read, and how. Runs nothing."""
+    """Show what the next batch of TABLE (or of every table) would read, and how. Runs nothing.
+
+    With --against, show which tables a changed configuration would rebuild, extend or leave.
+    """
     project = load_project(config)
+    if sql and against:
+        raise UsageError("give either --sql or --against")
+    if preview and not against:
+        raise UsageError("--preview of a plan goes with --against; `sluice run --preview` runs it")
     if sql:
         _show_parts(parts_of_query(project, sql, pipeline or _only(project)), format_)
+        return
+    if against:
+        _show_compared(project, table, config, against, preview, format_)
         return
     chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
     steps, errors = explain_all(project, chosen)
@@ -117,15 +142,14 @@ def rebuild(
     chosen = to_rebuild(project) if changed else [project.graph.table(str(table))]
     if not changed:
         check_asked(chosen[0], as_landed=as_landed)
-    run = Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}", allow_empty=allow_empty)
+    run = _rebuilding(allow_empty=allow_empty)
 
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
-        if changed and not redefined_parts(project, table):
-            return ()  # rebuilt already, with a table that it reads
+        if changed:
+            return _redefine(spark, project, table, run, as_landed=as_landed)
         if start:
             return (resume(project, table, run, latest=start == "latest"),)
-        again = as_landed and table.is_source
-        return rebuild_table(spark, project, table, run, as_landed=again)
+        return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_source)
 
     if chosen:
         do(project, chosen, run, step, format_, preview=preview)
@@ -149,6 +173,52 @@ def maintain(tables: tuple[str, ...], format_: Format, config: str) -> None:
         write_rows(done, [f.name for f in fields(Upkeep)], format_)
     else:
         click.echo("nothing is due in any table")
+
+
+def _rebuilding(*, allow_empty: bool = False) -> Run:
+    return Run(f"rebuild-{datetime.now(UTC):%Y%m%dT%H%M%S}", allow_empty=allow_empty)
+
+
+def _redefine(
+    spark: Spark, project: Project, table: Table, run: Run, *, as_landed: bool = False
+) -> Iterable[BatchReport]:
+    """Rebuild a table that another definition filled, unless one that it reads has led to that."""
+    if not redefined_parts(project, table):
+        return ()
+    return rebuild_table(spark, project, table, run, as_landed=as_landed and table.is_source)
+
+
+def _show_compared(
+    project: Project,
+    table: str | None,
+    config: str,
+    against: str,
+    preview: Asked | None,
+    format_: Format,
+) -> None:
+    """Show what would become of the other configuration's tables, or how their rows would differ.
+
+    People see both.
+    """
+    with other_project(config, against) as other:
+        compared = compare(project, other)
+    if table:
+        mine = meanings(project, project.graph.table(table))
+        compared = [part for part in compared if part.table in mine]
+    if format_ is Format.TABLE:
+        rows = [(part.table, part.next, part.reason) for part in compared]
+        print_table(("table", "next", "because"), rows)
+    elif not preview:
+        write_rows([asdict(part) for part in compared], [f.name for f in fields(Compared)], format_)
+    if preview and (chosen := differing(project, compared)):
+        run = _rebuilding()
+
+        def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
+            if table.is_view and not exists(layout(project).uri(table.id)):
+                return advance_view(spark, project, table, run)
+            return _redefine(spark, project, table, run)
+
+        do(project, chosen, run, step, format_, preview=preview)
 
 
 def _only(project: Project) -> str:

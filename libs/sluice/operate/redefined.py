@@ -1,5 +1,7 @@
 """Tables that the configuration defines otherwise than it did when they were filled."""
 
+from typing import Any
+
 from sluice.declare.definition import meaning, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -12,19 +14,25 @@ from sluice.sources.delivery import stored_as
 from sluice.sources.spec import Source
 
 
+def meanings(project: Project, table: Table) -> dict[str, dict[str, Any]]:
+    """Return the meaning of each stored table behind a declared one, in order."""
+    found = {}
+    if isinstance(table.spec, Source):
+        found[stored_as(table, table.spec)] = meaning_of_deliveries(table)
+    elif table.is_dimension:
+        found[table.id] = meaning(table)
+    return found | {node.id: meaning(node.table) for node in nodes_of(table, project.graph)}
+
+
 def redefined_parts(project: Project, table: Table) -> dict[str, str]:
     """Return what differs, by stored table: the table's own, and the internal ones behind it."""
     lake = layout(project)
+    nodes = {node.id: node for node in nodes_of(table, project.graph)}
     found = {}
-    for node in nodes_of(table, project.graph):
-        before = head_as_found(lake.uri(node.id))
-        if not replaced_by_build(node, lake, before):
-            found[node.id] = redefined(before, meaning(node.table))
-    if table.is_dimension:
-        found[table.id] = redefined(head_as_found(lake.uri(table.id)), meaning(table))
-    if isinstance(table.spec, Source):
-        name, delivered = stored_as(table, table.spec), meaning_of_deliveries(table)
-        found[name] = redefined(head_as_found(lake.uri(name)), delivered)
+    for name, now in meanings(project, table).items():
+        before = head_as_found(lake.uri(name))
+        if name not in nodes or not replaced_by_build(nodes[name], lake, before):
+            found[name] = redefined(before, now)
     return {name: what for name, what in found.items() if what}
 
 
