@@ -289,6 +289,17 @@ def test_a_cleaned_log_is_named_and_other_tables_are_shown(project: Here) -> Non
     assert project.sluice("read", "late", "--as-of", now()).code == 0
 
 
+def test_a_log_that_can_not_be_read_stops_only_what_is_made_from_it(project: Here) -> None:
+    then = now()
+    was = rows(lake_of(project), "steps")
+    for file in Path(uri_of(project, "late"), "_delta_log").glob("*.json"):
+        file.write_text("{")
+    assert rows(lake_of(project).at(then), "steps") == was
+    assert project.sluice("read", "late", "--as-of", then).code != 0
+    ended = project.sluice("read", "pairs", "--as-of", then)
+    assert (ended.code, "'pairs' can't be shown as of" in ended.err) == (5, True), ended.err
+
+
 def vacuum(uri: str) -> None:
     gone = DeltaTable(uri).vacuum(0, dry_run=False, enforce_retention_duration=False)
     assert gone

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from deltalake.exceptions import DeltaError
+
 from sluice.declare.graph import Graph
 from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
@@ -111,10 +113,13 @@ class AsOf:
         return next((found for found in every if found is not None), None)
 
     def _past(self, table_id: str) -> Past | None:
+        """Return a table's past; None if there is no such table, or its log can't be read."""
         if table_id not in self._pasts:
-            uri = self.lake.uri(table_id)
-            name = table_id.partition(".")[2]
-            self._pasts[table_id] = Past(name, uri, self.moment) if exists(uri) else None
+            uri, name = self.lake.uri(table_id), table_id.partition(".")[2]
+            try:
+                self._pasts[table_id] = Past(name, uri, self.moment) if exists(uri) else None
+            except DeltaError:  # whoever reads that table hears of it
+                self._pasts[table_id] = None
         return self._pasts[table_id]
 
     def _check_files(self, past: Past, version: int) -> None:
