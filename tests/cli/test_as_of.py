@@ -154,7 +154,7 @@ def both(lake: Lake) -> Counter[Any]:
 
 def latest(lake: Lake) -> Counter[Any]:
     times = of(lake, "flights", "carrier", "at")
-    first = max(at for _, at in times) - timedelta(days=2)
+    first = max((at for _, at in times), default=datetime.now(UTC)) - timedelta(days=2)
     found = [(r["carrier"], r["window_start"]) for r in lake.window("latest").fetch_all()]
     return differ(found, list({(carrier, at) for carrier, at in times if at > first}))
 
