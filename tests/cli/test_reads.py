@@ -90,6 +90,14 @@ def test_get_of_a_key_that_is_not_there_exits_with_1(sluice):
     assert "no row with the key DELI 99" in result.stderr
 
 
+@pytest.mark.parametrize("key", [("1",), ("1", "1"), ("1", "2", "3")])
+def test_get_of_rows_without_a_key_says_so_whatever_is_asked(sluice, key):
+    for command in ("get", "why"):
+        result = sluice(command, "visits", *key)
+        assert result.exit_code == 2
+        assert "error: the rows of 'visits' have no key that can be named" in result.stderr
+
+
 def test_get_resolves_a_dimension_view(sluice):
     assert rows(sluice("get", "catalogue", "2", "--json")) == [
         {"product_id": 2, "name": "HAM", "brand": "none"}

@@ -61,7 +61,7 @@ def get(
     """Show the row of TABLE with that KEY: a value for each key column. Exit 1 if there is none."""
     opened = lake.table(table, version=version)
     check_columns(table, columns, opened.schema.names)
-    row = opened.get(*(opened.key.parse(key) or ()))
+    row = opened.get(*(opened.row_key.parse(key) or ()))
     if row is None:
         click.echo(f"{table} has no row with the key {' '.join(key)}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)

@@ -36,7 +36,7 @@ def why(
     KEY is a value for each key column. Exit 1 if no version had the row.
     """
     changelog = Changelog.open(lake, table, version)
-    found = origin(changelog, changelog.table.key.parse(key), when)
+    found = origin(changelog, changelog.table.row_key.parse(key), when)
     if found is None:
         click.echo(f"{table} never had a row with the key {' '.join(key)}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)

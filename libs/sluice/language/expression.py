@@ -18,6 +18,8 @@ from sluice.language import syntax
 from sluice.language.aggregate_syntax import KEEPING, ORDERED, read_aggregate
 from sluice.language.model import Model
 
+NOTHING = "nothing is given; for a column of nulls, write one with a type: 'cast(null as STRING)'"
+
 
 class Written(Model):
     """A model that users write as one text."""
@@ -30,6 +32,8 @@ class Written(Model):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, data: Any) -> Any:
+        if data is None:
+            raise ValueError(NOTHING)
         text = as_text(data)
         return data if text is None else cls.parse(text).__dict__
 

@@ -67,6 +67,16 @@ class KeyedTable(KeyValues):
         return KeyColumns.of(self.name, names, self.snapshot.schema)
 
     @property
+    def row_key(self) -> KeyColumns:
+        """Key columns of one row. Raises UsageError if hidden columns are needed to tell rows."""
+        if len(self.key.names) < len(self.identity) or not self.identity:
+            raise UsageError(
+                f"the rows of {self.name!r} have no key that can be named",
+                hint=f"use a range, or `sluice read {self.name} --where ...`",
+            )
+        return self.key
+
+    @property
     def leading(self) -> tuple[str, ...]:
         columns = dict.fromkeys((*self.first, *self.identity))
         return tuple(c for c in columns if c in self.snapshot.visible)
@@ -86,12 +96,7 @@ class KeyedTable(KeyValues):
 
     def get(self, *key: Any) -> Row | None:
         """Return the row of that key, or None; of a history, the version that stands."""
-        if len(self.key.names) < len(self.identity) or not self.identity:
-            raise UsageError(
-                f"the rows of {self.name!r} have no key that can be named",
-                hint=f"use a range, or `sluice read {self.name} --where ...`",
-            )
-        columns = self.key.first(len(key)) if self.current else self.key
+        columns = self.row_key.first(len(key)) if self.current else self.row_key
         span = columns.exactly(key[0] if len(key) == 1 else key)
         rows = self.select((span,), Order(self.identity))
         return next((row for row in rows if self.current is None or row[self.current]), None)

@@ -22,6 +22,16 @@ OfViews = Callable[[str], Table]
                 "columns are: id, item, price, at, tags"
             ),
         ),
+        *(
+            (
+                f"select: {{i: id, t: {nothing}}}",
+                (
+                    ".select.t: nothing is given; for a column of nulls, write one with a type: "
+                    "'cast(null as STRING)'"
+                ),
+            )
+            for nothing in ("null", "~", "")
+        ),
         ("distinct: true", ": tags is a MAP, which has no order and can't be a key"),
         (
             "distinct: true, select: {t: tags}",
