@@ -139,6 +139,30 @@ def test_other_patterns_are_left_to_spark(tmp_path: Path, pattern: str) -> None:
         _read_here(tmp_path, "csv", "t TIMESTAMP", timestampFormat=pattern)
 
 
+@pytest.mark.parametrize(
+    ("format_", "options", "what"),
+    [
+        (
+            "csv",
+            {"header": "true", "quote": "'", "escape": "'"},
+            "CSV with `escape`, `quote`",
+        ),
+        ("csv", {"sep": "::"}, "CSV with a `sep` of several characters"),
+        (
+            "json",
+            {"multiLine": "true", "primitivesAsString": "true"},
+            "JSON with `primitivesAsString`",
+        ),
+    ],
+)
+def test_options_that_are_left_to_spark_are_named(
+    tmp_path: Path, format_: str, options: dict[str, str], what: str
+) -> None:
+    (tmp_path / "a").write_text("t\n")
+    with pytest.raises(NotHere, match=f"^{what}$"):
+        _read_here(tmp_path, format_, "t STRING", **options)
+
+
 def _by(pattern: str) -> dict[str, str]:
     return dict.fromkeys(("dateFormat", "timestampFormat", "timestampNTZFormat"), pattern)
 

@@ -62,6 +62,21 @@ def test_a_source_may_say_that_missing_files_are_none(
     assert (report.deleted, report.warnings) == (2, ())
 
 
+@pytest.mark.parametrize(("missing", "is_unusual"), [("empty", False), ("warn", True)])
+def test_missing_files_are_no_unusual_count_where_the_source_expects_them(
+    tmp_path: Path, spark: "SparkSession", *, missing: str, is_unusual: bool
+) -> None:
+    lake = Landed(tmp_path, declared(f"format: json, missing: {missing}"), spark)
+    for nth in range(9):
+        lake.land(folder_of(nth), a_json=ROWS * 40)
+        lake.deliver(nth)
+    (absent,) = lake.deliver(9)
+    assert any("0 rows came, usually 80" in said for said in absent.warnings) is is_unusual
+    lake.land(folder_of(10), a_json="")
+    (empty,) = lake.deliver(10)
+    assert any("0 rows came, usually 80" in said for said in empty.warnings), "there is a file"
+
+
 def test_where_missing_files_are_a_failure_they_may_be_allowed_once(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:

@@ -39,8 +39,10 @@ def cells_here(
 ) -> DataFrame:
     """Return the rows of CSV files as texts under these names, FAULT, RAW, and their place."""
     separator = options.get("sep", options.get("delimiter", ","))
-    if not options.keys() <= CSV_OPTIONS or len(separator) != 1:
-        raise NotHere("CSV with further options")
+    if further := sorted(options.keys() - CSV_OPTIONS):
+        raise NotHere(f"CSV with {', '.join(f'`{name}`' for name in further)}")
+    if len(separator) != 1:
+        raise NotHere("CSV with a `sep` of several characters")
     has_header = options.get("header", "true").lower() == "true"
     null = options.get("nullValue", "")
     rows: list[tuple[Any, ...]] = []

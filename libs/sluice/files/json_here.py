@@ -67,8 +67,8 @@ class _Found:
 
 def lines_here(session: SparkSession, spec: Declared, heads: Sequence[FileHead]) -> DataFrame:
     """Return the objects of lines: declared columns as texts, MARK, FAULT, RAW and place."""
-    if spec.options.keys() - {"multiLine", *time_patterns.OPTIONS}:
-        raise NotHere("JSON with options")
+    if further := sorted(spec.options.keys() - {"multiLine", *time_patterns.OPTIONS}):
+        raise NotHere(f"JSON with {', '.join(f'`{name}`' for name in further)}")
     is_whole = spec.options.get("multiLine", "false").lower() == "true"
     schema = session.createDataFrame([], ddl(spec)).schema
     declared = {name: schema[own] for name, own in spec.of_files.items()}

@@ -76,10 +76,14 @@ class Delivery:
         return self.message_bytes + sum(f.size for f in self.files)
 
     @property
+    def is_absent(self) -> bool:
+        """True if it has no files, which its source declares as ordinary."""
+        return not self.files and self.spec.missing == "empty" and not self.is_of_messages
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings that are known before anything is read."""
-        is_expected = self.spec.missing == "empty"
-        if self.files or is_expected or self.spec.delivery == "stream":
+        if self.files or self.is_absent or self.spec.delivery == "stream":
             return ()
         start = show(self.interval.start, self.timezone)
         return (f"{self.table.id}: nothing was delivered for {start}; the interval has no rows",)

@@ -106,7 +106,12 @@ class Replacement:
         delivery, run, span = self.delivery, self.run, self.delivery.interval
         is_added = delivery.is_added
         batch = Delivered(
-            self.position.run, self.position.batch, span.start, span.end, is_replayed=is_added
+            self.position.run,
+            self.position.batch,
+            span.start,
+            span.end,
+            is_replayed=is_added,
+            is_absent=delivery.is_absent,
         )
         emptied = Emptied(delivery, lambda: self._count(session), run.allow_empty or is_added)
         on_conflict = delivery.spec.on_conflict

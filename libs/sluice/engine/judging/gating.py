@@ -86,4 +86,5 @@ def _unusual(project: Project, verdict: Verdict, delivered: Delivered) -> tuple[
         batch=delivered.batch,
         checked_at=datetime.now(UTC),
         interval_start=delivered.start,
+        is_absent=delivered.is_absent,
     )

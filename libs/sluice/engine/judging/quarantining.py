@@ -28,7 +28,7 @@ class Delivered:
 
     `is_added`: its quarantined rows join those of earlier batches instead of replacing them.
     `is_replayed`: its rows come from the quarantine, which keeps them until the good ones are
-    committed.
+    committed. `is_absent`: it has no files, as its source declares, so its count is not unusual.
     """
 
     run: str
@@ -37,6 +37,7 @@ class Delivered:
     end: datetime | None
     is_added: bool = False
     is_replayed: bool = False
+    is_absent: bool = False
 
     @property
     def within(self) -> str:

@@ -56,16 +56,19 @@ def warnings(
     batch: int,
     checked_at: dt.datetime,
     interval_start: dt.datetime | None = None,
+    is_absent: bool = False,
 ) -> tuple[str, ...]:
     """Return what is unusual about a batch among its table's last ones; keep its facts, too.
 
+    A batch that may be absent (`is_absent`) is never unusual, but counts for the others.
     Safe to repeat: a batch is never compared with an earlier delivery of the same interval.
     """
     if verdict.facts is None:
         return ()
     new = Kept(verdict.facts, batch, run, checked_at, interval_start)
     past = read(lake, verdict.table)
-    found = tuple(f"{verdict.table}: {what}" for what in unusual(new.facts, around(new, past)))
+    odd = [] if is_absent else unusual(new.facts, around(new, past))
+    found = tuple(f"{verdict.table}: {what}" for what in odd)
     keep(lake, verdict.table, replace(new, unusual=found), past)
     return found
 
