@@ -12,14 +12,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from ruamel.yaml import YAML
 
+from sluice.cli.main import main
 from sluice.declare.project import load
 from sluice.errors import UsageError
 from sluice.read.lake import Lake
 from sluice.starter.files import find
 from sluice.starter.guess import guess, schedule
-from sluice.starter.project import pipeline, start
+from sluice.starter.project import pipelines, start
 
 TODAY = date(2024, 6, 1)
 FLIGHTS = """id;carrier;delay;at;dep time
@@ -51,7 +53,8 @@ def line(row: object) -> str:
 
 def declared(folder: Path, *patterns: str) -> dict[str, dict[str, dict[str, object]]]:
     guesses = [guess(found) for found in find(patterns, folder)]
-    return YAML(typ="safe").load(pipeline("shop", guesses, TODAY))  # type: ignore[no-any-return]
+    (text,) = pipelines("shop", guesses, TODAY).values()
+    return YAML(typ="safe").load(text)  # type: ignore[no-any-return]
 
 
 def test_files_of_the_same_columns_in_one_place_are_one_table(
@@ -109,13 +112,23 @@ def test_a_column_whose_types_differ_by_file_is_text(
     assert declared(tmp_path, "landing")["sources"]["landing"]["schema"] == "id BIGINT, code STRING"
 
 
-def test_files_by_day_beside_files_by_month_are_refused(
-    tmp_path: Path, land: Callable[[str, object], None]
+def test_files_by_day_and_files_by_month_are_a_pipeline_each(
+    tmp_path: Path, land: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    land("landing/orders/2024-04/orders.csv", "id\n1\n")
-    land("landing/visits/2024-04-01/visits.csv", "id,page\n1,x\n")
-    with pytest.raises(UsageError, match=r"has a day in its path and .* a month"):
-        declared(tmp_path, "landing")
+    for day in ("2024-04-01", "2024-04-02"):
+        land(f"shop/landing/visits/{day}/visits.csv", "id,page\n1,x\n")
+    for month in ("2024-03", "2024-04"):
+        land(f"shop/landing/orders/{month}/orders.csv", f"id\n{month[-1]}\n")
+    land("shop/landing/staff.csv", "id,name\n1,ann\n")
+    monkeypatch.chdir(tmp_path / "shop")
+    said = CliRunner().invoke(main, ["init"]).stdout.splitlines()[-1]
+    assert said == "next: `sluice plan`, then `sluice run shop`, then `sluice run shop_monthly`"
+    files = {f.stem: YAML(typ="safe").load(f) for f in Path("config/pipelines").iterdir()}
+    daily, monthly = files["shop"], files["shop_monthly"]
+    assert (daily["schedule"], list(daily["sources"])) == ("@daily", ["visits"])
+    assert (monthly["schedule"], list(monthly["sources"])) == ("@monthly", ["orders"])
+    assert (monthly["start_date"], monthly["end_date"]) == (date(2024, 3, 1), date(2024, 5, 1))
+    assert (list(daily["dimensions"]), "dimensions" in monthly) == (["staff"], False)
 
 
 def test_tables_side_by_side_in_dated_folders_have_paths_and_names_of_their_own(
@@ -220,7 +233,7 @@ def test_columns_that_differ_only_in_capitals_are_left_out_and_a_file_of_no_othe
     guesses = [guess(found) for found in find(["cars.csv"], tmp_path)]
     assert dict(guesses[0].columns) == {"id": "BIGINT"}
     left_out = "# left out, because of their names: Name, name, _Sluice_x"
-    assert left_out in pipeline("shop", guesses, TODAY)
+    assert left_out in pipelines("shop", guesses, TODAY)["shop"]
     land("odd.csv", "Name,NAME\na,1970\n")
     with pytest.raises(UsageError, match=r"odd\.csv has no column .*: Name, NAME"):
         declared(tmp_path, "odd.csv")

@@ -70,8 +70,8 @@ def init(patterns: tuple[str, ...], example: str | None, more: tuple[str, ...]) 
     written = start_example(folder, example, editors) if example else start(folder, wanted, editors)
     for file in written:
         click.echo(f"wrote {file.relative_to(folder)}")
-    (pipeline,) = load(folder / "config", review=mistakes).pipelines
-    steps = NEXT[example] if example else ("sluice plan", f"sluice run {pipeline}")
+    runs = [f"sluice run {name}" for name in load(folder / "config", review=mistakes).pipelines]
+    steps = NEXT[example] if example else ("sluice plan", *runs)
     click.echo(f"next: {', then '.join(f'`{step}`' for step in steps)}")
 
 

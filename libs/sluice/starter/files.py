@@ -52,8 +52,9 @@ class Found:
     days: tuple[date, ...] = ()
 
     @property
-    def is_monthly(self) -> bool:
-        return MONTHLY in self.path
+    def schedule(self) -> str:
+        """Schedule of the dates in its path."""
+        return "@monthly" if MONTHLY in self.path else "@daily"
 
 
 def find(patterns: Iterable[str], folder: Path) -> list[Found]:

@@ -84,20 +84,17 @@ def schedule(guesses: list[Guess]) -> str:
     days = [day for g in guesses for day in (g.first, g.last) if day]
     span = (max(days) - min(days)) if days else timedelta()
     fitting = (name for name, length in SCHEDULES if span.days / length <= INTERVALS)
-    dated = {g.found.is_monthly for g in guesses if g.found.days}
-    if dated:
-        return "@monthly" if dated == {True} else "@daily"
-    return next(fitting, "@yearly")
+    dated = [g.found.schedule for g in guesses if g.found.days]
+    return dated[0] if dated else next(fitting, "@yearly")
 
 
-def check_dates(guesses: list[Guess]) -> None:
-    """Raise UsageError for files by day beside files by month: no schedule delivers both."""
-    dated = {g.found.is_monthly: g.found.path for g in guesses if g.found.days}
-    if len(dated) > 1:
-        raise UsageError(
-            f"{dated[False]} has a day in its path and {dated[True]} a month",
-            hint="a pipeline has one schedule: begin with one of them, in a folder of its own",
-        )
+def by_schedule(guesses: list[Guess]) -> dict[str, list[Guess]]:
+    """Return tables by schedule, the finest first, with those that have no date in their path."""
+    of_paths = {g.found.schedule for g in guesses if g.found.days}
+    every = [s for s, _ in SCHEDULES if s in of_paths] or [schedule(guesses)]
+    rest = [g for g in guesses if not g.found.days]
+    dated = {s: [g for g in guesses if g.found.days and g.found.schedule == s] for s in every}
+    return dated | {every[0]: [*dated[every[0]], *rest]}
 
 
 def as_reference(guesses: list[Guess]) -> list[Guess]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sluice.errors import UsageError
 from sluice.starter.example import example_files
 from sluice.starter.files import Found, find
-from sluice.starter.guess import Guess, as_reference, check_dates, guess, schedule
+from sluice.starter.guess import Guess, as_reference, by_schedule, guess, schedule
 
 SETTINGS = """\
 # Where tables live and how work is done. Relative paths start at the folder above this one.
@@ -57,7 +57,8 @@ def start(folder: Path, patterns: Iterable[str], schema: str) -> list[Path]:
         )
     name = _pipeline_name(folder)
     guesses, today = [guess(found) for found in find(wanted, folder)], datetime.now(UTC).date()
-    own = {f"config/pipelines/{name}.yaml": pipeline(name, guesses, today)}
+    texts = pipelines(name, guesses, today).items()
+    own = {f"config/pipelines/{name}.yaml": text for name, text in texts}
     return _written(folder, _around(own, schema))
 
 
@@ -97,10 +98,20 @@ def _written(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     return list(missing)
 
 
+def pipelines(name: str, guesses: list[Guess], today: date) -> dict[str, str]:
+    """Return the files of pipelines by name: one for each schedule of the dates in paths.
+
+    Raises UsageError if a table could not be declared.
+    """
+    found = by_schedule(as_reference(guesses))
+    names = [f"{name}_{every[1:]}" if nth else name for nth, every in enumerate(found)]
+    return {
+        one: pipeline(one, found[every], today) for one, every in zip(names, found, strict=True)
+    }
+
+
 def pipeline(name: str, guesses: list[Guess], today: date) -> str:
-    """Return a pipeline's file. Raises UsageError if a table could not be declared."""
-    check_dates(guesses)
-    guesses = as_reference(guesses)
+    """Return the file of one pipeline. Raises UsageError if a table could not be declared."""
     sources = [g for g in guesses if g.is_source]
     others = [g for g in guesses if not g.is_source]
     for table in others:
