@@ -1,9 +1,10 @@
 """The size of a feed, and the times in a table's files, from the log alone."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 from tests.read.tables import day, write
 
@@ -38,6 +39,20 @@ def test_a_time_that_no_file_can_hold_is_known_by_statistics(tmp_path: Path) -> 
     assert may_hold(uri, 1, "at", day(3, 12), day(3, 13)), "between two times of one file"
     assert not may_hold(uri, 0, "at", day(8), day(9)), "as of a version"
     assert may_hold(uri, 1, "other", day(1), day(2)), "no statistics, no promise"
+
+
+@pytest.mark.parametrize("year", [1950, 2020])
+def test_a_time_between_milliseconds_is_held_by_the_times_around_it_only(
+    tmp_path: Path, year: int
+) -> None:
+    uri, bound, tick = str(tmp_path / "t"), datetime(year, 3, 1, tzinfo=UTC), timedelta.resolution
+    write(uri, pa.table({"at": pa.array([bound - tick, bound], pa.timestamp("us", "UTC"))}))
+    write(uri, pa.table({"at": pa.array([bound], pa.timestamp("us", "UTC"))}))
+    assert may_hold(uri, 0, "at", bound - tick, bound)
+    assert may_hold(uri, 0, "at", bound, bound + tick)
+    DeltaTable(uri).delete(f"at < '{bound.isoformat()}'")
+    assert not may_hold(uri, 2, "at", bound - HOUR, bound), "the day before a file is not in it"
+    assert may_hold(uri, 2, "at", bound, bound + HOUR)
 
 
 def test_an_empty_table_holds_nothing(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Bounds of the times in a column, from the statistics of the table's files in its log.
 
-The log cuts times to milliseconds, so bounds are widened by that much. A file without statistics
-promises nothing.
+The log cuts times down to milliseconds, so upper bounds are raised by that much. A file without
+statistics promises nothing.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Bounds = tuple[datetime | None, datetime | None]
 def may_hold(uri: str, version: int, column: str, start: datetime, end: datetime) -> bool:
     """True if the table may have a time in [start, end) in a column."""
     return any(
-        low is None or high is None or (low - CUT < end and high + CUT >= start)
+        low is None or high is None or (low < end and high + CUT > start)
         for low, high in _bounds(uri, version, column)
     )
 
