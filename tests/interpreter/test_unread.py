@@ -63,3 +63,11 @@ def test_rows_that_are_handed_over_come_back_without_being_read(
     assert relation._rows is None
     assert to_arrow(handed.where("id < 2")).equals(rows.slice(0, 2))
     assert relation._rows is not None
+
+
+def test_more_rows_of_a_table_than_are_computed_here_are_left_to_spark(session: Session) -> None:
+    most = session.createDataFrame(pa.table({"id": range(100_000)}))
+    assert most.where("id >= 0").count() == 100_000
+    more = session.createDataFrame(pa.table({"id": range(100_001)}))
+    with pytest.raises(NotHere, match=r"^100,001 rows of a table$"):
+        more.where("id >= 0").count()

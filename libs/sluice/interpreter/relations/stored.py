@@ -51,7 +51,7 @@ def of_arrow(rows: pa.Table, schema: T.StructType) -> Relation:
 def _few(rows: pa.Table, columns: Sequence[Column]) -> Batch:
     """Return rows; a column is converted when it is first read."""
     if rows.num_rows > MOST_ROWS:
-        raise NotHere(f"{rows.num_rows} rows")
+        raise NotHere(f"{rows.num_rows:,} rows of a table")
 
     class Rows(Batch):
         def column(self, key: Any) -> Values:
