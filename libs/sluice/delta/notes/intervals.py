@@ -16,7 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.delta.log.position import Head
-from sluice.delta.notes.arrow import append_rows, delete_rows, read_table, replace_rows, tidy_rows
+from sluice.delta.notes.arrow import (
+    append_rows,
+    delete_rows,
+    read_rows,
+    read_table,
+    replace_rows,
+    tidy_rows,
+)
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.stores import is_table
 from sluice.errors import DeliveriesLost, UsageError
@@ -134,7 +141,8 @@ def replaced_by(
 
 def withdraw(uri: str, interval: Interval) -> None:
     """Delete the notes of deliveries inside `interval`, whose rows are about to be replaced."""
-    if any(known.interval.overlaps(interval) for known in deliveries(uri)):
+    overlapping = [("interval_start", "<", interval.end), ("interval_end", ">", interval.start)]
+    if read_rows(uri, overlapping):
         replace_rows(uri, SCHEMA.empty_table(), _inside(interval))
         passing("withdrawn", uri)
 

@@ -31,7 +31,8 @@ def backfill_topic(
 ) -> tuple[BatchReport, ...]:
     """Read the messages of a time again. Safe to repeat; a source that is empty is filled first.
 
-    Raises HistoryLost if the topic has none of them any more.
+    Raises HistoryLost if the topic has none of them any more, DeliveriesLost if the notes of an
+    earlier Sluice don't say what was read.
     """
     source = Read.of(project, table)
     before = head(source.uri)
@@ -67,7 +68,7 @@ def _delivered(
     span: Interval,
     run: Run,
 ) -> Iterator[BatchReport]:
-    batches = Batches.of(deliveries(source.intervals_uri), place.topic_id)
+    batches = Batches.of(deliveries(source.intervals_uri), place.topic_id, source.table.id)
     end = {p: offset for p, offset in place.following.items() if p in since}
     start = {p: min(since[p], offset) for p, offset in end.items()}
     for taken in brokers.read(start, end):

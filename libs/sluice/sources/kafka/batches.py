@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sluice.delta.notes.intervals import Delivery
+from sluice.errors import DeliveriesLost
 from sluice.sources.kafka.broker import Message
 
 INSTANT = timedelta(microseconds=1)
+SHOWN = 80  # characters of a note in a message
 NOTHING = '{"id":"","read":{}}'  # the fingerprint of no batch
 
 
@@ -34,12 +36,14 @@ class Batches:
     spans: Mapping[int, list[_Span]]
 
     @classmethod
-    def of(cls, noted: Iterable[Delivery], topic_id: str) -> "Batches":
-        """Return the batches of that topic; of two that have read a message, the later has it."""
+    def of(cls, noted: Iterable[Delivery], topic_id: str, table: str) -> "Batches":
+        """Return the batches of that topic; of two that have read a message, the later has it.
+
+        Raises DeliveriesLost if a note does not say what its batch has read.
+        """
         found: dict[int, list[_Span]] = defaultdict(list)
         for note in sorted(noted, key=lambda n: n.interval.start):
-            read = json.loads(note.files)
-            for p, (start, end) in read["read"].items() if read["id"] == topic_id else ():
+            for p, (start, end) in _read(note, topic_id, table):
                 spans = found[int(p)]
                 while spans and spans[-1].start >= start:
                     spans.pop()
@@ -63,6 +67,22 @@ class Batches:
             return spans[0].at - INSTANT
         span = spans[nth]
         return span.at if offset < span.end else span.at + INSTANT
+
+
+def _read(note: Delivery, topic_id: str, table: str) -> list[tuple[str, tuple[int, int]]]:
+    """Return the offsets that a batch has read of that topic, by partition."""
+    try:
+        noted = json.loads(note.files)
+        read = [(p, (int(start), int(end))) for p, (start, end) in noted["read"].items()]
+        return read if noted["id"] == topic_id else []
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise DeliveriesLost(
+            f"{table}: the note of the batch of {note.interval.start.isoformat()} in "
+            f"{table}__intervals does not say which offsets it has read: an earlier Sluice wrote "
+            f"it: {note.files[:SHOWN]!r}",
+            hint=f"run `sluice rebuild {table} --as-landed`: it takes all that the topic still has "
+            "and notes it again; backfills work from then on",
+        ) from None
 
 
 def fingerprint(place: Mapping[str, Any]) -> str:
