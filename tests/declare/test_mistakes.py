@@ -382,11 +382,14 @@ TOPIC = "kafka: {topic: t, connection: c}"
         ),
         (
             f"sources: {{x: {{{TOPIC}, value: {{format: avro}}, schema: id INT}}}}",
-            "sources.x: `value.registry` is missing: the connection to the schema registry",
+            (
+                "sources.x.value: `value.registry` is missing: the connection to the schema registry"
+                ", or `value.files`: the schemas themselves"
+            ),
         ),
         (
             f"sources: {{x: {{{TOPIC}, value: {{format: json, registry: r}}, schema: id INT}}}}",
-            "sources.x: `value.registry` is for avro, not for json",
+            "sources.x.value: `value.registry` is for avro, debezium-avro, not for json",
         ),
         (
             f"sources: {{x: {{{TOPIC}, value: {{format: json}}, delivery: interval, schema: id INT}}}}",

@@ -6,6 +6,7 @@ from sluice.declare.document import Where
 from sluice.declare.resolution.declared import check_columns
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import HIDDEN_TYPES, INTERVAL, ROW_ID, Table
+from sluice.sources.kafka.fields import check_fields
 from sluice.sources.spec import Source
 
 
@@ -14,6 +15,8 @@ def resolve(spec: Source, inputs: Mapping[Where, Table], report: Report) -> Tabl
     for where, message in _useless(spec):
         report.add(where, message)
     check_columns(spec, report)
+    for where, message in check_fields(spec.value, spec.types) if spec.value else ():
+        report.add(where, message)
     if spec.time:
         Scope(spec.types).check_time(spec.time, report, "time")
     key = spec.key or (INTERVAL, ROW_ID)

@@ -70,10 +70,6 @@ class Source(Declared):
             raise ValueError("a topic is read as messages arrive: leave `delivery` out")
         if taken := sorted(NOT_OF_TOPICS & self.model_fields_set):
             raise ValueError(f"a topic takes no {', '.join(f'`{name}`' for name in taken)}")
-        if self.value.is_avro and not self.value.registry:
-            raise ValueError("`value.registry` is missing: the connection to the schema registry")
-        if self.value.registry and not self.value.is_avro:
-            raise ValueError(f"`value.registry` is for avro, not for {self.value.format}")
         if self.value.is_debezium and self.change:
             raise ValueError("`change` is for messages that name it; Debezium's say it by `op`")
         return self

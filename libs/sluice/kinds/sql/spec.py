@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, mod
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
 from sluice.kinds.sql.query import Query
+from sluice.language.beside import beside
 from sluice.language.names import Name
 
 TEXT_OR_FILE = {
@@ -49,14 +50,12 @@ class Sql(View):
         """Return the text of `{file: PATH}`, which lies in the folder of the pipeline's file."""
         if not isinstance(data, dict) or [*data] != ["file"]:
             return data
-        path = PurePosixPath(str(data["file"]))
-        if path.is_absolute() or ".." in path.parts:
-            raise ValueError(f"{str(path)!r} does not lie in the folder of the pipeline's file")
+        path = beside(info.context["folder"] if info.context else Path(), str(data["file"]))
         try:
-            return Path(info.context["folder"], path).read_text("utf-8") if info.context else ""
+            return path.read_text("utf-8") if info.context else ""
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
-            raise ValueError(f"can't read {str(path)!r}: {reason}") from None
+            raise ValueError(f"can't read {data['file']!r}: {reason}") from None
 
     @field_validator("sql")
     @classmethod

@@ -83,10 +83,15 @@ def _key(schemas: Schemas, data: bytes) -> Any:
 def _decoded(parsed: Parsed, data: bytes) -> Any:
     if parsed.fault:
         raise Unusable(parsed.fault)
+    return decoded_from(PREFIX, parsed.schema, data)
+
+
+def decoded_from(start: int, schema: Any, data: bytes) -> Any:
+    """Return the value that begins there. Raises Unusable unless it is of the schema, and whole."""
     rest = io.BytesIO(data)
-    rest.seek(PREFIX)
+    rest.seek(start)
     try:
-        found = schemaless_reader(rest, parsed.schema, None)
+        found = schemaless_reader(rest, schema, None)
     except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
         raise Unusable(f"the message does not fit its schema: {fault!r:.200}") from None
     if rest.tell() < len(data):

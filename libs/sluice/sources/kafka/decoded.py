@@ -93,7 +93,7 @@ def _own(topic: str, found: Sequence[Row]) -> dict[str, pa.Array]:
     messages, shown, text = [row[0] for row in found], json.dumps(topic), pa.string()
     partitions = pa.array([message.partition for message in messages], pa.int64())
     offsets = pa.array([message.offset for message in messages], pa.int64())
-    nths = pa.array([str(record.nth) if record.nth else None for _, record, _ in found], text)
+    nths = pa.array([_place(record.nth) if record.nth else None for _, record, _ in found], text)
     place = [partitions.cast(text), offsets.cast(text), nths]
     return {
         MARK: pa.nulls(len(found), text),
@@ -105,3 +105,8 @@ def _own(topic: str, found: Sequence[Row]) -> dict[str, pa.Array]:
         BLOCK: partitions,
         ROW: offsets,
     }
+
+
+def _place(nth: int) -> str:
+    """Return a number as a text that sorts as the number does: 9, a10, a99, aa100."""
+    return f"{'a' * (len(str(nth)) - 1)}{nth}"

@@ -52,6 +52,19 @@ def _checked(data: bytes) -> Any:
     return found
 
 
+def of_text(data: bytes) -> Any:
+    """Return the value of a key of JSON, or a bare text. Raises Unusable for a broken object."""
+    try:
+        return of_json(data)
+    except Unusable:
+        if data.lstrip().startswith(b"{"):
+            raise
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise Unusable("the message's key is neither JSON nor a text in UTF-8") from None
+
+
 def bare(data: bytes) -> Any:
     """Return the value of a message, or its payload if Connect sent its schema beside it."""
     found = of_json(data)

@@ -9,6 +9,10 @@ from sluice.sources.kafka.spec import Value
 def reader_of(value: Value, key: tuple[str, ...], table: str) -> Reader:
     """Return the reader of a source's messages. Raises UsageError if a registry is not known."""
     require("kafka", f"{table}, a Kafka topic,")
+    if value.is_avro and not value.registry:
+        from sluice.sources.kafka.avro_files import avro_file_reader
+
+        return avro_file_reader(value, key)
     if value.is_avro:
         from sluice.sources.kafka.avro import avro_reader
 

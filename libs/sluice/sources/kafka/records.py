@@ -41,15 +41,33 @@ def plain(
     """Return the reader of messages that are rows; with a key, a null value deletes its row."""
 
     def read(message: Message) -> Iterable[Record]:
-        if message.value is not None:
-            return (Record(_object(value(message.value))),)
-        if not key:
-            raise Unusable("the message has no value")
-        if message.key is None:
-            raise Unusable("the message has neither a key nor a value")
-        return (Record(as_mapping(of_key(message.key), key), DELETE),)
+        if message.value is None:
+            return (_deleted(message, of_key, key),)
+        return (Record(_object(value(message.value))),)
 
     return read
+
+
+def several(
+    values: Callable[[bytes], Iterable[Any]], of_key: Callable[[bytes], Any], key: tuple[str, ...]
+) -> Reader:
+    """Return the reader of messages that hold any number of rows."""
+
+    def read(message: Message) -> Iterable[Record]:
+        if message.value is None:
+            return (_deleted(message, of_key, key),)
+        found = enumerate(values(message.value))
+        return tuple(Record(_object(row), nth=nth) for nth, row in found)
+
+    return read
+
+
+def _deleted(message: Message, of_key: Callable[[bytes], Any], key: tuple[str, ...]) -> Record:
+    if not key:
+        raise Unusable("the message has no value")
+    if message.key is None:
+        raise Unusable("the message has neither a key nor a value")
+    return Record(as_mapping(of_key(message.key), key), DELETE)
 
 
 def _object(found: Any) -> Fields:

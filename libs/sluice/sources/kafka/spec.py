@@ -1,15 +1,24 @@
 """Declaration of a topic, and of the form of its messages."""
 
 import re
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
+from sluice.language.beside import contents
 from sluice.language.interval import Duration
 from sluice.language.model import Model
 
 CONNECTION = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 Format = Literal["json", "debezium-json", "avro", "debezium-avro"]
+Encoding = Literal["binary", "single-object", "container"]
+SETTINGS: Mapping[Format, frozenset[str]] = {  # that a format takes
+    "json": frozenset(),
+    "debezium-json": frozenset(),
+    "avro": frozenset({"registry", "files", "encoding"}),
+    "debezium-avro": frozenset({"registry"}),
+}
 
 
 def check_connection(name: str) -> str:
@@ -53,15 +62,31 @@ class Topic(Model):
 
 
 class Value(Model):
-    """Form of a topic's messages. `registry`: the connection to Avro's schema registry."""
+    """Form of a topic's messages, and where their schema is: in a registry, or in files.
+
+    `registry`: the connection to the schema registry. `files` lie in the folder of the pipeline's
+    file: schemas of Avro. `encoding`: how Avro's messages without a registry are written.
+    """
 
     format: Format
     registry: str = ""
+    files: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+    _contents: tuple[bytes, ...] = PrivateAttr(())
 
     @field_validator("registry")
     @classmethod
     def _is_name(cls, name: str) -> str:
         return check_connection(name) if name else name
+
+    @model_validator(mode="after")
+    def _has_one_schema(self, info: ValidationInfo) -> Self:
+        for problem in self._problems():
+            raise ValueError(problem)
+        if info.context:
+            folder = info.context["folder"]
+            self._contents = tuple(contents(folder, name) for name in self.files)
+        return self
 
     @property
     def is_debezium(self) -> bool:
@@ -70,3 +95,25 @@ class Value(Model):
     @property
     def is_avro(self) -> bool:
         return self.format.endswith("avro")
+
+    @property
+    def schemas(self) -> tuple[tuple[str, bytes], ...]:
+        """Names of its files with what was in them when the declaration was loaded."""
+        return tuple(zip(self.files, self._contents, strict=True))
+
+    def _problems(self) -> Iterator[str]:
+        takes = SETTINGS[self.format]
+        for name in sorted(self.model_fields_set - {"format"}):
+            if name not in takes:
+                others = ", ".join(each for each in SETTINGS if name in SETTINGS[each])
+                yield f"`value.{name}` is for {others}, not for {self.format}"
+        if not takes:
+            return
+        if self.encoding == "container":
+            if self.registry or self.files:
+                yield "a container brings its schema: leave `registry` and `files` out of `value`"
+        elif not self.registry and not self.files:
+            other = ", or `value.files`: the schemas themselves" if "files" in takes else ""
+            yield f"`value.registry` is missing: the connection to the schema registry{other}"
+        elif self.registry and (also := sorted(self.model_fields_set - {"format", "registry"})):
+            yield f"the schemas are in the registry: leave `{also[0]}` out of `value`"
