@@ -389,7 +389,7 @@ TOPIC = "kafka: {topic: t, connection: c}"
         ),
         (
             f"sources: {{x: {{{TOPIC}, value: {{format: json, registry: r}}, schema: id INT}}}}",
-            "sources.x.value: `value.registry` is for avro, debezium-avro, not for json",
+            "sources.x.value: `value.registry` is for avro, debezium-avro, protobuf, not for json",
         ),
         (
             f"sources: {{x: {{{TOPIC}, value: {{format: json}}, delivery: interval, schema: id INT}}}}",

@@ -160,7 +160,7 @@ class Spark:
         """
         engine = SPARK
         if is_small and self.settings.computes_here:
-            from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+            from google.protobuf.message import DecodeError
             from pyspark.errors import PySparkException
 
             from sluice.interpreter.errors import NotHere

@@ -15,16 +15,26 @@ def check_fields(value: Value, columns: Iterable[str]) -> Iterator[tuple[Where, 
     """
     if not value.files or not is_installed("kafka"):
         return
-    from sluice.sources.kafka.avro_files import avro_fields
-
     try:
-        record, fields = avro_fields(value)
+        name, fields = _fields(value)
+    except LookupError as fault:
+        yield ("value", "message"), str(fault)
     except ValueError as fault:
         yield ("value", "files"), str(fault)
-        return
-    for column in columns:
-        if column not in fields:
-            yield (
-                ("schema",),
-                f"{record} has no such field: {unknown('field', column, sorted(fields))}",
-            )
+    else:
+        for column in columns:
+            if column not in fields:
+                yield ("schema",), f"{name} has no such field: {unknown('field', column, fields)}"
+
+
+def _fields(value: Value) -> tuple[str, list[str]]:
+    """Return a message's name, and the names of its fields."""
+    if value.format == "protobuf":
+        from sluice.sources.kafka.protobuf_types import declared_type
+
+        found = declared_type(value)
+        return found.full_name, [field.name for field in found.fields]
+    from sluice.sources.kafka.avro_files import avro_fields
+
+    name, fields = avro_fields(value)
+    return name, sorted(fields)

@@ -9,6 +9,10 @@ from sluice.sources.kafka.spec import Value
 def reader_of(value: Value, key: tuple[str, ...], table: str) -> Reader:
     """Return the reader of a source's messages. Raises UsageError if a registry is not known."""
     require("kafka", f"{table}, a Kafka topic,")
+    if value.format == "protobuf":
+        from sluice.sources.kafka.protobuf import protobuf_reader
+
+        return protobuf_reader(value, key, table)
     if value.is_avro and not value.registry:
         from sluice.sources.kafka.avro_files import avro_file_reader
 

@@ -11,13 +11,14 @@ from sluice.language.interval import Duration
 from sluice.language.model import Model
 
 CONNECTION = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-Format = Literal["json", "debezium-json", "avro", "debezium-avro"]
+Format = Literal["json", "debezium-json", "avro", "debezium-avro", "protobuf"]
 Encoding = Literal["binary", "single-object", "container"]
 SETTINGS: Mapping[Format, frozenset[str]] = {  # that a format takes
     "json": frozenset(),
     "debezium-json": frozenset(),
     "avro": frozenset({"registry", "files", "encoding"}),
     "debezium-avro": frozenset({"registry"}),
+    "protobuf": frozenset({"registry", "files", "message"}),
 }
 
 
@@ -65,13 +66,16 @@ class Value(Model):
     """Form of a topic's messages, and where their schema is: in a registry, or in files.
 
     `registry`: the connection to the schema registry. `files` lie in the folder of the pipeline's
-    file: schemas of Avro. `encoding`: how Avro's messages without a registry are written.
+    file: schemas of Avro, or what `protoc --descriptor_set_out` has written. `encoding`: how Avro's
+    messages without a registry are written. `message`: the full name of protobuf's message in the
+    files.
     """
 
     format: Format
     registry: str = ""
     files: tuple[str, ...] = ()
     encoding: Encoding | None = None
+    message: str = ""
     _contents: tuple[bytes, ...] = PrivateAttr(())
 
     @field_validator("registry")
@@ -117,3 +121,5 @@ class Value(Model):
             yield f"`value.registry` is missing: the connection to the schema registry{other}"
         elif self.registry and (also := sorted(self.model_fields_set - {"format", "registry"})):
             yield f"the schemas are in the registry: leave `{also[0]}` out of `value`"
+        elif self.format == "protobuf" and self.files and not self.message:
+            yield "`value.message` is missing: the full name of the message, such as shop.Order"
