@@ -3,12 +3,14 @@
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.delta.tables import ID_AND_V, Small
 
+from sluice.delta.notes import intervals
 from sluice.delta.notes.arrow import append_rows, read_rows, replace_rows
 from sluice.delta.notes.intervals import (
     MANY_FILES,
@@ -57,6 +59,26 @@ def test_a_withdrawn_delivery_counts_as_never_made(uri: str) -> None:
     assert DeltaTable(uri).version() == 2
     withdraw(uri, days(2, 3))
     assert deliveries(uri) == []
+
+
+def test_a_withdrawal_reads_the_notes_of_its_time_alone(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        record(uri, delivery(days(number, number + 1), f"files {number}", number))
+    read: list[int] = []
+
+    def counted(*which: Any) -> list[dict[str, Any]]:
+        rows = read_rows(*which)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(intervals, "read_rows", counted)
+    monkeypatch.setattr(intervals, "notes", None)
+    withdraw(uri, days(2, 3))
+    monkeypatch.undo()
+    assert read == [1]
+    assert [d.files for d in deliveries(uri)] == ["files 1", "files 3"]
 
 
 def test_a_late_note_does_not_replace_that_of_a_later_batch(uri: str) -> None:
