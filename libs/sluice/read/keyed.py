@@ -68,7 +68,7 @@ class KeyedTable(KeyValues):
 
     @property
     def row_key(self) -> KeyColumns:
-        """Key columns of one row. Raises UsageError if hidden columns are needed to tell rows."""
+        """Key columns of one row. Raises UsageError if hidden columns are needed to distinguish rows."""
         if len(self.key.names) < len(self.identity) or not self.identity:
             raise UsageError(
                 f"the rows of {self.name!r} have no key that can be named",
