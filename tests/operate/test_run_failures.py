@@ -64,6 +64,21 @@ def test_rounds_go_on_for_sources_that_are_well(lake: Landed) -> None:
     assert list(kept(layout(lake.project))) == ["shop.weather"]
 
 
+def test_views_follow_the_days_before_the_failure_of_a_source_that_has_a_key(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    keyed = SOURCE.replace('"id INT"', '"id INT", key: [id]') % "weather"
+    lake = Landed(
+        tmp_path, f"sources:\n  weather: {keyed}\nviews:\n  gusts: {COUNTED % 'weather'}\n", spark
+    )
+    for nth in range(3):
+        lake.land(f"weather/{folder_of(nth)}", a_json=BAD if nth == 1 else [{"id": nth}])
+    _, error = ran(lake, 0, 1, 2)
+    assert "column id" in str(error)
+    assert [row["id"] for row in lake.rows("weather")] == [0]
+    assert [row["id"] for row in lake.rows("gusts")] == [0]
+
+
 def test_what_is_missing_between_delivered_days_is_listed(lake: Landed) -> None:
     ran(lake, 0)
     ran(lake, 2)

@@ -21,7 +21,9 @@ from sluice.limits import Limits
 from sluice.operate.failures import Failures
 from sluice.operate.maintain import maintain
 from sluice.operate.workers import Workers
+from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import deliver, follow
+from sluice.sources.spec import Source
 from sluice.sources.stream import ingest_stream, is_stream
 from sluice.spark.session import Spark
 
@@ -127,7 +129,9 @@ class _Steps:
         return advance(spark, self.project, table, this)
 
     def _ingested(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
-        uri = layout(self.project).uri(table.id)
+        spec = table.spec
+        assert isinstance(spec, Source)
+        uri = layout(self.project).uri(stored_as(table, spec))
 
         def work() -> Iterator[BatchReport]:
             for interval in self.intervals:
