@@ -1,6 +1,7 @@
 """`why` names the commit that gave a row its values, as reading every version does."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -132,3 +133,36 @@ def test_people_see_the_row_and_what_was_newly_read(project: Here) -> None:
     assert shown.code == 0
     assert "change" in shown.out
     assert "newly read" in shown.out
+
+
+def test_it_names_the_rows_that_a_row_comes_from_and_their_deliveries(project: Here) -> None:
+    lake = open_lake(project.folder / "config")
+    flights = lake.table("flights").read()
+    of_a_day: dict[int, int] = {row["flight"]: row["at"].day for row in flights}
+    many = 0
+    for row in lake.table("delays").read(where="name is not null"):
+        found = asked(project, lake.project.graph.table("delays"), (row["name"],), "--rows", "1")
+        by_table = {part["table"]: part for part in found["from"]}
+        named = list(lake.table("named").read(where=f"name = '{row['name']}'"))
+        assert by_table["trips.named"]["count"] == len(named)
+        assert len(by_table["trips.named"]["rows"]) == 1
+        assert by_table["trips.carriers"]["rows"] == [{"code": row["name"][0], "name": row["name"]}]
+        delivered = by_table["trips.flights__deliveries"]
+        days = Counter(of_a_day[r["flight"]] for r in named)
+        told = {int(d["interval_start"][8:10]): d for d in delivered["deliveries"]}
+        assert {day: d["rows"] for day, d in told.items()} == days
+        for day, one in told.items():
+            assert one["files"] == [f"{project.folder}/landing/flights/2024-01-0{day}/a.json"]
+            assert one["commit"]["run"].startswith(f"trips-2024010{day}")
+        many += len(named) > 1
+    assert many
+
+
+def test_without_rows_only_the_commit_is_named(project: Here) -> None:
+    lake = open_lake(project.folder / "config")
+    (row, *_) = lake.table("late").read()
+    table, key = lake.project.graph.table("late"), (row["flight"],)
+    assert asked(project, table, key, "--rows", "0")["from"] == []
+    shown = project.sluice("why", "late", str(row["flight"])).out
+    assert "from trips.flights, version" in shown
+    assert "delivered by" in shown

@@ -13,6 +13,7 @@ from sluice.declare.registry import BUILT_IN, ROLES, Kind, kind, kinds
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.table_spec import TableSpec
 from sluice.engine.planning.nodes import Maker
+from sluice.engine.query.lineage import Lineage
 from sluice.kinds.lookup.references import Unstored
 from sluice.read.lake import Reader
 from sluice.read.pending import Landed
@@ -21,6 +22,7 @@ PROTOCOLS: dict[str, type] = {
     "resolve": Resolver,
     "nodes": Maker,
     "rows": Unstored,
+    "lineage": Lineage,
     "reader": Reader,
     "pending": Landed,
     "commands": Commands,

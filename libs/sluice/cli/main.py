@@ -38,7 +38,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
     "changes": ("sluice.cli.changes:changes", "Show a table's changelog, or one run's part."),
     "get": ("sluice.cli.reads:get", "Show the row of one key."),
-    "why": ("sluice.cli.why:why", "Show which commit last changed a row, and what it had read."),
+    "why": (
+        "sluice.cli.why:why",
+        "Show which commit last changed a row, and the rows it comes from.",
+    ),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "doctor": ("sluice.cli.doctor:doctor", "Look tables over: logs, files, positions, retention."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),

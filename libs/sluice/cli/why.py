@@ -1,7 +1,7 @@
-"""Command `why`: name the commit that gave a row its values, without Spark."""
+"""Command `why`: name the commit that gave a row its values, and the rows that it comes from."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,15 +11,28 @@ from sluice.read.commits import Commit
 from sluice.read.lake import Lake
 from sluice.read.origin import Origin, Read, origin
 from sluice.terminal.options import format_option, lake_options, version_option
-from sluice.terminal.output import Format, print_table, write_json, write_record
+from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
-SHOWN = 5  # commits of each source
+if TYPE_CHECKING:
+    from sluice.operate.delivered import Delivered
+    from sluice.operate.why import Source
+
+SHOWN = 5  # commits of each source, and rows of each table
+DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
 
 
 @click.command()
 @click.argument("table")
 @click.argument("key", nargs=-1, required=True)
 @click.option("--when", metavar="COLUMN", help="Name the commit that last changed this column.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    default=SHOWN,
+    show_default=True,
+    metavar="N",
+    help="Rows shown of each table that the row comes from; 0 names only the commit.",
+)
 @version_option
 @format_option
 @lake_options
@@ -27,11 +40,12 @@ def why(
     table: str,
     key: tuple[str, ...],
     when: str | None,
+    rows: int,
     version: int | None,
     format_: Format,
     lake: Lake,
 ) -> None:
-    """Show which commit last changed the row of TABLE with that KEY, and what it had read.
+    """Show which commit last changed the row of TABLE with that KEY, and the rows it comes from.
 
     KEY is a value for each key column. Exit 1 if no version had the row.
     """
@@ -40,12 +54,62 @@ def why(
     if found is None:
         click.echo(f"{table} never had a row with the key {' '.join(key)}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
+    walks = rows > 0 and found.after is not None
     if format_ is Format.JSON:
-        write_json(_commit(found.commit) | _change(found) | {"reads": _reads(found)})
+        record = _commit(found.commit) | _change(found) | {"reads": _reads(found)}
+        sources = _sources(changelog, found) if walks else []
+        write_json(record | {"from": [_source(source, rows) for source in sources]})
         return
     write_record(_commit(found.commit) | _change(found), format_)
-    if format_ is Format.TABLE and found.reads:
-        print_table(("source", "version", "run", "at"), _lines(found.reads), "newly read")
+    if format_ is Format.TABLE:
+        if found.reads:
+            print_table(("source", "version", "run", "at"), _lines(found.reads), "newly read")
+        _print(_sources(changelog, found) if walks else [], rows)
+
+
+def _sources(changelog: Changelog, found: Origin) -> "list[Source]":
+    from sluice.operate.why import sources_of
+
+    return sources_of(changelog, found)
+
+
+def _source(source: "Source", most: int) -> dict[str, Any]:
+    """Return a table that the row comes from, with its first rows, for programs."""
+    return {
+        "table": source.table,
+        "version": source.version,
+        "count": source.rows.num_rows,
+        "rows": source.rows.slice(0, most).to_pylist(),
+        "deliveries": [_delivery(delivery) for delivery in source.deliveries],
+    }
+
+
+def _delivery(delivery: "Delivered") -> dict[str, Any]:
+    start, end = delivery.interval.start, delivery.interval.end
+    commit = _commit(delivery.commit) if delivery.commit else None
+    found = {"interval_start": start, "interval_end": end, "rows": delivery.rows}
+    return found | {"commit": commit, "files": delivery.files}
+
+
+def _print(sources: "list[Source]", most: int) -> None:
+    """Print the first rows of each table, and below them their deliveries."""
+    for source in sources:
+        at = "" if source.version is None else f", version {source.version}"
+        click.echo(f"from {source.table}{at}: {counted(source.rows.num_rows, 'row')}")
+        rows = source.rows.slice(0, most)
+        print_table(rows.column_names, zip(*rows.to_pydict().values(), strict=True))
+    delivered = [_line(delivery) for source in sources for delivery in source.deliveries]
+    if delivered:
+        click.echo("delivered by")
+        print_table(DELIVERED, delivered)
+
+
+def _line(delivery: "Delivered") -> tuple[Any, ...]:
+    commit, within = delivery.commit, delivery.interval
+    made = (commit.version, commit.position.run, commit.at) if commit and commit.position else ()
+    version, run, at = made or (None, None, None)
+    files = " ".join(delivery.files)
+    return delivery.source, within.start, within.end, delivery.rows, version, run, at, files
 
 
 def _commit(commit: Commit) -> dict[str, Any]:

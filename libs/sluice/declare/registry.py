@@ -7,6 +7,7 @@ The modules, called parts, are these:
     resolve   `resolve(spec, inputs, report)`: the table that it declares
     nodes     `nodes(table, graph)`: the stored tables, each with its operator and its batches
     rows      `rows(table, inputs)`: rows of a table that is not stored (kinds.lookup.references)
+    lineage   `contributing(operator, groups)`: rows that rows come from (engine.query.lineage)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
     lag       `unread(project, table)`: messages that were not read (read.pending)
@@ -41,7 +42,18 @@ BUILT_IN = (
     "sluice.kinds.over",
     "sluice.kinds.sql",
 )
-ROLES = ("spec", "resolve", "nodes", "rows", "reader", "pending", "lag", "commands", "page")
+ROLES = (
+    "spec",
+    "resolve",
+    "nodes",
+    "rows",
+    "lineage",
+    "reader",
+    "pending",
+    "lag",
+    "commands",
+    "page",
+)
 _added: list[str] = []
 
 

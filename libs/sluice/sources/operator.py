@@ -32,11 +32,14 @@ class LatestOfKey(Operator):
         return rows
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
+        return self.latest(prepared[self.inputs[0]]).select(*names(tuple(self.table.columns)))
+
+    def latest(self, deliveries: DataFrame) -> DataFrame:
+        """Return the delivered row that stands for each key, unless that is a delete."""
         order = last_first((*self.spec.sequence, INTERVAL, POSITION, ID))
         over = Window.partitionBy(*names(self.key)).orderBy(*order)
-        latest = prepared[self.inputs[0]].withColumn("_last", F.row_number().over(over))
-        kept = latest.where((F.col("_last") == 1) & (F.col(OP) != "delete"))
-        return kept.select(*names(tuple(self.table.columns)))
+        ranked = deliveries.withColumn("_last", F.row_number().over(over))
+        return ranked.where((F.col("_last") == 1) & (F.col(OP) != "delete"))
 
 
 class Multiset(Operator):

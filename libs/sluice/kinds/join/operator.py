@@ -75,13 +75,20 @@ class JoinedRows(Operator):
 
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         left, right = (self._side(prepared, which) for which in ("left", "right"))
-        right = right.withColumnsRenamed({c: f"{c}r" for c in self.group})
-        met = [F.col(c) == F.col(f"{c}r") for c in self.group]
-        met += [*self._near(), *([F.expr(self.spec.where.sql)] if self.spec.where else [])]
         joined = left.join(
-            right, reduce(Column.__and__, met), HOW.get(self.spec.type, self.spec.type)
+            self.opposite(right), self.met(), HOW.get(self.spec.type, self.spec.type)
         )
         return joined.select(*[column.alias(name) for name, column in self._outputs().items()])
+
+    def opposite(self, right: DataFrame) -> DataFrame:
+        """Return prepared rows of the right side, as `met` calls their columns."""
+        return right.withColumnsRenamed({c: f"{c}r" for c in self.group})
+
+    def met(self) -> Column:
+        """Return the condition that a row of the left and one of the right side are a pair."""
+        met = [F.col(c) == F.col(f"{c}r") for c in self.group]
+        met += [*self._near(), *([F.expr(self.spec.where.sql)] if self.spec.where else [])]
+        return reduce(Column.__and__, met)
 
     def _plain(self, nth: int) -> Iterator[tuple[str, str]]:
         """Yield (column, column of the group) for a side's plain columns."""

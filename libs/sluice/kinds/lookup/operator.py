@@ -65,7 +65,7 @@ class LookupJoin(Operator):
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.facts.id]
         for join in self.spec.join:
-            rows = self._join(rows, join, references[self.dimension(join).id])
+            rows = self.joined(rows, join, references[self.dimension(join).id])
         rows = rows.where(self.spec.where.sql) if self.spec.where else rows
         return rows.select(*[column.alias(name) for name, column in self.outputs().items()])
 
@@ -114,7 +114,8 @@ class LookupJoin(Operator):
             number = number * size + F.pmod(F.xxhash64(*values), F.lit(size))
         return number.cast("int")
 
-    def _join(self, rows: DataFrame, join: Join, dimension: DataFrame) -> DataFrame:
+    def joined(self, rows: DataFrame, join: Join, dimension: DataFrame) -> DataFrame:
+        """Return facts with the dimension's row that a join finds, as a struct."""
         on = [
             (F.expr(fact.sql), F.col(f"`{c}`").alias(f"_d{i}"), f"_d{i}")
             for i, (fact, c) in _on(join)

@@ -73,7 +73,7 @@ class WindowStoreRows(Operator):
     def combine(self, prepared: Rows, references: Rows) -> DataFrame:
         rows = prepared[self.source.id]
         if not self.row_wise:
-            rows = self._last_of_each(rows)
+            rows = self.last_of_each(rows)
         shown = [self._shown(c) for c in self.view.columns]
         hidden = tuple(c for c in self.key if c not in self.view.columns)
         return rows.select(*shown, *names(hidden), self._slice().alias(PART))
@@ -102,7 +102,8 @@ class WindowStoreRows(Operator):
                 slice_ = F.when(whole.isin(cut), slice_).otherwise(whole) if cut else whole
         return slice_
 
-    def _last_of_each(self, rows: DataFrame) -> DataFrame:
+    def last_of_each(self, rows: DataFrame) -> DataFrame:
+        """Return the row that stands for each key and time, of whole groups' prepared rows."""
         sequence = [
             by(F.expr(k.expression.sql), not k.descending, not k.nulls_first)
             for k in self.spec.sequence

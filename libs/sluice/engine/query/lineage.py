@@ -1,0 +1,31 @@
+"""Input rows that output rows come from, as a kind's module `lineage` narrows them down.
+
+A row comes from the prepared rows of its group, unless its kind says which of them. Input rows are
+numbered by NTH, which `prepare` passes on.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from sluice.engine.query.operator import Operator, Rows
+
+NTH = "_sluice_nth"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Output `rows`, the prepared input rows of their groups, and all rows of the references."""
+
+    rows: DataFrame
+    prepared: Rows
+    references: Rows
+
+
+class Lineage(Protocol):
+    """Module `lineage` of a kind."""
+
+    def contributing(self, operator: Operator, groups: Groups) -> Rows:
+        """Return, by table, the rows with NTH that the output rows come from."""
+        ...

@@ -1,0 +1,13 @@
+"""Rows that a store's row comes from: the last of its key and time, or each of them."""
+
+from sluice.engine.query.lineage import Groups
+from sluice.engine.query.operator import Operator, Rows
+from sluice.kinds.window_store.operator import WindowStoreRows
+
+
+def contributing(operator: Operator, groups: Groups) -> Rows:
+    """Return the input's row that stands for each group."""
+    assert isinstance(operator, WindowStoreRows)
+    if operator.row_wise:
+        return groups.prepared
+    return {name: operator.last_of_each(found) for name, found in groups.prepared.items()}

@@ -1,0 +1,59 @@
+"""Deliveries that brought rows of a source: their interval, their commit, their files.
+
+The notes tell of the delivery that stands now. Where the interval has been delivered again since
+the version in question, its commit is not named.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from sluice.declare.project import Project
+from sluice.declare.table import INTERVAL, Table
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import layout
+from sluice.language.internal import INTERVALS, declared
+from sluice.language.interval import Interval
+from sluice.operate.lineage import Part
+from sluice.read.commits import Commit, back_from
+from sluice.sources.delivery import landed
+from sluice.sources.spec import Source
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One interval of a source, and how many of the rows in question it brought.
+
+    `files`: those of the interval that are there now; of a topic or a stream, none are named.
+    """
+
+    source: str
+    interval: Interval
+    rows: int
+    commit: Commit | None
+    files: tuple[str, ...]
+
+
+def delivered(project: Project, part: Part) -> list[Delivered]:
+    """Return the deliveries of a part's rows, in order; none unless they are a source's own."""
+    table = project.graph.tables[declared(part.table)]
+    if not table.is_source or part.version is None or INTERVAL not in part.rows.column_names:
+        return []
+    uri = layout(project).uri
+    times = Counter[datetime](part.rows[INTERVAL].to_pylist())
+    commits = {c.position.batch: c for c in back_from(uri(part.table), part.version) if c.position}
+    found = []
+    for note in deliveries(uri(table.id, INTERVALS)):
+        within = note.interval
+        if rows := sum(n for time, n in times.items() if within.start <= time < within.end):
+            files = _files(project, table, within)
+            found.append(Delivered(table.id, within, rows, commits.get(note.batch), files))
+    return found
+
+
+def _files(project: Project, table: Table, interval: Interval) -> tuple[str, ...]:
+    spec = table.spec
+    assert isinstance(spec, Source)
+    if spec.kafka or spec.delivery == "stream":
+        return ()
+    return tuple(file.shown for file in landed(project, table, interval)[1])

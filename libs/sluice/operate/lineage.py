@@ -1,0 +1,226 @@
+"""Input rows that a row of a table comes from, back to the rows that were delivered.
+
+Each table is read at the version that the position of its reader names, and prepared as its batches
+prepare it. So it is exact, whatever has been delivered since. It is computed in this process, for
+small tables. Cost: every table on the way is read whole.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StructType
+
+from sluice.declare.project import Project
+from sluice.declare.registry import kind
+from sluice.declare.table import BATCH, Table
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.position import REBUILD, Pin, Position
+from sluice.delta.reading.local import nullable, plain, read_rows, to_arrow, types_of
+from sluice.delta.reading.table import is_readable
+from sluice.engine.context import Context
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.query.lineage import NTH, Groups, Lineage
+from sluice.engine.query.operator import names, within
+from sluice.engine.query.validity import CURRENT
+from sluice.errors import HistoryLost, UsageError
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.session import Session, interpreting
+from sluice.read.commits import back_from
+from sluice.sources.evolution import grown
+
+Pins = Mapping[str, Pin]
+At = tuple[str, int]  # a table and a version
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one table, with their hidden columns; `version` is None for a dimension view."""
+
+    table: str
+    version: int | None
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Rows of a table in this process; those that others come from are told by their number."""
+
+    rows: pa.Table
+    schema: StructType
+
+    def frame(self, session: Session, columns: tuple[str, ...] = ()) -> DataFrame:
+        """Return the rows, with their number in NTH; only these columns, if given."""
+        numbers = pa.array(range(self.rows.num_rows), pa.int64())
+        schema = StructType([*self.schema.fields]).add(NTH, LongType())
+        every = session.createDataFrame(plain(self.rows.append_column(NTH, numbers)), schema)
+        return every.select(*names((*columns, NTH))) if columns else every
+
+    def some(self, numbers: set[int]) -> "Numbered":
+        """Return the rows of these numbers."""
+        return Numbered(self.rows.take(pa.array(sorted(numbers), pa.int64())), self.schema)
+
+
+def lineage(project: Project, table: Table, version: int, rows: pa.Table) -> list[Part]:
+    """Return the rows that `rows` of a table's version come from, by table, the nearest first.
+
+    Raises HistoryLost if a version that they were made from is gone, and UsageError if only Spark
+    could read or compute them.
+    """
+    with interpreting(Session()) as session:
+        try:
+            return list(_Walk(project, session, table).parts((table.id, version), rows))
+        except (NotHere, PySparkException, DecodeError) as reason:
+            raise UsageError(
+                f"what a row of {table.id} comes from can't be found without Spark: {reason}",
+                hint=f"`sluice why {table.name} KEY --rows 0` names the commit alone",
+            ) from reason
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """A walk from rows of `table` down. `found`: numbers of the rows met so far, by table."""
+
+    project: Project
+    session: Session
+    table: Table
+    found: dict[At, set[int]] = field(default_factory=dict)
+    known: dict[At, Numbered] = field(default_factory=dict)
+
+    def parts(self, at: At, rows: pa.Table) -> Iterator[Part]:
+        """Yield what the rows come from, views before their inputs."""
+        first = Numbered(rows, types_of(self._uri(at[0]), at[1]))
+        self._trace(self._nodes.get(at[0]), at[1], first)
+        for name in (n for n in self._order if n != at[0]):
+            for found in sorted(a for a in self.found if a[0] == name):
+                some = self._read(found).some(self.found[found])
+                if some.rows.num_rows:
+                    yield Part(name, found[1] if found[1] >= 0 else None, some.rows)
+                    self._trace(self._nodes.get(name), found[1], some)
+
+    @cached_property
+    def context(self) -> Context:
+        return Context.of(self.project)
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        """The maintained tables above and below, inputs first."""
+        graph = self.context.graph
+        tables = (*graph.ancestors(self.table.id), self.table)
+        return {n.id: n for t in tables for n in nodes_of(grown(self.project, t), graph)}
+
+    @cached_property
+    def _order(self) -> list[str]:
+        """Ids of all tables, each before those that it is made from."""
+        reads = {i: (*n.operator.inputs, *n.operator.references) for i, n in self._nodes.items()}
+        order = [name for i in self._nodes for name in (*reads[i], i)]
+        return list(dict.fromkeys(order))[::-1]
+
+    def _trace(self, node: Node | None, version: int, rows: Numbered) -> None:
+        """Note the input rows of a maintained table's rows; any other was delivered."""
+        if node is None:
+            return
+        position = self._position(node.id, version)
+        for references, some in self._by_references(node, version, position, rows):
+            for at, numbers in self._inputs(node, position.inputs, references, some):
+                self.found.setdefault(at, set()).update(numbers)
+
+    def _inputs(
+        self, node: Node, pins: Pins, references: Pins, rows: Numbered
+    ) -> Iterator[tuple[At, set[int]]]:
+        operator, of = node.operator, rows.frame(self.session).drop(NTH)
+        places = {name: (name, pins[name].version) for name in operator.inputs}
+        places |= {name: self._reference(name, references) for name in operator.references}
+        frames = {
+            name: self._read(at).frame(self.session, operator.columns(name))
+            for name, at in places.items()
+        }
+        keys = of.select(*names(operator.group)).distinct() if operator.group else of
+        prepared = {
+            name: within(operator.prepare(name, frames[name]), keys, operator.group)
+            for name in operator.inputs
+        }
+        special = cast(Lineage | None, kind(node.table.kind).part("lineage"))
+        if special:
+            looked_up = {name: frames[name] for name in operator.references}
+            groups = Groups(of, prepared, looked_up)
+            prepared = dict(special.contributing(operator, groups))
+        for name, found in prepared.items():
+            numbers = to_arrow(found.select(NTH))[NTH]
+            yield places[name], set(pc.unique(numbers).to_pylist())
+
+    def _by_references(
+        self, node: Node, version: int, position: Position, rows: Numbered
+    ) -> Iterator[tuple[Pins, Numbered]]:
+        """Yield rows with the references that they were joined with, which may be a batch's own."""
+        if not node.operator.references or BATCH not in rows.rows.column_names:
+            yield {**position.inputs, **position.references}, rows
+            return
+        numbers = rows.rows[BATCH]
+        for batch in pc.unique(numbers).to_pylist():
+            made = self._made_by(node.id, version, batch)
+            some = rows.rows.filter(pc.equal(numbers, batch))
+            yield {**made.inputs, **made.references}, Numbered(some, rows.schema)
+
+    def _made_by(self, name: str, version: int, batch: int) -> Position:
+        """Return the position of a batch; a rebuild has joined all rows of earlier ones again."""
+        for commit in back_from(self._uri(name), version):
+            made = commit.position
+            is_it = made and (made.batch == batch or (made.kind == REBUILD and batch < made.batch))
+            if made and made.references and is_it:
+                return made
+        raise HistoryLost(f"the log of {name} no longer has batch {batch}", hint=_anew(name))
+
+    def _position(self, name: str, version: int) -> Position:
+        every = (commit.position for commit in back_from(self._uri(name), version))
+        if found := next((position for position in every if position), None):
+            return found
+        raise HistoryLost(f"the log of {name} names no inputs at {version}", hint=_anew(name))
+
+    def _reference(self, name: str, pins: Pins) -> At:
+        """Return a dimension's place. A view over dimensions is computed; it has no version."""
+        table = self.context.graph.tables[name]
+        if table.is_stored:
+            return name, pins[name].version
+        at = (name, -1 - sum(pin.version for pin in pins.values()))
+        if at not in self.known:
+            inputs = {i: self._current(i, pins) for i in table.inputs}
+            rows: Any = kind(table.kind).part("rows")
+            made = rows.rows(table, inputs)
+            self.known[at] = Numbered(to_arrow(made), nullable(made.schema))
+        return at
+
+    def _current(self, name: str, pins: Pins) -> DataFrame:
+        rows = self._read(self._reference(name, pins)).frame(self.session).drop(NTH)
+        has_history = self.context.graph.tables[name].spec.has_history
+        return rows.where(CURRENT) if has_history else rows
+
+    def _read(self, at: At) -> Numbered:
+        if at not in self.known:
+            self.known[at] = self._stored(*at)
+        return self.known[at]
+
+    def _stored(self, name: str, version: int) -> Numbered:
+        uri = self._uri(name)
+        if not is_readable(uri, version):
+            raise HistoryLost(
+                f"version {version} of {name} can't be read any more", hint=_anew(self.table.name)
+            )
+        size, most = table_size(uri, version).bytes, self.context.limits.narrowed_bytes
+        if size > most:
+            raise NotHere(f"{name} has {size:,} bytes, the most is {most:,}")
+        return Numbered(read_rows(uri, version), types_of(uri, version))
+
+    def _uri(self, name: str) -> str:
+        return self.context.lake.uri(name)
+
+
+def _anew(name: str) -> str:
+    return f"`sluice why {name} KEY --rows 0` names the commit alone"

@@ -1,0 +1,255 @@
+"""The rows that a row comes from are those that plain Python finds in what was delivered."""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.test_preview import PIPELINE, World
+from tests.cli.trips import Here
+
+from sluice.delta.log.active import active_files
+from sluice.delta.log.opened import opened as opened_at
+from sluice.delta.reading.local import read_rows
+from sluice.errors import UsageError
+from sluice.operate.lineage import Part, lineage
+from sluice.read.commits import back_from
+from sluice.read.lake import Lake, open_lake
+
+MORE = """
+  frozen: {kind: lookup, from: flights, select: {flight: flight, name: carriers.name},
+    join: [{dimension: carriers, on: carrier = carriers.code, type: left}]}
+  known: {kind: select, from: flights, distinct: true, select: {carrier: carrier}}
+  trips: {kind: cogroup, key: [carrier], window: {type: session, time: at, gap: 3 hours},
+    streams: {f: {from: flights, where: delay > 1, aggregates: {n: count(*)}}}}
+  hops: {kind: cogroup, key: [carrier], window: {type: hopping, time: at, size: 6 hours,
+    advance: 2 hours}, streams: {f: {from: flights, aggregates: {n: count(*)}}}}
+  windy: {kind: join, type: semi, left: late, right: {table: weather, as: w},
+    on: late.delay = w.wind, where: late.flight > w.station}
+  calm: {kind: join, type: anti, left: late, right: {table: weather, as: w},
+    on: late.delay = w.wind}
+  maybe: {kind: join, type: full, left: {table: late, as: a}, right: {table: named, as: b},
+    on: a.delay = b.delay, where: a.flight < b.flight, select: {one: a.flight, other: b.flight}}
+  places: {kind: topk, from: flights, partition_by: [carrier], order_by: [delay desc], limit: 2,
+    function: rank, rank: place, select: {delay: delay}}
+  chained: {kind: sql, sql: "SELECT c.name AS name, count(*) AS n, max(f.delay) AS worst
+    FROM flights f JOIN carriers c ON f.carrier = c.code WHERE f.delay > 2 GROUP BY c.name"}
+  first: {kind: sql, sql: "SELECT flight, carrier FROM (SELECT flight, carrier, row_number() OVER
+    (PARTITION BY carrier ORDER BY delay, flight) AS r FROM flights) WHERE r <= 2"}
+"""
+NAMED = ("named", "worst", "pairs", "frozen", "delays", "chained", "maybe")
+Row = dict[str, Any]
+Sources = tuple[set[Any], set[Any], set[Any]]  # flights, rows of weather, carriers
+
+
+class Repeating(World):
+    """A world in which a flight may be delivered on two days, the later of which counts."""
+
+    def _flight(self, day: int) -> dict[str, Any]:
+        row = super()._flight(day)
+        if self.chance.random() < 0.3:
+            row["flight"] = self.chance.randint(1, self.next)
+        row["at"] = f"2024-01-0{day}T{row['flight'] % 7:02}:00:00Z"
+        return row
+
+    def land(self) -> None:
+        super().land()
+        for day, rows in self.flights.items():
+            self.flights[day] = list({row["flight"]: row for row in rows}.values())
+            if rows:
+                self.project.land("flights", day, self.flights[day])
+
+    def day_of(self, flight: int) -> int:
+        """The last day with a row of that flight that is not in quarantine."""
+        days = (
+            day
+            for day, rows in self.flights.items()
+            if any(r["flight"] == flight and r["delay"] >= 0 for r in rows)
+        )
+        return max(days)
+
+
+class Truth:
+    """What each row must come from, by reading everything."""
+
+    def __init__(self, lake: Lake):
+        self.lake = lake
+        self.flights = {row["flight"]: row for row in lake.table("flights").read()}
+        weather = lake.project.graph.table("weather")
+        self.weather = stored(lake, weather.name)
+        self.names = {row["code"]: row["name"] for row in lake.table("carriers").read()}
+
+    def name(self, flight: int) -> str | None:
+        return self.names.get(self.flights[flight]["carrier"])
+
+    def of(self, where: Callable[[Row], bool]) -> set[int]:
+        return {key for key, row in self.flights.items() if where(row)}
+
+    def carriers(self, flights: Iterable[int]) -> set[str]:
+        return {self.flights[f]["carrier"] for f in flights} & self.names.keys()
+
+    def windy(self, row: Row) -> set[Any]:
+        met = (
+            w for w in self.weather if w["wind"] == row["delay"] and row["flight"] > w["station"]
+        )
+        return {place(w) for w in met}
+
+    def named(self, row: Row) -> set[int]:
+        return self.of(lambda f: self.names.get(f["carrier"]) == row["name"])
+
+    def alike(self, row: Row) -> set[int]:
+        return self.of(lambda f: f["carrier"] == row["carrier"])
+
+    def latest(self, row: Row) -> set[int]:
+        same = self.of(lambda f: f["carrier"] == row["carrier"] and f["at"] == row["window_start"])
+        return {max(same)}
+
+    def within(self, row: Row, least: int) -> set[int]:
+        return self.of(
+            lambda f: (
+                f["carrier"] == row["carrier"]
+                and f["delay"] > least
+                and row["window_start"] <= f["at"] < row["window_end"]
+            )
+        )
+
+    def sources(self, table: str, row: Row) -> Sources:
+        """Flights, weather and carriers of a row of any view."""
+        flight = {row["flight"]} if row.get("flight") is not None else set[int]()
+        flights = self.ways[table](row) if table in self.ways else flight
+        shown = {row["other"]} - {None} if table == "maybe" else flights
+        weather = self.windy(row) if table == "windy" else set()
+        return flights, weather, self.carriers(shown) if table in NAMED else set()
+
+    @property
+    def ways(self) -> dict[str, Callable[[Row], set[int]]]:
+        """The flights of a row, if it does not just show one."""
+        late = {key for key, row in self.flights.items() if row["delay"] > 2}
+        return {
+            "delays": self.named,
+            "chained": lambda row: self.named(row) & late,
+            "known": self.alike,
+            "query": self.alike,
+            "steps": lambda row: self.alike(self.flights[row["flight"]]),
+            "latest": self.latest,
+            "trips": lambda row: self.within(row, 1),
+            "hops": lambda row: self.within(row, -9),
+            "maybe": lambda row: {row["one"], row["other"]} - {None},
+            "places": lambda row: {row["_sluice_key_flight"]},
+        }
+
+
+def place(row: Row) -> tuple[Any, ...]:
+    return row["_sluice_interval"], row["_sluice_id"]
+
+
+def stored(lake: Lake, name: str) -> list[Row]:
+    table = lake.project.graph.table(name)
+    rows: list[Row] = read_rows(lake.uri(table), lake.stored(table).version).to_pylist()
+    return rows
+
+
+def walked(lake: Lake, name: str, nth: int) -> list[Part]:
+    table = lake.project.graph.table(name)
+    version = lake.stored(table).version
+    rows = read_rows(lake.uri(table), version).slice(nth, 1)
+    return lineage(lake.project, table, version, rows)
+
+
+def rows_of(parts: list[Part], name: str) -> list[Row]:
+    return [row for part in parts if part.table == f"trips.{name}" for row in part.rows.to_pylist()]
+
+
+def found(parts: list[Part]) -> Sources:
+    flights = {row["flight"] for row in rows_of(parts, "flights")}
+    weather = {place(row) for row in rows_of(parts, "weather")}
+    return flights, weather, {row["code"] for row in rows_of(parts, "carriers")}
+
+
+@pytest.fixture(scope="module", params=range(2))
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Several runs of random deliveries, through a table of every kind."""
+    project = Here(tmp_path_factory.mktemp("lineage"))
+    project.declare(PIPELINE + MORE)
+    world = Repeating(project, random.Random(request.param))
+    for _ in range(6):
+        world.land()
+        ran = project.sluice("run", "trips", "--changed", "--json")
+        assert ran.code == 0, ran.err
+    return world
+
+
+def opened(world: World) -> Lake:
+    return open_lake(world.project.folder / "config")
+
+
+VIEWS = ("named", "worst", "pairs", "frozen", "late", "calm", "first", "delays", "chained", "known")
+OTHERS = ("query", "steps", "latest", "trips", "hops", "windy", "maybe", "places")
+
+
+@pytest.mark.parametrize("view", [*VIEWS, *OTHERS])
+def test_a_row_comes_from_exactly_the_rows_that_plain_python_finds(world: World, view: str) -> None:
+    lake = opened(world)
+    truth, rows = Truth(lake), stored(lake, view)
+    assert rows or view == "calm"
+    for nth, row in enumerate(rows):
+        parts = walked(lake, view, nth)
+        expected = truth.sources(view, row)
+        assert found(parts) == expected if view != "frozen" else found(parts)[0] == expected[0]
+        counts = [part.rows.num_rows for part in parts if part.table == "trips.flights"]
+        assert sum(counts) == len(expected[0]), (view, row)
+
+
+def test_a_lookup_that_keeps_its_dimension_rows_names_those_of_its_batch(world: World) -> None:
+    lake, now = opened(world), set[Any]()
+    for nth, row in enumerate(stored(lake, "frozen")):
+        joined = rows_of(walked(lake, "frozen", nth), "carriers")
+        assert [r["name"] for r in joined] == [n for n in [row["name"]] if n]
+        now |= {row["name"] in Truth(lake).names.values() for r in joined}
+    assert now == {True, False}
+
+
+def test_each_row_of_a_union_comes_from_one_row_of_one_input(world: World) -> None:
+    lake, met = opened(world), list[Any]()
+    for nth, row in enumerate(stored(lake, "both")):
+        parts = walked(lake, "both", nth)
+        rows = rows_of(parts, row["which"])
+        other = {"flights": "weather", "weather": "flights"}[row["which"]]
+        assert not rows_of(parts, other)
+        assert [r["delay" if row["which"] == "flights" else "wind"] for r in rows] == [row["n"]]
+        met += [r["flight"] if row["which"] == "flights" else place(r) for r in rows]
+    assert len(met) == len({*met}) == len(Truth(lake).flights) + len(Truth(lake).weather)
+
+
+def test_a_source_row_comes_from_its_last_delivery(world: World) -> None:
+    assert isinstance(world, Repeating)
+    lake = opened(world)
+    for nth, row in enumerate(stored(lake, "flights")):
+        (delivered,) = rows_of(walked(lake, "flights", nth), "flights__deliveries")
+        assert {name: delivered[name] for name in row} == row
+        assert delivered["_sluice_interval"].day == world.day_of(row["flight"])
+    assert not walked(lake, "weather", 0)
+
+
+def test_versions_that_are_gone_and_tables_for_spark_are_named(world: World) -> None:
+    lake = opened(world)
+    table, project = lake.project.graph.table("late"), lake.project
+    version = lake.stored(table).version
+    rows = read_rows(lake.uri(table), version).slice(0, 1)
+    small = project.model_copy(update={"limits": replace(project.limits, narrowed_bytes=1)})
+    with pytest.raises(UsageError, match=r"a row of trips\.late comes from .* without Spark"):
+        lineage(small, table, version, rows)
+    first = next(c for c in list(back_from(lake.uri(table), version))[::-1] if c.changes_data)
+    assert first.position
+    pinned = first.position.inputs["trips.flights"].version
+    flights = lake.uri(project.graph.table("flights"))
+    kept, old = ({*active_files(opened_at(flights, v))["path"].to_pylist()} for v in (None, pinned))
+    gone = Path(flights, min(old - kept))
+    gone.rename(f"{gone}.gone")
+    flight = read_rows(lake.uri(table), first.version).to_pylist()[0]["flight"]
+    told = world.project.sluice("why", "late", str(flight), "--version", str(first.version))
+    Path(f"{gone}.gone").rename(gone)
+    assert told.code == 5
+    assert f"version {pinned} of trips.flights can't be read any more" in told.err
