@@ -1,10 +1,11 @@
 """Incremental views on Delta Lake, kept equal to their queries batch by batch."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sluice.operate.why import Why
     from sluice.read.lake import Lake
 
 __all__ = ["open"]
@@ -18,4 +19,10 @@ def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
     """
     from sluice.read.lake import open_lake
 
-    return open_lake(config)
+    return open_lake(config, verbs={"why": _why})
+
+
+def _why(lake: "Lake", name: str, *key: Any, **named: Any) -> "Why | None":
+    from sluice.operate.why import why
+
+    return why(lake, name, *key, **named)

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.test_preview import PIPELINE, World
 from tests.cli.trips import Here
 
+import sluice
 from sluice.declare.table import Table
 from sluice.delta.places.lake import exists
 from sluice.read.commits import commit
@@ -166,3 +167,39 @@ def test_without_rows_only_the_commit_is_named(project: Here) -> None:
     shown = project.sluice("why", "late", str(row["flight"])).out
     assert "from trips.flights, version" in shown
     assert "delivered by" in shown
+
+
+def test_a_row_is_named_by_its_rank_or_by_key_and_time(project: Here) -> None:
+    lake = sluice.open(project.folder / "config")
+    for row in lake.table("worst").read(where="name is not null"):
+        partition, rank = f"name={row['name']}", str(row["rank"])
+        told = project.sluice("why", "worst", "--partition", partition, "--rank", rank, "--json")
+        found = told.records[0]
+        key = (row["name"], row["flight"])
+        assert found == asked(project, lake.project.graph.table("worst"), key)
+        one = lake.why("worst", partition={"name": row["name"]}, rank=row["rank"])
+        assert one.origin.after["flight"] == found["after"]["flight"] == row["flight"]
+        assert [s.table for s in one.sources] == [s["table"] for s in found["from"]]
+    for row in lake.table("latest").read():
+        time = row["window_start"].isoformat()
+        told = project.sluice("why", "latest", "--key", row["carrier"], "--time", time, "--json")
+        assert told.records[0]["after"]["flight"] == row["flight"]
+        assert told.records[0]["from"][0]["rows"][0]["flight"] == row["flight"]
+    assert lake.why("late", 4711) is None
+
+
+def test_a_row_that_is_named_by_half_is_refused(project: Here) -> None:
+    named = "a row of 'worst' is named by its key, or by --partition name=VALUE --rank N"
+    for arguments, code, told in (
+        (("worst", "--rank", "1"), 2, named),
+        (("worst", "--partition", "name=A 0"), 2, named),
+        (("worst", "--partition", "name=A 0", "--rank", "99"), 1, "worst has no such row"),
+        (("worst", "--partition", "name", "--rank", "1"), 2, "write column=value"),
+        (("latest", "--key", "A"), 2, "1 value doesn't fit it"),
+        (("latest", "--time", "2024-01-01"), 2, "is named by --key VALUE --time TIME"),
+        (("late", "--time", "2024-01-01"), 2, "a row of 'late' is named by its key"),
+        (("delays", "--key", "A 0", "--time", "2024-01-01"), 2, "is named by its key"),
+        (("late",), 2, "no row is named"),
+    ):
+        ended = project.sluice("why", *arguments)
+        assert (ended.code, told in ended.err) == (code, True), (arguments, ended.err)

@@ -16,6 +16,7 @@ from sluice.engine.planning.nodes import Maker
 from sluice.engine.query.lineage import Lineage
 from sluice.kinds.lookup.references import Unstored
 from sluice.read.lake import Reader
+from sluice.read.naming import Naming
 from sluice.read.pending import Landed
 
 PROTOCOLS: dict[str, type] = {
@@ -24,6 +25,7 @@ PROTOCOLS: dict[str, type] = {
     "rows": Unstored,
     "lineage": Lineage,
     "reader": Reader,
+    "naming": Naming,
     "pending": Landed,
     "commands": Commands,
     "page": Block,

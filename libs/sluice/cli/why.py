@@ -1,14 +1,17 @@
 """Command `why`: name the commit that gave a row its values, and the rows that it comes from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sluice.errors import ExitCode
+from sluice.errors import ExitCode, UsageError
 from sluice.read.changes import Changelog
 from sluice.read.commits import Commit
 from sluice.read.lake import Lake
+from sluice.read.naming import Given, row_of
+from sluice.read.order import Span
 from sluice.read.origin import Origin, Read, origin
 from sluice.terminal.options import format_option, lake_options, version_option
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
@@ -21,9 +24,45 @@ SHOWN = 5  # commits of each source, and rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
 
 
+def naming_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add KEY, `--key`, `--partition`, `--rank` and `--time`, as the argument `given`."""
+
+    @click.argument("key", nargs=-1)
+    @click.option(
+        "--key", "keys", multiple=True, metavar="VALUE", help="KEY, for --time; repeatable."
+    )
+    @click.option(
+        "--partition",
+        multiple=True,
+        metavar="COLUMN=VALUE",
+        help="Partition of --rank; repeatable.",
+    )
+    @click.option(
+        "--rank", type=int, metavar="N", help="Explain the row of a top-k with this rank."
+    )
+    @click.option(
+        "--time", metavar="TIME", help="Event time of the row, or a time within its window."
+    )
+    @wraps(command)
+    def naming(
+        key: tuple[str, ...],
+        keys: tuple[str, ...],
+        partition: tuple[str, ...],
+        rank: int | None,
+        time: str | None,
+        **others: Any,
+    ) -> Any:
+        given = Given((*key, *keys), dict(map(_pair, partition)), rank, time)
+        if given == Given():
+            raise UsageError("no row is named", hint="write its KEY; --help names other ways")
+        return command(given=given, **others)
+
+    return naming
+
+
 @click.command()
 @click.argument("table")
-@click.argument("key", nargs=-1, required=True)
+@naming_options
 @click.option("--when", metavar="COLUMN", help="Name the commit that last changed this column.")
 @click.option(
     "--rows",
@@ -38,7 +77,7 @@ DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
 @lake_options
 def why(
     table: str,
-    key: tuple[str, ...],
+    given: Given,
     when: str | None,
     rows: int,
     version: int | None,
@@ -47,30 +86,41 @@ def why(
 ) -> None:
     """Show which commit last changed the row of TABLE with that KEY, and the rows it comes from.
 
-    KEY is a value for each key column. Exit 1 if no version had the row.
+    KEY is a value for each key column. A row of a top-k may be named by --partition and --rank, one
+    with a window by --key and --time. Exit 1 if no version had the row.
     """
     changelog = Changelog.open(lake, table, version)
-    found = origin(changelog, changelog.table.row_key.parse(key), when)
-    if found is None:
-        click.echo(f"{table} never had a row with the key {' '.join(key)}", err=True)
+    row = row_of(changelog, given)
+    found = origin(changelog, row, when) if row else None
+    if row is None or found is None:
+        key = " ".join(given.key)
+        never = f"never had a row with the key {key}" if given.is_key else "has no such row"
+        click.echo(f"{table} {never}", err=True)
         raise click.exceptions.Exit(ExitCode.DIFFERENCES)
     walks = rows > 0 and found.after is not None
     if format_ is Format.JSON:
         record = _commit(found.commit) | _change(found) | {"reads": _reads(found)}
-        sources = _sources(changelog, found) if walks else []
+        sources = _sources(changelog, row) if walks else []
         write_json(record | {"from": [_source(source, rows) for source in sources]})
         return
     write_record(_commit(found.commit) | _change(found), format_)
     if format_ is Format.TABLE:
         if found.reads:
             print_table(("source", "version", "run", "at"), _lines(found.reads), "newly read")
-        _print(_sources(changelog, found) if walks else [], rows)
+        _print(_sources(changelog, row) if walks else [], rows)
 
 
-def _sources(changelog: Changelog, found: Origin) -> "list[Source]":
+def _pair(text: str) -> tuple[str, str]:
+    column, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--partition {text!r}: write column=value")
+    return column, value
+
+
+def _sources(changelog: Changelog, row: Span) -> "list[Source]":
     from sluice.operate.why import sources_of
 
-    return sources_of(changelog, found)
+    return sources_of(changelog, row)
 
 
 def _source(source: "Source", most: int) -> dict[str, Any]:

@@ -9,12 +9,14 @@ The modules, called parts, are these:
     rows      `rows(table, inputs)`: rows of a table that is not stored (kinds.lookup.references)
     lineage   `contributing(operator, groups)`: rows that rows come from (engine.query.lineage)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
+    naming    `spans(table, spec, given)`: rows named otherwise than by key (read.naming)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
     lag       `unread(project, table)`: messages that were not read (read.pending)
     commands  `COMMANDS`: the commands that read it (cli.kinds)
     page      `TEMPLATE`, `shown(lake, table)`: its block on Airflow's page (airflow.page)
 
-`spec` and `resolve` are required. They and `reader`, `pending`, `lag` and `page` import no Spark.
+`spec` and `resolve` are required. They and `reader`, `naming`, `pending`, `lag` and `page` import
+no Spark.
 """
 
 from collections.abc import Iterator
@@ -49,6 +51,7 @@ ROLES = (
     "rows",
     "lineage",
     "reader",
+    "naming",
     "pending",
     "lag",
     "commands",

@@ -1,6 +1,6 @@
 """Deliveries that brought rows of a source: their interval, their commit, their files.
 
-The notes tell of the delivery that stands now. Where the interval has been delivered again since
+The notes name the delivery that stands now. Where the interval has been delivered again since
 the version in question, its commit is not named.
 """
 

@@ -51,7 +51,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Numbered:
-    """Rows of a table in this process; those that others come from are told by their number."""
+    """Rows of a table in this process; their numbers name those that others come from."""
 
     rows: pa.Table
     schema: StructType

@@ -1,6 +1,9 @@
-"""Tables that a row comes from, as people and programs see them."""
+"""Explanation of a row: the commit that gave it its values, and the rows that it comes from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -8,7 +11,10 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.delivered import Delivered, delivered
 from sluice.operate.lineage import lineage
 from sluice.read.changes import Changelog
-from sluice.read.origin import Origin
+from sluice.read.lake import Lake
+from sluice.read.naming import Given, row_of
+from sluice.read.order import Span
+from sluice.read.origin import Origin, origin
 from sluice.read.scan import Scan
 
 
@@ -25,20 +31,53 @@ class Source:
     deliveries: tuple[Delivered, ...]
 
 
-def sources_of(changelog: Changelog, found: Origin) -> list[Source]:
-    """Return what a row comes from, the nearest tables first.
+@dataclass(frozen=True)
+class Why:
+    """One row; `origin` is the commit that last changed it."""
 
-    Raises HistoryLost if a version that it was made from is gone, and UsageError if the rows can't
-    be found without Spark.
+    changelog: Changelog
+    row: Span
+    origin: Origin
+
+    @cached_property
+    def sources(self) -> list[Source]:
+        """Rows that it comes from, the nearest tables first; none if it is gone.
+
+        Raises HistoryLost if a version that it was made from is gone, and UsageError if the rows
+        can't be found without Spark.
+        """
+        return sources_of(self.changelog, self.row)
+
+
+def why(
+    lake: Lake,
+    name: str,
+    *key: Any,
+    partition: Mapping[str, Any] | None = None,
+    rank: int | None = None,
+    time: Any = None,
+    when: str | None = None,
+    version: int | None = None,
+) -> Why | None:
+    """Return why a row is as it is, or who last changed its column `when`; None if it never was.
+
+    A row is named by its key, a ranked one also by `partition` and `rank`, a windowed one also by
+    its key and `time`.
     """
+    changelog = Changelog.open(lake, name, version)
+    row = row_of(changelog, Given(key, partition or {}, rank, time))
+    found = origin(changelog, row, when) if row else None
+    return Why(changelog, row, found) if row and found else None
+
+
+def sources_of(changelog: Changelog, row: Span) -> list[Source]:
+    """Return what a row comes from, like `Why.sources`."""
     table, stored = changelog.table, changelog.lake.project.graph.table(changelog.name)
-    assert found.after is not None
-    key = table.key.exactly([found.after[name] for name in table.key.names])
-    scan = Scan(table.snapshot, (key,))
-    rows = pa.concat_tables(scan.unordered(tuple(table.snapshot.schema.names)))
+    scan = Scan(table.snapshot, (row,))
+    parts = list(scan.unordered(tuple(table.snapshot.schema.names)))
     project = changelog.lake.project
     sources = []
-    for part in lineage(project, stored, table.version, rows):
+    for part in lineage(project, stored, table.version, pa.concat_tables(parts)) if parts else ():
         brought = tuple(delivered(project, part))
         sources.append(Source(part.table, part.version, _shown(part.rows, bool(brought)), brought))
     return sources

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
 from sluice.declare.project import Project, load
@@ -25,6 +26,7 @@ from sluice.read.order import Span
 from sluice.read.snapshot import Snapshot
 
 S = TypeVar("S", bound=TableSpec)
+NO_VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType({})
 
 
 class Reader(Protocol):
@@ -45,11 +47,18 @@ class Reader(Protocol):
 class Lake:
     """Tables of one project.
 
-    Kinds of views add ways to read them: `ranking` and `top`, `window`.
+    Kinds of views add ways to read them: `ranking` and `top`, `window`. `verbs`: further ones,
+    which take the lake first.
     """
 
-    def __init__(self, project: Project, as_of: AsOf | None = None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        as_of: AsOf | None = None,
+        verbs: Mapping[str, Callable[..., Any]] = NO_VERBS,
+    ) -> None:
         self.project = project
+        self._verbs = verbs
         self._layout, self._as_of = layout(project), as_of
 
     def at(self, moment: str | datetime) -> "Lake":
@@ -58,7 +67,7 @@ class Lake:
         It is the newest state that all tables then had in common. Handles of this lake never get
         newer. Raises UsageError for what is no time, or one to come.
         """
-        return Lake(self.project, AsOf.of(self._layout, self.project.graph, moment))
+        return Lake(self.project, AsOf.of(self._layout, self.project.graph, moment), self._verbs)
 
     def table(
         self, name: str, *, version: int | None = None, backward_iteration: bool = False
@@ -77,7 +86,9 @@ class Lake:
         return self._opened(table, version, backward_iteration=backward_iteration)
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
-        """Return a way to read that a kind adds."""
+        """Return a way to read that a kind adds, or whoever opened the lake."""
+        if not verb.startswith("_") and verb in self._verbs:
+            return partial(self._verbs[verb], self)
         for reader in [] if verb.startswith("_") else parts("reader"):
             if verb in cast(Reader, reader).VERBS:
                 return partial(cast(Reader, reader).VERBS[verb], self)
@@ -145,9 +156,13 @@ class Lake:
         return reader.opened(self, table, version, backward_iteration=backward_iteration)
 
 
-def open_lake(config: Path | str = "config", as_of: str | None = None) -> Lake:
+def open_lake(
+    config: Path | str = "config",
+    as_of: str | None = None,
+    verbs: Mapping[str, Callable[..., Any]] = NO_VERBS,
+) -> Lake:
     """Return the lake that a folder of configuration declares, now or as of a moment."""
-    lake = Lake(load(config))
+    lake = Lake(load(config), verbs=verbs)
     return lake if as_of is None else lake.at(as_of)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.delta.log.position import REBUILD, Position
-from sluice.errors import HistoryLost, UsageError
+from sluice.errors import HistoryLost
 from sluice.language.internal import declared
 from sluice.read.changes import CHANGE_TYPE, Changelog
 from sluice.read.commits import Commit, back_from
@@ -54,24 +54,19 @@ class Origin:
         return "delete" if self.after is None else "update"
 
 
-def origin(changelog: Changelog, key: Any, when: str | None = None) -> Origin | None:
-    """Return the commit that last changed the row of that key, or its column `when`.
+def origin(changelog: Changelog, row: Span, when: str | None = None) -> Origin | None:
+    """Return the commit that last changed the row, or its column `when`.
 
-    None if no version ever had the row. Raises UsageError for a key or column that the table does
-    not have, and HistoryLost if the log no longer reaches back to the change.
+    None if no version ever had the row. Raises UsageError for a column that the table does not
+    have, and HistoryLost if the log no longer reaches back to the change.
     """
     table = changelog.table
-    if len(table.key.names) < len(table.identity) or table.current:
-        raise UsageError(
-            f"the rows of {table.name!r} have no key that names one of them",
-            hint=f"`sluice changes {table.name}` shows the whole changelog",
-        )
     if when is not None:
         check_columns(table.name, [when], table.schema.names)
-    span, oldest = table.key.exactly(key), table.version + 1
+    oldest = table.version + 1
     for commit in back_from(table.snapshot.uri, table.version):
         oldest = commit.version
-        before, after = _at(changelog, commit, span)
+        before, after = _at(changelog, commit, row)
         if _differ(before, after, when):
             return Origin(commit, before, after, tuple(_reads(changelog, commit)))
     if oldest > 0:

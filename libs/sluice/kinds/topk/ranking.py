@@ -46,7 +46,7 @@ class Ranking:
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """Columns that distinguish one ranking from another."""
-        return _partition_columns(self.spec)
+        return partition_columns(self.spec)
 
     def top(self, partition: Mapping[str, Any] | None = None) -> Ranks | dict[Partition, Ranks]:
         """Return the map rank -> row of one partition, or partition -> rank -> row of several.
@@ -152,10 +152,11 @@ class Ranking:
 
 def shown_first(spec: TopK) -> tuple[str, ...]:
     """Return the columns that people see first: the rank, if the view has it, and the partition."""
-    return (*((spec.rank,) if spec.rank else ()), *_partition_columns(spec))
+    return (*((spec.rank,) if spec.rank else ()), *partition_columns(spec))
 
 
-def _partition_columns(spec: TopK) -> tuple[str, ...]:
+def partition_columns(spec: TopK) -> tuple[str, ...]:
+    """Return the columns that distinguish one ranking from another."""
     window = ("window_start",) if spec.window else ()
     return (*window, *(named.name for named in spec.partition_by))
 

@@ -1,0 +1,19 @@
+"""A row of a windowed cogroup, named by its key and a time in its window."""
+
+from sluice.kinds.cogroup.spec import Cogroup
+from sluice.read.keyed import KeyedTable
+from sluice.read.naming import Given, not_so, values_of
+from sluice.read.order import Span, only, places
+
+START, END = "window_start", "window_end"
+
+
+def spans(table: KeyedTable, spec: Cogroup, given: Given) -> tuple[Span, ...]:
+    """Return the spans of the key and of windows with that time. Raises UsageError for half."""
+    if spec.window is None:
+        raise not_so(table, "its key")
+    if given.time is None or len(given.key) != len(spec.key) or given.partition or given.rank:
+        raise not_so(table, f"{' '.join('--key VALUE' for _ in spec.key)} --time TIME")
+    time = places(values_of(table, (START,), (given.time,)))
+    begun, not_over = Span((START,), high=time), Span((END,), low=time, is_open=True)
+    return only(spec.key, values_of(table, spec.key, given.key)), begun, not_over

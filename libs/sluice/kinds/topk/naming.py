@@ -1,0 +1,21 @@
+"""A ranked row, named by its partition and its rank."""
+
+from sluice.errors import UsageError
+from sluice.kinds.topk.ranking import partition_columns
+from sluice.kinds.topk.spec import TopK
+from sluice.read.keyed import KeyedTable
+from sluice.read.naming import Given, not_so, values_of
+from sluice.read.order import Span, only
+
+
+def spans(table: KeyedTable, spec: TopK, given: Given) -> tuple[Span, ...]:
+    """Return the span of that rank. Raises UsageError unless the whole partition is given."""
+    if not spec.rank:
+        raise UsageError(f"{table.name!r} has no rank column", hint="name the row by its key")
+    columns = partition_columns(spec)
+    if given.rank is None or given.key or given.time or {*given.partition} != {*columns}:
+        parts = "".join(f" --partition {column}=VALUE" for column in columns)
+        raise not_so(table, f"its key, or by{parts} --rank N")
+    names = (*columns, spec.rank)
+    wanted = (*(given.partition[column] for column in columns), given.rank)
+    return (only(names, values_of(table, names, wanted)),)

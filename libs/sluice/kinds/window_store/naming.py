@@ -1,0 +1,15 @@
+"""A row of a store, named by its key and its event time."""
+
+from sluice.kinds.window_store.reader import TIME
+from sluice.kinds.window_store.spec import WindowStore
+from sluice.read.keyed import KeyedTable
+from sluice.read.naming import Given, not_so, values_of
+from sluice.read.order import Span, only
+
+
+def spans(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[Span, ...]:
+    """Return the span of that key and time. Raises UsageError unless both are given."""
+    if given.time is None or len(given.key) != len(spec.key) or given.partition or given.rank:
+        raise not_so(table, f"{' '.join('--key VALUE' for _ in spec.key)} --time TIME")
+    names = (*spec.key, TIME)
+    return (only(names, values_of(table, names, (*given.key, given.time))),)

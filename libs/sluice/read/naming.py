@@ -1,0 +1,91 @@
+"""A row as people name it: by its key, by partition and rank, or by key and time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import pyarrow as pa
+
+from sluice.declare.registry import kind
+from sluice.errors import UsageError
+from sluice.read.changes import Changelog
+from sluice.read.keyed import KeyedTable
+from sluice.read.order import Span, only
+from sluice.read.scan import Scan
+from sluice.read.values import check, from_text
+
+
+@dataclass(frozen=True)
+class Given:
+    """Values that name a row; texts are read by the types of their columns."""
+
+    key: tuple[Any, ...] = ()
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    rank: int | None = None
+    time: Any = None
+
+    @property
+    def is_key(self) -> bool:
+        """True if only a key is given."""
+        return not self.partition and self.rank is None and self.time is None
+
+
+class Naming(Protocol):
+    """Module `naming` of a kind whose rows have other names than their key."""
+
+    def spans(self, table: KeyedTable, spec: Any, given: Given) -> tuple[Span, ...]:
+        """Return the spans of the rows that are meant. Raises UsageError for half a name."""
+        ...
+
+
+def row_of(changelog: Changelog, given: Given) -> Span | None:
+    """Return the span of exactly one row; None if a rank or a time names no row.
+
+    A key may be one that the table had before. Raises UsageError if not one row is named.
+    """
+    table = changelog.table
+    if given.is_key:
+        if table.current:
+            raise UsageError(
+                f"the rows of {table.name!r} have no key that names one of them",
+                hint=f"`sluice changes {table.name}` shows the whole changelog",
+            )
+        return table.row_key.exactly(values_of(table, table.key.names, given.key))
+    declared = changelog.lake.project.graph.table(changelog.name)
+    naming = cast(Naming | None, kind(declared.kind).part("naming"))
+    if naming is None:
+        raise not_so(table, "its key")
+    spans = (*table.spans, *naming.spans(table, declared.spec, given))
+    scan = Scan(table.snapshot, spans)
+    found = [row for part in scan.unordered(table.identity) for row in _rows(part)]
+    if len(found) > 1:
+        key = ", ".join(table.key.names)
+        raise UsageError(
+            f"{len(found)} rows of {table.name!r} are meant", hint=f"name one by its key ({key})"
+        )
+    return only(table.identity, found[0]) if found else None
+
+
+def values_of(
+    table: KeyedTable, columns: tuple[str, ...], given: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Return the values of columns in their types."""
+    if len(columns) != len(given):
+        table.key.checked(given)
+        return given
+    return tuple(_value(table, *one) for one in zip(columns, given, strict=True))
+
+
+def not_so(table: KeyedTable, how: str) -> UsageError:
+    """Return the error about a row that is named otherwise than its table's rows are."""
+    return UsageError(f"a row of {table.name!r} is named by {how}")
+
+
+def _value(table: KeyedTable, column: str, value: Any) -> Any:
+    type_ = table.snapshot.kind(column)
+    read = from_text if isinstance(value, str) else check
+    return read(value, type_, column)
+
+
+def _rows(part: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in part.columns), strict=True))
