@@ -1,5 +1,6 @@
 """The rows that a row comes from are those that plain Python finds in what was delivered."""
 
+import json
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -233,6 +234,10 @@ def test_a_source_row_comes_from_its_last_delivery(world: World) -> None:
     assert not walked(lake, "weather", 0)
 
 
+def files(uri: str, version: int | None = None) -> set[str]:
+    return {*active_files(opened_at(uri, version))["path"].to_pylist()}
+
+
 def test_versions_that_are_gone_and_tables_for_spark_are_named(world: World) -> None:
     lake = opened(world)
     table, project = lake.project.graph.table("late"), lake.project
@@ -241,15 +246,15 @@ def test_versions_that_are_gone_and_tables_for_spark_are_named(world: World) -> 
     small = project.model_copy(update={"limits": replace(project.limits, narrowed_bytes=1)})
     with pytest.raises(UsageError, match=r"a row of trips\.late comes from .* without Spark"):
         lineage(small, table, version, rows)
-    first = next(c for c in list(back_from(lake.uri(table), version))[::-1] if c.changes_data)
-    assert first.position
-    pinned = first.position.inputs["trips.flights"].version
     flights = lake.uri(project.graph.table("flights"))
-    kept, old = ({*active_files(opened_at(flights, v))["path"].to_pylist()} for v in (None, pinned))
-    gone = Path(flights, min(old - kept))
+    kept = files(flights)
+    made = {c.version: c.position for c in back_from(lake.uri(table), version) if c.changes_data}
+    pins = {v: p.inputs["trips.flights"].version for v, p in made.items() if p}
+    old, pinned = min((v, pin) for v, pin in pins.items() if files(flights, pin) - kept)
+    gone = Path(flights, min(files(flights, pinned) - kept))
     gone.rename(f"{gone}.gone")
-    flight = read_rows(lake.uri(table), first.version).to_pylist()[0]["flight"]
-    told = world.project.sluice("why", "late", str(flight), "--version", str(first.version))
+    flight = read_rows(lake.uri(table), old).to_pylist()[0]["flight"]
+    told = world.project.sluice("why", "late", str(flight), "--version", str(old))
     Path(f"{gone}.gone").rename(gone)
     assert told.code == 5
     assert f"version {pinned} of trips.flights can't be read any more" in told.err
@@ -268,3 +273,94 @@ def test_a_window_is_named_by_its_key_and_a_time_within(world: World) -> None:
     named = ("--key", flight["carrier"], "--time", flight["at"].isoformat())
     told = world.project.sluice("why", "hops", *named)
     assert (told.code, "3 rows of 'hops' are meant" in told.err) == (2, True), told.err
+
+
+ODD = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+end_date: 2024-01-05
+sources:
+  weather:
+    path: "landing/weather/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: station INT, wind INT
+  moves:
+    path: "landing/moves/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: "station INT, op STRING"
+    change: {column: op, insert: [I], delete: [D]}
+dimensions:
+  places: {path: landing/places/, format: json, schema: "id INT, land STRING", key: [id]}
+  lands: {path: landing/lands/, format: json, schema: "code STRING, name STRING", key: [code]}
+  known: {join: [{dimension: places}, {dimension: lands, on: places.land = lands.code}],
+    select: {id: places.id, name: lands.name}}
+views:
+  placed: {kind: lookup, from: weather, join: [{dimension: known, on: station = known.id}],
+    select: {wind: wind, name: known.name}}
+  counted: {kind: cogroup, key: [station], streams: {m: {from: moves, aggregates: {n: count(*)}}}}
+  windy: {kind: select, from: weather, where: wind > 1}
+"""
+
+
+def land(project: Here, name: str, rows: list[Row]) -> None:
+    folder = project.folder / "landing" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "a.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Here:
+    """Changes without a key, and a view over dimensions."""
+    project = Here(tmp_path_factory.mktemp("odd"))
+    project.declare(ODD)
+    land(project, "places", [{"id": n, "land": "AB"[n % 2]} for n in range(4)])
+    land(project, "lands", [{"code": "A", "name": "Aa"}, {"code": "B", "name": "Bb"}])
+    project.land("weather", 1, [{"station": n, "wind": n} for n in range(4)])
+    project.land("moves", 1, [{"station": 1, "op": "I"}, {"station": 2, "op": "I"}])
+    project.land("moves", 2, [{"station": 2, "op": "I"}, {"station": 2, "op": "D"}])
+    ran = project.sluice("run", "trips")
+    assert ran.code == 0, ran.err
+    return project
+
+
+def test_a_dimension_view_gives_its_rows(odd: Here) -> None:
+    lake = open_lake(odd.folder / "config")
+    rows = stored(lake, "placed")
+    assert len(rows) == 4
+    for nth, row in enumerate(rows):
+        parts = walked(lake, "placed", nth)
+        (known,) = rows_of(parts, "known")
+        (weather,) = rows_of(parts, "weather")
+        assert (weather["wind"], weather["station"]) == (row["wind"], known["id"])
+        assert known["name"] == row["name"] == ("Aa", "Bb")[known["id"] % 2]
+        assert [part.version for part in parts if part.table == "trips.known"] == [None]
+
+
+def test_a_counted_row_comes_from_all_deliveries_that_equal_it(odd: Here) -> None:
+    lake = open_lake(odd.folder / "config")
+    for nth, row in enumerate(stored(lake, "counted")):
+        parts = walked(lake, "counted", nth)
+        delivered = rows_of(parts, "moves__deliveries")
+        assert {r["station"] for r in delivered} == {row["station"]}
+        assert len(delivered) == {1: 1, 2: 3}[row["station"]]
+
+
+def test_a_changed_definition_is_named_and_a_renamed_input_is_followed(odd: Here) -> None:
+    lake = open_lake(odd.folder / "config")
+    views = ("windy", "placed", "counted")
+    before = [walked(lake, view, 0) for view in views]
+    odd.declare(ODD.replace("wind > 1", "wind > 2"))
+    with pytest.raises(UsageError, match=r"trips\.windy was made by another definition"):
+        walked(open_lake(odd.folder / "config"), "windy", 0)
+    text = ODD
+    for old, new in (("weather", "climate"), ("moves", "steps")):
+        text = text.replace(f"{old}:", f"{new}:").replace(f"from: {old}", f"from: {new}")
+        odd.declare(text)
+        renamed = odd.sluice("rename", old, new)
+        assert renamed.code == 0, renamed.err
+    after = open_lake(odd.folder / "config")
+    for parts, now in zip(before, [walked(after, view, 0) for view in views], strict=True):
+        names = [p.table.replace("weather", "climate").replace("moves", "steps") for p in parts]
+        assert [part.table for part in now] == names
+        assert [part.rows for part in now] == [part.rows for part in parts]

@@ -6,13 +6,13 @@ small tables. Cost: every table on the way is read whole.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructType
@@ -21,7 +21,7 @@ from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import BATCH, Table
 from sluice.delta.log.feed_size import table_size
-from sluice.delta.log.position import REBUILD, Pin, Position
+from sluice.delta.log.position import REBUILD, Pin, Position, head_as_found
 from sluice.delta.reading.local import nullable, plain, read_rows, to_arrow, types_of
 from sluice.delta.reading.table import is_readable
 from sluice.engine.context import Context
@@ -127,7 +127,7 @@ class _Walk:
         """Note the input rows of a maintained table's rows; any other was delivered."""
         if node is None:
             return
-        position = self._position(node.id, version)
+        position = self._position(node, version)
         for references, some in self._by_references(node, version, position, rows):
             for at, numbers in self._inputs(node, position.inputs, references, some):
                 self.found.setdefault(at, set()).update(numbers)
@@ -171,18 +171,37 @@ class _Walk:
 
     def _made_by(self, name: str, version: int, batch: int) -> Position:
         """Return the position of a batch; a rebuild has joined all rows of earlier ones again."""
-        for commit in back_from(self._uri(name), version):
-            made = commit.position
-            is_it = made and (made.batch == batch or (made.kind == REBUILD and batch < made.batch))
-            if made and made.references and is_it:
+        for made in self._positions(name, version):
+            is_it = made.batch == batch or (made.kind == REBUILD and batch < made.batch)
+            if made.references and is_it:
                 return made
-        raise HistoryLost(f"the log of {name} no longer has batch {batch}", hint=_anew(name))
+        raise HistoryLost(f"the log of {name} no longer has batch {batch}", hint=self._hint)
 
-    def _position(self, name: str, version: int) -> Position:
-        every = (commit.position for commit in back_from(self._uri(name), version))
-        if found := next((position for position in every if position), None):
-            return found
-        raise HistoryLost(f"the log of {name} names no inputs at {version}", hint=_anew(name))
+    def _position(self, node: Node, version: int) -> Position:
+        """Return what a version reflects. Raises UsageError if another definition made it."""
+        found = next(self._positions(node.id, version), None)
+        if found is None:
+            raise HistoryLost(f"the log of {node.id} names no inputs", hint=self._hint)
+        if found.definition not in ("", node.definition):
+            raise UsageError(
+                f"version {version} of {node.id} was made by another definition than today's",
+                hint=f"run `sluice rebuild {node.table.name}`; or: {self._hint}",
+            )
+        return found
+
+    def _positions(self, name: str, version: int) -> Iterator[Position]:
+        """Yield the positions from that version back, with the names that tables have now.
+
+        Those of older names have no definition, because it named tables, too.
+        """
+        uri = self._uri(name)
+        at = head_as_found(uri)
+        newest = at.position if at else None
+        for made in filter(None, (commit.position for commit in back_from(uri, version))):
+            if newest is None or made.renames == newest.renames:
+                yield made
+            else:
+                yield replace(made.as_named_in(newest), definition="")
 
     def _reference(self, name: str, pins: Pins) -> At:
         """Return a dimension's place. A view over dimensions is computed; it has no version."""
@@ -211,7 +230,7 @@ class _Walk:
         uri = self._uri(name)
         if not is_readable(uri, version):
             raise HistoryLost(
-                f"version {version} of {name} can't be read any more", hint=_anew(self.table.name)
+                f"version {version} of {name} can't be read any more", hint=self._hint
             )
         size, most = table_size(uri, version).bytes, self.context.limits.narrowed_bytes
         if size > most:
@@ -221,6 +240,6 @@ class _Walk:
     def _uri(self, name: str) -> str:
         return self.context.lake.uri(name)
 
-
-def _anew(name: str) -> str:
-    return f"`sluice why {name} KEY --rows 0` names the commit alone"
+    @property
+    def _hint(self) -> str:
+        return f"`sluice why {self.table.name} KEY --rows 0` names the commit alone"
