@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sluice.errors import ExitCode, UsageError
+from sluice.language.internal import STATE, internal
 from sluice.read.changes import Changelog
 from sluice.read.commits import Commit
 from sluice.read.lake import Lake
@@ -142,8 +143,9 @@ def _delivery(delivery: "Delivered") -> dict[str, Any]:
 
 
 def _print(sources: "list[Source]", most: int) -> None:
-    """Print the first rows of each table, and below them their deliveries."""
-    for source in sources:
+    """Print the first rows of each table but a view's state, and below them their deliveries."""
+    state = internal("", STATE)
+    for source in (source for source in sources if not source.table.endswith(state)):
         at = "" if source.version is None else f", version {source.version}"
         click.echo(f"from {source.table}{at}: {counted(source.rows.num_rows, 'row')}")
         rows = source.rows.slice(0, most)
