@@ -38,9 +38,7 @@ def naming_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="COLUMN=VALUE",
         help="Partition of --rank; repeatable.",
     )
-    @click.option(
-        "--rank", type=int, metavar="N", help="Explain the row of a top-k with this rank."
-    )
+    @click.option("--rank", type=int, metavar="N", help="Explain the row with this rank.")
     @click.option(
         "--time", metavar="TIME", help="Event time of the row, or a time within its window."
     )
@@ -87,7 +85,7 @@ def why(
 ) -> None:
     """Show which commit last changed the row of TABLE with that KEY, and the rows it comes from.
 
-    KEY is a value for each key column. A row of a top-k may be named by --partition and --rank, one
+    KEY is a value for each key column. A ranked row may be named by --partition and --rank, one
     with a window by --key and --time. Exit 1 if no version had the row.
     """
     changelog = Changelog.open(lake, table, version)

@@ -61,6 +61,11 @@ class KeyValues(ABC):
         """Key columns that a reader can name."""
 
     @property
+    def row_key(self) -> KeyColumns:
+        """Key columns of one row. Raises UsageError if rows differ only in hidden columns."""
+        return self.key
+
+    @property
     def leading(self) -> tuple[str, ...]:
         """Columns that identify a row, which people see first."""
         return self.key.names

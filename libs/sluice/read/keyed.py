@@ -68,7 +68,6 @@ class KeyedTable(KeyValues):
 
     @property
     def row_key(self) -> KeyColumns:
-        """Key columns of one row. Raises UsageError if rows differ only in hidden columns."""
         if len(self.key.names) < len(self.identity) or not self.identity:
             raise UsageError(
                 f"the rows of {self.name!r} have no key that can be named",

@@ -159,7 +159,7 @@ def test_a_broken_key_is_unusable(tmp_path: Path, key: bytes) -> None:
         ({"encoding": "single-object", "registry": "r"}, "in the registry: leave `encoding` out"),
         ({"encoding": "container", "registry": "r"}, "a container brings its schema"),
         ({"format": "debezium-avro"}, "connection to the schema registry$"),
-        ({"format": "json", "files": ["a"]}, "`value.files` is for avro, not for json"),
+        ({"format": "json", "files": ["a"]}, "`value.files` is for avro, protobuf, not for json"),
     ],
 )
 def test_a_value_has_its_schema_from_one_place(
