@@ -20,6 +20,20 @@ def oldest_named(project: Project, table_id: str, at: Head) -> int:
     return min((v for _, v in consumers(project, table_id, at.table)), default=at.version)
 
 
+def oldest_logged(project: Project, table_id: str, at: Head) -> int:
+    """Return the oldest version whose commit is needed: by a consumer, or by the table itself.
+
+    A batch was computed from an earlier version, and the log shows what came between. A table whose
+    rows keep dimension versions needs the commits of all batches since it was rebuilt.
+    """
+    assert at.position is not None, "only tables with a position are looked after"
+    own = at.position.after or 0
+    if at.position.references:
+        rebuilt = (v for v, position in positions(at.uri) if position.kind == REBUILD)
+        own = min(own, next(rebuilt, 0))
+    return min(own, oldest_named(project, table_id, at))
+
+
 def consumers(project: Project, table_id: str, delta_id: str) -> Iterator[tuple[str, int]]:
     """Yield the consumers of a table, and the versions that they name."""
     lake = layout(project)
@@ -44,7 +58,7 @@ def _positions(lake: LakeLayout, node: Node) -> Iterator[Position]:
         return
     known = positions(at.uri)
     for _, position in known:
-        yield position
+        yield replace(position, inputs={})
         if position.kind == REBUILD:
             return
     if known[-1][0] > 0:

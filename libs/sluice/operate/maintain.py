@@ -1,7 +1,7 @@
 """Upkeep of a pipeline's tables and the internal tables behind them, with nothing to tune.
 
 Upkeep drops expired slices, seals closed ones, and files those with many files again. It deletes
-files that nobody needs any more. It starts Spark only for enough rows that their order matters.
+files and commits that nobody needs any more. It starts Spark only for rows whose order matters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +15,7 @@ from sluice.delta.notes.arrow import clean_rows
 from sluice.delta.places import dropped
 from sluice.delta.places.lake import layout
 from sluice.delta.places.overlay import sweep
+from sluice.delta.upkeep.log_cleaning import clean_log
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.dimensions.spec import Dimension
@@ -22,7 +23,7 @@ from sluice.engine.committing.upkeep import Kept, keyed, refile
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
 from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, STATE, internal
-from sluice.operate.guard import oldest_named
+from sluice.operate.guard import oldest_logged, oldest_named
 from sluice.operate.leftovers import remove_leftovers
 from sluice.operate.preview import FOLDER as PREVIEW
 from sluice.spark.session import Spark
@@ -32,8 +33,8 @@ from sluice.spark.session import Spark
 class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
-    `done`: expiry, seal, compact or vacuum; remove, of a table that a changed query left behind;
-    deleted, of a table that was dropped a week ago.
+    `done`: expiry, seal, compact or vacuum; log, of commits; remove, of a table that a changed
+    query left behind; deleted, of a table that was dropped a week ago.
     """
 
     table: str
@@ -85,6 +86,7 @@ def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
         "seal": lambda filing: refile(filing, spark, kept.unsealed(filing), "seal"),
         "compact": lambda filing: refile(filing, spark, kept.crowded(filing), "compact"),
         "vacuum": lambda filing: _vacuum(filing, project, kept),
+        "log": lambda filing: _clean(filing, project, kept),
     }
     for name, step in steps.items():
         if (filing := kept.filing) and (files := step(filing)):
@@ -94,3 +96,8 @@ def _done(kept: Kept, spark: Spark, project: Project) -> Iterator[Upkeep]:
 def _vacuum(filing: Filing, project: Project, kept: Kept) -> int:
     oldest = oldest_named(project, kept.table, filing.before)
     return vacuum(filing.before, oldest, datetime.now(UTC))
+
+
+def _clean(filing: Filing, project: Project, kept: Kept) -> int:
+    oldest = oldest_logged(project, kept.table, filing.before)
+    return clean_log(kept.uri, oldest, datetime.now(UTC))
