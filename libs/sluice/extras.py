@@ -20,13 +20,13 @@ def is_installed(extra: str) -> bool:
     return find_spec(MODULES[extra][0]) is not None
 
 
-def require(extra: str, work: str) -> None:
+def require(extra: str, work: str, instead: str = "") -> None:
     """Raise MissingDependency, with what to install, unless the extra is installed.
 
-    `work`: what needs it, as the subject of a sentence.
+    `work`: what needs it, as the subject of a sentence. `instead`: what else would help.
     """
     if not is_installed(extra):
         raise MissingDependency(
             f"{work} needs {MODULES[extra][1]}, which is not installed",
-            hint=f"run: pip install 'sluice[{extra}]'",
+            hint=f"{instead}run: pip install 'sluice[{extra}]'",
         )

@@ -86,7 +86,7 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
             "percentile(x, 2)",
             "percentile: 2 is no rank; a rank is a number from 0 to 1, such as 0.5",
         ),
-        ("percentile(x)", "percentile takes 1 parameters after its argument"),
+        ("percentile(x)", "percentile takes 1 parameter after its argument"),
         ("sum(*)", "'*' is not allowed; name the columns"),
         ("count()", "count needs an argument"),
         ("sum(x, 1)", "sum takes 0 parameters after its argument"),

@@ -45,6 +45,34 @@ def test_an_interval_is_half_open() -> None:
     assert str(day) == "[2017-01-01, 2017-01-02)"
 
 
+@pytest.mark.parametrize(
+    ("zone", "start", "end", "options"),
+    [
+        (
+            "UTC",
+            "2024-01-01",
+            "2024-01-02T06:00",
+            "--start 2024-01-01 --end 2024-01-02T06:00:00+00:00",
+        ),
+        ("Asia/Kolkata", "2024-01-01", "2024-01-02", "--start 2024-01-01 --end 2024-01-02"),
+        # Midnight occurs twice in Havana on the third.
+        (
+            "America/Havana",
+            "2024-11-03T00:00-04:00",
+            "2024-11-04",
+            "--start 2024-11-03T00:00:00-04:00 --end 2024-11-04",
+        ),
+    ],
+)
+def test_bounds_as_options_of_a_command_are_local_and_mean_the_same(
+    zone: str, start: str, end: str, options: str
+) -> None:
+    interval = Interval.parse(start, end, zone)
+    assert interval.options(zone) == options
+    _, again, _, until = options.split()
+    assert Interval.parse(again, until, zone) == interval
+
+
 def test_an_interval_that_ends_before_it_starts_is_refused() -> None:
     with pytest.raises(IntervalError, match="2017-01-02 is not before its end 2017-01-02"):
         Interval.parse("2017-01-02", "2017-01-02")

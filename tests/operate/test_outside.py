@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from tests.support.landed import Landed, day, folder_of
 
 from sluice.cli.main import main
+from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
 from sluice.operate.explain import Step, explain
-from sluice.operate.outside import pending_intervals
+from sluice.operate.outside import news_of_sources
 from sluice.operate.run import run
 
 if TYPE_CHECKING:
@@ -44,8 +45,12 @@ def brought_up(lake: Landed, intervals: list[Interval], *, allow_empty: bool = F
     run(lake.spark, lake.project, pipeline, intervals, allow_empty=allow_empty)
 
 
+def news(lake: Landed) -> dict[str, frozenset[Interval]]:
+    return news_of_sources(lake.project, lake.project.pipelines["shop"], NOON_OF_THE_FIFTH)
+
+
 def pending(lake: Landed) -> list[Interval]:
-    return pending_intervals(lake.project, lake.project.pipelines["shop"], NOON_OF_THE_FIFTH)
+    return sorted(frozenset[Interval]().union(*news(lake).values()))
 
 
 def planned(lake: Landed, name: str) -> Step:
@@ -74,6 +79,17 @@ def test_days_whose_files_changed_are_delivered_again_and_no_others(lake: Landed
     assert pending(lake) == []
     assert {row["id"] for row in lake.rows("delays")} == {0, 1, 2, 3, 7}
     assert {row["id"] for row in lake.rows("weather")} == {3, 9}
+
+
+def test_a_source_is_not_asked_for_the_days_on_which_only_another_has_news(lake: Landed) -> None:
+    brought_up(lake, pending(lake))
+    lake.land(f"flights/{folder_of(1)}", a_json=[{"id": 1}, {"id": 7}])
+    reports: list[BatchReport] = []
+    pipeline, found = lake.project.pipelines["shop"], news(lake)
+    run(lake.spark, lake.project, pipeline, pending(lake), reports.append, only=found)
+    delivered = {(r.table, r.interval[0][:10]) for r in reports if r.interval}
+    assert delivered == {("shop.flights", "2024-01-02")}
+    assert {row["id"] for row in lake.rows("delays")} == {0, 1, 2, 3, 7}
 
 
 def test_a_day_whose_files_are_gone_is_named(lake: Landed) -> None:

@@ -104,6 +104,25 @@ def test_a_month_in_a_path_is_the_interval_and_files_without_one_are_reference_d
     assert (found["schedule"], found["start_date"]) == ("@monthly", date(2024, 4, 1))
 
 
+def test_folders_by_year_are_intervals_and_so_are_those_by_month_or_day_within_them(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    for year in ("2022", "2023"):
+        land(f"landing/orders/{year}/a.csv", f"id,at\n1,{year}-01-01 10:00:00\n")
+        land(f"taxes/{year}.csv", "id,paid\n1,2\n")
+        land(f"visits/{year}/05/30/a.csv", "id,page\n1,x\n")
+        land(f"stock/{year}/{year}-05-30.csv", "id,n\n1,2\n")
+    orders = declared(tmp_path, "landing", "taxes")
+    assert orders["sources"]["orders"]["path"] == "landing/orders/{interval_start:%Y}/"
+    assert orders["sources"]["taxes"]["path"] == "taxes/{interval_start:%Y}.csv"
+    assert (orders["schedule"], orders["start_date"]) == ("@yearly", date(2022, 1, 1))
+    days = declared(tmp_path, "visits", "stock")
+    assert days["sources"]["visits"]["path"] == "visits/{interval_start:%Y/%m/%d}/"
+    stock = "stock/{interval_start:%Y}/{interval_start:%Y-%m-%d}.csv"
+    assert days["sources"]["stock"]["path"] == stock
+    assert (days["schedule"], days["start_date"]) == ("@daily", date(2022, 5, 30))
+
+
 def test_a_column_whose_types_differ_by_file_is_text(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:

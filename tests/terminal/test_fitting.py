@@ -6,7 +6,7 @@ from decimal import Decimal
 import click
 import pytest
 
-from sluice.terminal.fitting import write_found
+from sluice.terminal.fitting import print_fitted, write_found
 from sluice.terminal.output import PAGE, Format
 
 NAMES = [f"amount_{i:02}" for i in range(12)]
@@ -37,6 +37,20 @@ def test_the_first_columns_that_fit_are_shown_and_the_others_named(shown):
     assert header(lines) == NAMES[:5]
     assert lines[3].count("│ 123456789.25 ") == 5
     assert " ".join(lines[5:]) == f"7 columns hidden: {', '.join(NAMES[5:])} {HINT}"
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_report_hides_columns_like_rows_do_and_breaks_only_texts(capsys, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    why = "16 delivered, the last one of 2024-01-16; due: [2024-01-17, 2024-01-19) (2 intervals)"
+    rows = [("shop.transactions", "ingest", why, 12, 10**20), ("shop.a", "wait", "", None, None)]
+    print_fitted(("table", "next", "because", "rows", "bytes"), rows)
+    lines = click.unstyle(capsys.readouterr().out).splitlines()
+    assert header(lines) == ["table", "next", "because", "rows"]
+    assert "│ shop.transactions │ ingest │" in lines[3]
+    assert lines[-2:] == ["1 column hidden: bytes", "--json shows all."]
     assert max(map(len, lines)) <= 80
 
 

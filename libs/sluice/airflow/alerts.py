@@ -114,6 +114,5 @@ def _command(task: Task, tables: tuple[str, ...], context: Context) -> str:
         return f"sluice {task.kind.value} {' '.join(tables)}"
     with suppress(SluiceError):
         if span := asked(context, task.timezone).interval:
-            bounds = f"--start {span.start.isoformat()} --end {span.end.isoformat()}"
-            return f"sluice run {task.pipeline} {bounds}"
+            return f"sluice run {task.pipeline} {span.options(task.timezone)}"
     return ""

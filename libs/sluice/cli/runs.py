@@ -25,9 +25,9 @@ from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
 from sluice.operate.failures import Failures
-from sluice.operate.outside import pending_intervals
+from sluice.operate.outside import news_of_sources
 from sluice.operate.preview import downstream
-from sluice.operate.run import intervals_to_run, rounds_of
+from sluice.operate.run import News, intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
 from sluice.sources.spec import is_topic
@@ -70,19 +70,20 @@ def run(
         raise UsageError("--changed finds its intervals itself: leave out --start and --end")
     first, last = (parse_time(t, declared.timezone) if t else None for t in (start, end))
     now = datetime.now(UTC)
+    news = news_of_sources(project, declared, now) if changed else None
     intervals = (
-        pending_intervals(project, declared, now)
-        if changed
-        else intervals_to_run(project, declared, first, last, now)
+        intervals_to_run(project, declared, first, last, now)
+        if news is None
+        else sorted(frozenset[Interval]().union(*news.values()))
     )
     tables = project.graph.pipeline(pipeline)
     if preview:
         with project_of(project, tables, preview, format_) as (beside, show):
-            _run_steps(beside, declared, intervals, show, format_, allow_empty=allow_empty)
+            _run_steps(beside, declared, intervals, show, format_, allow_empty, news)
         return
     show = partial(summary, format_=format_)
     try:
-        _run_steps(project, declared, intervals, show, format_, allow_empty=allow_empty)
+        _run_steps(project, declared, intervals, show, format_, allow_empty, news)
     except BaseException:
         with suppress(Exception):  # a failing report must not hide why the run failed
             publish(project)
@@ -98,15 +99,17 @@ def _run_steps(
     intervals: Sequence[Interval],
     show: Show,
     format_: Format,
-    *,
     allow_empty: bool,
+    only: News | None,
 ) -> None:
     """Run the pipeline behind a bar of progress, and show what was done."""
-    count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits)
+    count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits, only)
     with Steps(count, format_ is Format.TABLE) as steps:
 
         def work(spark: Spark) -> None:
-            run_pipeline(spark, project, pipeline, intervals, steps.done, allow_empty=allow_empty)
+            run_pipeline(
+                spark, project, pipeline, intervals, steps.done, allow_empty=allow_empty, only=only
+            )
 
         try:
             with_spark(project.spark, work)
@@ -221,12 +224,15 @@ def do(
         failures.raise_all()
 
 
-def _steps(intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits) -> int:
+def _steps(
+    intervals: Sequence[Interval], tables: Iterable[Table], limits: Limits, only: News | None
+) -> int:
     """Return the number of a run's deliveries and batches, those of internal tables not counted."""
     stored = [t for t in tables if t.is_stored]
     count = Counter(t.section for t in stored)
     rounds = rounds_of(intervals, limits)
-    return len(intervals) * count["sources"] + count["dimensions"] + len(rounds) * count["views"]
+    each = len(intervals) * count["sources"] if only is None else sum(map(len, only.values()))
+    return each + count["dimensions"] + len(rounds) * count["views"]
 
 
 def _pipeline(project: Project, name: str) -> Pipeline:

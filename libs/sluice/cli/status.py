@@ -13,12 +13,13 @@ from sluice.read.pending import Unread
 from sluice.read.status import Lag, TableStatus
 from sluice.read.status import status as statuses
 from sluice.report.health import Health, health
+from sluice.terminal.fitting import print_fitted
 from sluice.terminal.options import config_option, format_option
-from sluice.terminal.output import Format, counted, print_table, show_time, write_rows
+from sluice.terminal.output import Format, counted, show_time, write_rows
 
 COLUMNS = (
-    *("table", "kind", "version", "rows", "behind"),
-    *("last batch", "at", "run", "quarantined", "refills", "quality"),
+    *("table", "rows", "behind", "quality", "quarantined"),
+    *("at", "kind", "version", "last batch", "run", "refills"),
 )
 
 
@@ -47,7 +48,7 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
         return
     lines = [_status_row(one, quality[one.table]) for one in found]
     filled = [n for n in range(len(COLUMNS)) if any(line[n] not in (None, "") for line in lines)]
-    print_table([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])
+    print_fitted([COLUMNS[n] for n in filled], [[line[n] for n in filled] for line in lines])
     for line in (line for one in found for line in troubles(one)):
         click.echo(line)
     for line in (line for one in found for line in _unread(one)):
@@ -71,9 +72,8 @@ def troubles(one: TableStatus) -> Iterator[str]:
     if one.waits_for and not one.blocked_by:
         yield f"waits: {one.table} for {', '.join(one.waits_for)} to be filled"
     for span in one.missing:
-        start, end = (moment.isoformat() for moment in (span.interval.start, span.interval.end))
         yield f"missing: {one.table} {span}"
-        yield f"hint: run `sluice run {pipeline} --start {start} --end {end}`"
+        yield f"hint: run `sluice run {pipeline} {span.interval.options(span.timezone)}`"
 
 
 def _unread(one: TableStatus) -> Iterator[str]:
@@ -94,9 +94,9 @@ def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:
     behind = one.problem or "\n".join(_lag_text(lag) for lag in one.lag)
     last = one.last
     behind = "not built" if one.version is None and not behind else behind
-    batch = (last.number, _second(last.at), last.run) if last else (None, None, None)
-    counts = one.quarantined or None, one.refills or None
-    return one.table, one.kind, one.version, one.rows, behind, *batch, *counts, str(quality)
+    at, *batch = (_second(last.at), last.number, last.run) if last else (None, None, None)
+    state = one.table, one.rows, behind, str(quality), one.quarantined or None
+    return *state, at, one.kind, one.version, *batch, one.refills or None
 
 
 def _second(moment: datetime) -> str:

@@ -32,6 +32,7 @@ from sluice.operate.verify import Verdict
 from sluice.operate.verify import verify as verify_table
 from sluice.sources.kafka.resume import resume
 from sluice.spark.session import Spark, with_spark
+from sluice.terminal.fitting import print_fitted
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, print_table, write_rows
 
@@ -75,7 +76,7 @@ def plan(
     chosen = [project.graph.table(table)] if table else list(project.graph.tables.values())
     steps, errors = explain_all(project, chosen)
     if format_ is Format.TABLE:
-        print_table(PLAN_COLUMNS, [_row(step) for step in steps])
+        print_fitted(PLAN_COLUMNS, [_row(step) for step in steps])
     else:
         write_rows([asdict(step) for step in steps], [f.name for f in fields(Step)], format_)
     raise_all(errors)
@@ -235,13 +236,13 @@ def _show_parts(parts: list[Part], format_: Format) -> None:
         write_rows([asdict(part) for part in parts], [f.name for f in fields(Part)], format_)
 
 
-PLAN_COLUMNS = ("table", "next", "pending", "rows", "bytes", "engine", "because")
+PLAN_COLUMNS = ("table", "next", "because", "rows", "bytes", "engine", "pending")
 VERDICT_COLUMNS = ("table", "version", "rows", "verdict", "missing", "extra", "different")
 
 
 def _row(step: Step) -> tuple[object, ...]:
     pending = ", ".join(f"{i} ({a}, {b}]" for i, (a, b) in step.pending.items())
-    return (step.table, step.next, pending, step.rows, step.bytes or None, step.engine, step.reason)
+    return (step.table, step.next, step.reason, step.rows, step.bytes or None, step.engine, pending)
 
 
 def _computed(project: Project) -> list[Table]:

@@ -179,6 +179,7 @@ def _check_parts(parts: AggregateParts, text: str) -> None:
     least, most = PARAMETERS[parts.function]
     if not least <= len(parts.parameters) <= most:
         wanted = f"{least}" if least == most else f"{least} to {most}"
-        raise ValueError(f"{parts.function} takes {wanted} parameters after its argument")
+        noun = "parameter" if wanted == "1" else "parameters"
+        raise ValueError(f"{parts.function} takes {wanted} {noun} after its argument")
     if problem := parameter_problem(parts.function, parts.parameters):
         raise ValueError(problem)

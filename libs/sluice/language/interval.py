@@ -99,12 +99,24 @@ class Interval:
         """Format its bounds as people write them, in that zone's local time."""
         return f"[{show(self.start, timezone)}, {show(self.end, timezone)})"
 
+    def options(self, timezone: str) -> str:
+        """Return the bounds as options of a command on a pipeline of that zone."""
+        return f"--start {_bound(self.start, timezone)} --end {_bound(self.end, timezone)}"
+
 
 def show(moment: datetime, timezone: str = "UTC") -> str:
     """Format a time as people write it: a UTC midnight as its date, other zones with the offset."""
     local = in_utc(moment).astimezone(zone(timezone) if timezone != "UTC" else UTC)
     is_date = timezone == "UTC" and local.time() == time()
     return local.date().isoformat() if is_date else local.isoformat()
+
+
+def _bound(moment: datetime, timezone: str) -> str:
+    """Return a time as `parse_time` reads it there: a midnight that occurs once as its date."""
+    local = in_utc(moment).astimezone(zone(timezone))
+    day = local.replace(tzinfo=None)
+    is_date = day.time() == time() and instant(day, zone(timezone)) == in_utc(moment)
+    return day.date().isoformat() if is_date else local.isoformat()
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

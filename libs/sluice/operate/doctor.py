@@ -141,7 +141,7 @@ def _of_deliveries(project: Project, table: Table, spec: Source) -> Iterator[Fin
     except SluiceError as error:
         yield Finding(table.id, *_finding(error))
     for span in missing(project, table):
-        bounds = f"--start {span.interval.start.isoformat()} --end {span.interval.end.isoformat()}"
+        bounds = span.interval.options(span.timezone)
         what = f"{span} was not delivered, but earlier and later ones were"
         yield Finding(table.id, MISSING, what, f"`sluice run {table.pipeline} {bounds}`")
 

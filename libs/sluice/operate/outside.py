@@ -66,10 +66,12 @@ def outside(project: Project, table: Table, now: datetime) -> Outside:
     )
 
 
-def pending_intervals(project: Project, pipeline: Pipeline, now: datetime) -> list[Interval]:
-    """Return the intervals in which any source of the pipeline has news, in order."""
+def news_of_sources(
+    project: Project, pipeline: Pipeline, now: datetime
+) -> dict[str, frozenset[Interval]]:
+    """Return the intervals in which each source of the pipeline has news."""
     sources = (t for t in project.graph.pipeline(pipeline.name) if t.is_source)
-    return sorted(set[Interval]().union(*(outside(project, t, now).every for t in sources)))
+    return {t.id: outside(project, t, now).every for t in sources}
 
 
 def _path(project: Project, pipeline: Pipeline, spec: Source, interval: Interval) -> str:

@@ -2,7 +2,7 @@
 
 import gc
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -28,6 +28,7 @@ from sluice.sources.stream import ingest_stream, is_stream
 from sluice.spark.session import Spark
 
 Step = Callable[[BatchReport], None]
+News = Mapping[str, frozenset[Interval]]  # intervals by source
 UPKEEP_EVERY = 32  # intervals: each leaves one or more files in its sources' tables
 
 
@@ -39,10 +40,12 @@ def run(
     on_step: Step = lambda _: None,
     *,
     allow_empty: bool = False,
+    only: News | None = None,
 ) -> None:
     """Run a pipeline over `intervals`, and report every finished batch to `on_step`.
 
-    `on_step` is called from several threads.
+    `on_step` is called from several threads. `only`: those of the intervals that each source
+    delivers, if not all.
 
     Sources are ingested interval by interval. Dimensions and views follow once a round: a view
     costs a batch's overhead and the rows that changed, however many intervals brought them. Streams
@@ -59,7 +62,7 @@ def run(
     with Workers(spark) as workers:
         for nth, these in enumerate(rounds):
             failures.run_id = _run_name(pipeline, these)
-            steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins)
+            steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins, only)
             for _ in workers.in_order(tables, project.graph, steps.take):
                 pass
             if spark.is_started:  # plans are cycles; objects in the JVM live as long as they do
@@ -105,6 +108,7 @@ class _Steps:
     is_first: bool = True
     allow_empty: bool = False
     pins: dict[str, int] = field(default_factory=dict)
+    only: News | None = None
 
     @property
     def project(self) -> Project:
@@ -134,13 +138,17 @@ class _Steps:
         uri = layout(self.project).uri(stored_as(table, spec))
 
         def work() -> Iterator[BatchReport]:
-            for interval in self.intervals:
+            for interval in self._asked(table, self.intervals):
                 yield deliver(spark, self.project, table, interval, this)
 
         if table.id not in self.failures.errors:
-            asked, blocks = self.every, lambda: not exists(uri)
+            asked, blocks = self._asked(table, self.every), lambda: not exists(uri)
             yield from self.failures.attempt(table, work, asked, blocks=blocks)
         yield from self.failures.attempt(table, lambda: follow(spark, self.project, table, this))
+
+    def _asked(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:
+        """Return those of the intervals that the source delivers."""
+        return [i for i in intervals if self.only is None or i in self.only[table.id]]
 
     def _loaded(self, spark: Spark, table: Table, this: Run) -> tuple[BatchReport, ...]:
         reports = load(spark, self.project, table, this)

@@ -37,7 +37,8 @@ class Emptied:
             return
         if not (had := self.had()):
             return
-        name, interval = self.delivery.table.id, self.delivery.interval
+        name = self.delivery.table.id
+        interval = self.delivery.interval.shown(self.delivery.timezone)
         before = f"{name}: the interval {interval} has {had:,} {_rows(had)}"
         if verdict.rows_read:
             first = _first_reason(split)

@@ -74,6 +74,7 @@ LARGE: Mapping[str, str] = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
+GUARD = "guard the expression (try_cast, try_divide, nullif); to see its place, "
 COLLECTED_AT = (50_000, 20, 20)  # rows are tuples, which are many and never in cycles
 
 
@@ -158,12 +159,12 @@ class Spark:
         `otherwise` returns. So it must commit nothing before it has computed everything. The engine
         is then SPARK with the reason.
         """
-        engine = SPARK
+        engine, guard = SPARK, ""
         if is_small and self.settings.computes_here:
             from google.protobuf.message import DecodeError
             from pyspark.errors import PySparkException
 
-            from sluice.interpreter.errors import NotHere
+            from sluice.interpreter.errors import BadValue, NotHere
             from sluice.interpreter.session import interpreting
 
             try:
@@ -171,8 +172,9 @@ class Spark:
                     return work(session), PROCESS  # type: ignore[arg-type] # a client like others
             except (NotHere, PySparkException, DecodeError) as reason:
                 engine = f"{SPARK}: {reason}"
+                guard = GUARD if isinstance(reason, BadValue) else ""
         if not _remote(self.settings):
-            require("spark", _why(engine, is_small=is_small))
+            require("spark", _why(engine, is_small=is_small), guard)
         return work(otherwise()), engine
 
     def stop(self) -> None:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow.compute import is_in
 
 from sluice.errors import UsageError
-from sluice.starter.dates import DAILY, DATE, MONTHLY, dated, day_of, placeholder
+from sluice.starter.dates import as_regex, dated, day_of, schedule_of, without_dates
 from sluice.starter.names import names
 
 FORMATS: Mapping[str, str] = {
@@ -54,7 +54,7 @@ class Found:
     @property
     def schedule(self) -> str:
         """Schedule of the dates in its path."""
-        return "@monthly" if MONTHLY in self.path else "@daily"
+        return schedule_of(self.path)
 
 
 def find(patterns: Iterable[str], folder: Path) -> list[Found]:
@@ -65,8 +65,8 @@ def find(patterns: Iterable[str], folder: Path) -> list[Found]:
     groups: dict[tuple[str, str, str, tuple[str, ...]], list[Path]] = {}
     every = _listed(patterns, folder)
     for file in every:
-        place = dated(str(file.parent))
-        kind = placeholder(dated(_shown(file, folder)))
+        place = dated(_shown(file.parent, folder))
+        kind = schedule_of(dated(_shown(file, folder)))
         groups.setdefault((place, kind, _format(file), _columns(file)), []).append(file)
     found: dict[str, Found] = {}
     for files in groups.values():
@@ -249,7 +249,7 @@ def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
     Raises UsageError if each of these would also be a path of `others`.
     """
     if is_dated:
-        shown = [dated(one, most=1) for one in shown]
+        shown = [dated(one) for one in shown]
     for path in _paths(sorted(set(shown))):
         if not any(_covers(path, other) for other in others):
             return path
@@ -261,7 +261,7 @@ def _path(shown: list[str], others: list[str], *, is_dated: bool) -> str:
 
 def _paths(shown: list[str]) -> Iterator[str]:
     parents = {f"{one.rpartition('/')[0]}/" for one in shown}
-    if len(parents) == 1 and placeholder(min(parents)):
+    if len(parents) == 1 and schedule_of(min(parents)) == schedule_of(shown[0]) != "":
         yield min(parents)
     first, last = shown[0], shown[-1]
     if first == last:
@@ -272,9 +272,7 @@ def _paths(shown: list[str]) -> Iterator[str]:
 
 
 def _covers(path: str, file: str) -> bool:
-    split = re.split("|".join(map(re.escape, (DAILY, MONTHLY))), path)
-    parts = (re.escape(part).replace(r"\*", ".*") for part in split)
-    return bool(re.fullmatch(DATE.pattern.join(parts) + (".*" if path.endswith("/") else ""), file))
+    return bool(re.fullmatch(as_regex(path) + (".*" if path.endswith("/") else ""), file))
 
 
 def _shown(file: Path, folder: Path) -> str:
@@ -286,6 +284,6 @@ def _shown(file: Path, folder: Path) -> str:
 
 def _names(path: str) -> Iterator[str]:
     """Yield names for a table: of the last part of the path that is no date, then numbered."""
-    parts = path.replace(DAILY, "").replace(MONTHLY, "").split("/")
+    parts = without_dates(path).split("/")
     stems = [stem for part in parts if (stem := part.partition(".")[0]).strip("*")]
     return names(stems[-1] if stems else "", "table")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from textwrap import fill
+from typing import Any
 
 import click
 from rich.cells import cell_len
@@ -21,6 +22,7 @@ from sluice.terminal.output import (
     counted,
     draw,
     pages,
+    print_table,
     table_of,
     terminal_width,
     write_rows,
@@ -65,15 +67,27 @@ def _write_fitted(rows: Iterable[Row], columns: Sequence[str], width: int) -> No
         shown = shown[: len(table.columns)]
         draw(table, width_of(table))
     if hidden := columns[len(shown) :]:
-        _name(hidden, width)
+        _name(hidden, width, "--columns A,B chooses columns, --json shows all.")
 
 
-def _name(hidden: Sequence[str], width: int) -> None:
-    """Print how many columns are hidden, which, and what shows them."""
+def print_fitted(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table of a report; in a terminal, the first columns that it has room for."""
+    if (width := terminal_width()) is None:
+        print_table(columns, rows)
+        return
+    named = [dict(zip(columns, row, strict=True)) for row in rows]
+    table = fitted(table_of(named, columns, missing=""), width)
+    draw(table, width_of(table))
+    if hidden := columns[len(table.columns) :]:
+        _name(hidden, width, "--json shows all.")
+
+
+def _name(hidden: Sequence[str], width: int, how: str) -> None:
+    """Print how many columns are hidden, which, and how to see them."""
     from sluice.language.names import listing  # imports pydantic, which `--help` does without
 
     said = f"{counted(len(hidden), 'column')} hidden: {listing(hidden)}"
-    for line in (said, "--columns A,B chooses columns, --json shows all."):
+    for line in (said, how):
         click.echo(fill(line, width, break_long_words=False, break_on_hyphens=False))
 
 

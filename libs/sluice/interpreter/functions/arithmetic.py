@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.errors import BadValue, NotHere
 from sluice.interpreter.values.batch import Batch, Value, each
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.numbers import bounded, fits_in, half_up, rescale
@@ -29,7 +29,7 @@ Function = Callable[[list[Value]], Value]
 
 
 def _zero() -> None:
-    raise NotHere("a division by zero")
+    raise BadValue("a division by zero")
 
 
 def _quotient(a: int, b: int) -> int:

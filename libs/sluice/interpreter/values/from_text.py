@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.errors import BadValue
 from sluice.interpreter.values.numbers import OutOfRange, rescale
 from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, region
 
@@ -32,7 +32,7 @@ def whole_number(text: str) -> int:
     text = text.strip(SPACE)
     found = _WHOLE.fullmatch(text)
     if not found:
-        raise NotHere(f"the text {text!r} as a whole number")
+        raise BadValue(f"the text {text!r} as a whole number")
     _check_length(found[2])
     return int(found[1] + found[2])
 
@@ -42,7 +42,7 @@ def decimal(text: str, scale: int) -> int:
     text = text.strip(SPACE)
     found = _DECIMAL.fullmatch(text)
     if not found:
-        raise NotHere(f"the text {text!r} as a decimal")
+        raise BadValue(f"the text {text!r} as a decimal")
     if not any(map(str.isdigit, text)):
         raise OutOfRange(f"the text {text!r} has no digits")
     _check_length(found[2])
@@ -60,7 +60,7 @@ def double(text: str) -> float:
     if text.strip(SPACE).lower() in _NOT_FINITE:
         return float(text)
     if not _NUMBER.fullmatch(text.strip(SPACE)):
-        raise NotHere(f"the text {text!r} as a number")
+        raise BadValue(f"the text {text!r} as a number")
     return float(text)
 
 
@@ -85,7 +85,7 @@ def day(text: str) -> int:
     """Return the days since the epoch."""
     found = _DATE.fullmatch(text.strip(SPACE))
     if not found:
-        raise NotHere(f"the text {text!r} as a date")
+        raise BadValue(f"the text {text!r} as a date")
     try:
         return date(*map(int, found.groups())).toordinal() - EPOCH
     except ValueError:
@@ -99,7 +99,7 @@ def moment(text: str, *, with_zone: bool) -> int:
         return day(text) * DAY
     found = _MOMENT.fullmatch(text)
     if not found or (found[6] and not with_zone):
-        raise NotHere(f"the text {text!r} as a time")
+        raise BadValue(f"the text {text!r} as a time")
     hour, minute, second = (int(part or 0) for part in found.groups()[1:4])
     if hour > 23 or minute > 59 or second > 59:
         raise OutOfRange(f"there is no time {text}")

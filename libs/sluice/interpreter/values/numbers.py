@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.errors import BadValue, NotHere
 from sluice.interpreter.values.types import BITS
 
 
-class OutOfRange(NotHere):
+class OutOfRange(BadValue):
     """A number that the wanted type can't hold."""
 
 
