@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from tests.support.lake import Row
-from tests.support.landed import Landed, lines
+from tests.support.landed import Landed, folder_of, lines
 
 from sluice.declare.settings import SparkSettings
 
@@ -96,6 +96,30 @@ def test_a_small_project_needs_no_spark(lake: Landed) -> None:
         None: "5.50",
     }
     assert [v for v in lake.verdicts() if not v.is_equal] == []
+
+
+def test_a_large_source_is_read_only_where_a_day_or_its_windows_lie(
+    tmp_path: Path, spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Days out of order, then a correction: the source has more rows than are computed here."""
+    monkeypatch.setattr("sluice.interpreter.relations.stored.MOST_ROWS", 50)
+    path = "path: 'landing/events/{interval_start:%Y-%m-%d}/', format: json, time: at"
+    source = f"{{{path}, schema: 'who STRING, at TIMESTAMP, n INT'}}"
+    view = "{kind: window_store, from: events, key: [who], time: at}"
+    lake = Landed(tmp_path, f"sources:\n  events: {source}\nviews:\n  latest: {view}\n", spark)
+    lake.limit(read_here_bytes=0)
+
+    def bring(nth: int, n: int) -> None:
+        at = f"2024-01-0{nth + 1}T{{:02}}:00:00Z"
+        rows = [{"who": who, "at": at.format(h), "n": n} for h in range(10) for who in "ab"]
+        lake.land(f"events/{folder_of(nth)}", a_json=rows)
+        lake.deliver(nth)
+        lake.advance()
+
+    for nth, n in ((2, 1), (1, 1), (0, 1), (1, 2)):
+        bring(nth, n)
+    assert not lake.spark.is_started
+    assert sorted(r["n"] for r in lake.rows("latest")) == [1] * 40 + [2] * 20
 
 
 def test_the_history_of_a_small_dimension_needs_no_spark(lake: Landed) -> None:

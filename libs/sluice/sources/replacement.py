@@ -19,6 +19,7 @@ from sluice.delta.log.times import may_hold
 from sluice.delta.notes import intervals
 from sluice.delta.places.lake import layout
 from sluice.delta.reading import landing
+from sluice.delta.reading.local import between
 from sluice.delta.reading.table import snapshot
 from sluice.delta.writing.columns import add_columns
 from sluice.delta.writing.fence import Committed
@@ -185,6 +186,10 @@ class Replacement:
             self._uri, before.version, INTERVAL, span.start, span.end
         ):
             return None
+        bounds = INTERVAL, span.start, span.end
+        few = between(session, self._uri, before.version, *bounds) if is_here(session) else None
+        if few is not None:
+            return few
         at = F.col(INTERVAL)
         inside = (at >= F.lit(span.start)) & (at < F.lit(span.end))
         return snapshot(session, self._uri, before.version, self.project.limits).where(inside)

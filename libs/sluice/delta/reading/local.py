@@ -7,6 +7,7 @@ them here takes a few. Spark still computes: it gets the rows as a local relatio
 import json
 import sys
 from collections.abc import Hashable, Sequence
+from datetime import datetime
 from threading import Lock
 
 import pyarrow as pa
@@ -58,6 +59,18 @@ def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFram
 
     table = opened(uri, version)
     return hand_over(session, live_rows(table, uri), spark_schema(table))  # type: ignore[arg-type]
+
+
+def between(
+    session: SparkSession, uri: str, version: int, column: str, start: datetime, end: datetime
+) -> DataFrame | None:
+    """Return the rows of which a column is in [start, end); None if they are too many for here."""
+    from sluice.interpreter.relations.stored import MOST_ROWS
+
+    at = pc.field(column)
+    inside = (at >= pc.scalar(start)) & (at < pc.scalar(end))
+    rows = read_few(uri, version, MOST_ROWS, where=inside, bounds=inside)
+    return None if rows is None else handed_over(session, uri, version, rows)
 
 
 def has_local_feed(uri: str, version: int) -> bool:

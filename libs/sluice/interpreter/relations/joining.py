@@ -74,17 +74,23 @@ def _sides(
     left: Relation, right: Relation, kind: int, equalities: Sequence[Equality]
 ) -> tuple[Batch, Batch]:
     """Return both sides' rows; of one that can be narrowed, those that the other may match."""
-    for found in equalities:
-        own, other = found.places
-        if left.narrow and own is not None and kind in (INNER, SEMI, RIGHT):
-            b = right.rows()
-            less = left.narrow(own, _distinct(b, found.right))
-            return (less or left).rows(), b
-        if right.narrow and other is not None and kind in (INNER, LEFT, SEMI, ANTI):
-            a = left.rows()
-            less = right.narrow(other, _distinct(a, found.left))
-            return a, (less or right).rows()
-    return left.rows(), right.rows()
+    of_left = [(e.places[0], e.right) for e in equalities if e.places[0] is not None]
+    of_right = [(e.places[1], e.left) for e in equalities if e.places[1] is not None]
+    if left.narrow and of_left and kind in (INNER, SEMI, RIGHT):
+        b = right.rows()
+        return _narrowed(left, b, of_left).rows(), b
+    a = left.rows()
+    if right.narrow and of_right and kind in (INNER, LEFT, SEMI, ANTI):
+        return a, _narrowed(right, a, of_right).rows()
+    return a, right.rows()
+
+
+def _narrowed(relation: Relation, other: Batch, by: Sequence[tuple[int, Value]]) -> Relation:
+    """Return at least the rows that match the other side's in all columns that are compared."""
+    for place, value in by:
+        if relation.narrow:
+            relation = relation.narrow(place, _distinct(other, value)) or relation
+    return relation
 
 
 def _distinct(batch: Batch, value: Value) -> list[Any]:

@@ -12,6 +12,7 @@ from sluice.interpreter.expressions.compiling import Column, Scope, column, comp
 from sluice.interpreter.expressions.nodes import (
     Alias,
     Call,
+    Convert,
     Name,
     Node,
     Numbered,
@@ -61,6 +62,9 @@ def _place(node: Node, columns: Sequence[Column]) -> int | None:
         case Name():
             at, rest = find(node.parts, columns)
             return None if rest else at
+        case Convert():
+            at = _place(node.child, columns)
+            return at if at is not None and columns[at].type == node.type else None
     return None
 
 

@@ -18,24 +18,33 @@ from sluice.interpreter.values.types import plain
 
 MOST_ROWS = 100_000  # computed at once; of more, Spark is the quicker
 NARROWED_ROWS = 1_000  # fewer are read whole
+# Statistics of texts are views in files of delta-rs; Arrow fails to compare these with plain texts.
+LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 UNNARROWED = (T.ArrayType, T.StructType, T.MapType, T.DoubleType, T.FloatType)
 
 
 def of_dataset(stored: ds.Dataset, schema: T.StructType) -> Relation:
     """Return stored rows as a relation that can be narrowed; more than a few are left to Spark."""
     columns = tuple(Column(f.name, plain(f.dataType)) for f in schema.fields)
+    return _where(stored, columns, None)
 
-    def read(where: pc.Expression | None = None) -> Batch:
-        return _few(stored.to_table(columns=[c.name for c in columns], filter=where), columns)
+
+def _where(stored: ds.Dataset, columns: tuple[Column, ...], met: pc.Expression | None) -> Relation:
+    """Return the stored rows that meet a condition; each narrowing adds another one."""
+
+    def read() -> Batch:
+        return _few(stored.to_table(columns=[c.name for c in columns], filter=met), columns)
 
     def narrow(at: int, values: Sequence[Any]) -> Relation | None:
         if isinstance(columns[at].type, UNNARROWED):
             return None
         given = to_arrow([v for v in values if v is not None], columns[at].type)
-        where = pc.field(columns[at].name).isin(given)
+        field = pc.field(columns[at].name)
+        other = LARGE.get(given.type)
+        where = field.cast(other).isin(given.cast(other)) if other else field.isin(given)
         if None in values:
-            where |= pc.field(columns[at].name).is_null()
-        return Relation(columns, lambda: read(where))
+            where |= field.is_null()
+        return _where(stored, columns, where if met is None else met & where)
 
     return Relation(columns, read, narrow)
 
