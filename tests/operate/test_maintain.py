@@ -119,9 +119,12 @@ def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
     check(lake)
 
 
-@pytest.mark.parametrize("is_small", [True, False])
-def test_closed_slices_are_sealed_with_and_without_spark(lake: Lake, is_small: bool) -> None:
-    lake.limit(unordered_rows=5_000 if is_small else 0)
+@pytest.mark.parametrize(("rows", "is_there"), [(5_000, True), (0, True), (0, False)])
+def test_closed_slices_are_sealed_with_and_without_spark(
+    lake: Lake, rows: int, is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.limit(unordered_rows=rows)
+    monkeypatch.setattr("sluice.spark.session.Spark.is_there", is_there)
     for n in range(6):
         lake.put("traces", trace(n, n % 2, "abc"[n % 3]), trace(n + 10, 2))
         lake.advance("recent")

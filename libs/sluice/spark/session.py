@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+from sluice import extras
 from sluice.declare.project import SparkSettings
 from sluice.extras import require
 from sluice.spark.archive import Archive
@@ -130,6 +131,11 @@ class Spark:
     def is_started(self) -> bool:
         """True if anything has needed the session yet."""
         return "_session" in self.__dict__
+
+    @property
+    def is_there(self) -> bool:
+        """True if it is installed, or runs elsewhere."""
+        return bool(_remote(self.settings)) or extras.is_installed("spark")
 
     def tune(self, *, small: bool) -> "SparkSession":
         """Return the session, set up for a small batch (few jobs) or a large one (many tasks)."""

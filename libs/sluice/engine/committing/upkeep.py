@@ -99,10 +99,10 @@ def refile(
     """File slices again, and return the number of files.
 
     Spark does it if there are enough rows for their order to matter: more than `unordered`. Where
-    it may not commit, files are only merged.
+    it may not commit, or is not installed, files are only merged.
     """
     most = filing.limits.unordered_rows if unordered is None else unordered
-    may_order = bool(filing.order) and takes_spark(filing.before.uri)
+    may_order = bool(filing.order) and takes_spark(filing.before.uri) and spark.is_there
     large = [s for s in slices if may_order and s.row_count > most]
     small = [s for s in slices if s not in large]
     done = filing.compact(small, kind) if small else 0
