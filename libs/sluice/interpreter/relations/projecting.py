@@ -63,8 +63,8 @@ def _place(node: Node, columns: Sequence[Column]) -> int | None:
             at, rest = find(node.parts, columns)
             return None if rest else at
         case Convert():
-            at = _place(node.child, columns)
-            return at if at is not None and columns[at].type == node.type else None
+            child = _place(node.child, columns)
+            return child if child is not None and columns[child].type == node.type else None
     return None
 
 
