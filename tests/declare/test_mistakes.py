@@ -410,7 +410,8 @@ TOPIC = "kafka: {topic: t, connection: c}"
             "dimensions: {x: {format: kafka, schema: id INT, key: [id]}}",
             (
                 "dimensions.x.format: a dimension is loaded whole, and a topic has no end: "
-                "use json, csv, parquet, delta, jdbc"
+                "use json, csv, parquet, delta, jdbc; "
+                "or read the topic as a source with a `key`, and join it by a view of kind join"
             ),
         ),
         (

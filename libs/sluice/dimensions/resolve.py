@@ -8,6 +8,11 @@ from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table
 from sluice.dimensions.spec import HISTORY_COLUMNS, Dimension
 
+INSTEAD = (
+    "use json, csv, parquet, delta, jdbc; or read the topic as a source with a `key`, and join it "
+    "by a view of kind join"
+)
+
 
 def resolve(
     spec: Dimension,
@@ -30,8 +35,7 @@ def resolve(
 def _useless(spec: Dimension) -> Iterator[tuple[Where, str]]:
     """Yield settings without effect, and formats that a dimension can't be read from."""
     if spec.format == "kafka":
-        kinds = "json, csv, parquet, delta, jdbc"
-        yield ("format",), f"a dimension is loaded whole, and a topic has no end: use {kinds}"
+        yield ("format",), f"a dimension is loaded whole, and a topic has no end: {INSTEAD}"
     elif spec.format == "jdbc" and spec.path:
         yield ("path",), "a database has no path: name its table in `options` (dbtable or query)"
 

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.sources.kafka.conftest import Topical
-from tests.support.lake import counted
+from tests.support.lake import HEAD, counted
+
+from sluice.operate.run import run
 
 Made = Callable[..., Topical]
 Row = dict[str, Any]
@@ -114,3 +116,33 @@ def test_an_envelope_that_says_nothing_is_quarantined(topical: Made) -> None:
         "op t is none of c, r, u, d",
         "the message is no object",
     ]
+
+
+JOINED = """
+  orders:
+    kafka: {topic: %s, connection: shop_kafka}
+    value: {format: json}
+    schema: "op STRING, after STRUCT<id: INT, v: INT>"
+views:
+  history:
+    kind: join
+    left: {table: orders, as: change}
+    right: {table: events, as: now}
+    on: [change.after.id = now.id]
+    select: {id: now.id, was: change.after.v, is_now: now.v}
+"""
+
+
+def test_one_topic_may_feed_facts_and_the_reference_data_that_they_are_joined_to(
+    topical: Made,
+) -> None:
+    lake = topical(format_="debezium-json", extra="key: [id]")
+    lake.declare(HEAD + lake.declared + JOINED % lake.topic)
+    sent = [change("c", after={"id": 1, "v": 1}), change("u", after={"id": 1, "v": 5})]
+    for values, expected in (
+        ((*sent,), {1: 5, 5: 5}),
+        ((change("u", after={"id": 1, "v": 7}),), {1: 7, 5: 7, 7: 7}),
+    ):
+        lake.send(*values)
+        run(lake.spark, lake.project, lake.project.pipelines["shop"], [])
+        assert {row["was"]: row["is_now"] for row in lake.rows("history")} == expected
