@@ -18,6 +18,9 @@ class Limits:
     computed_here_bytes: int = 2_000_000
     """Files to read in a batch that this process computes without Spark."""
 
+    messages_here_bytes: int = 64_000_000
+    """Messages of a batch that this process computes without Spark."""
+
     handed_bytes: int = 256_000_000
     """Files of a table or feed that this process reads for a Spark that may not use the store."""
 

@@ -71,6 +71,7 @@ OF_NO_VIEW = {
     "quarantined_rows": "test_balance",
     "quarantined_bytes": "test_balance",
     "handed_bytes": "stores/test_spark",
+    "messages_here_bytes": "sources/kafka/test_large",
     "loose_files": "test_lookup_plans",
     "round_intervals": "test_run_dimensions",
     "swept_bytes": "test_sweep",

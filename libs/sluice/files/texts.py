@@ -1,6 +1,6 @@
 """Rows of texts as rows of the declared types; a text that is not accepted is its row's reason."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,21 +17,31 @@ REPLACEMENT = "\ufffd"  # a decoder's replacement for bytes outside its encoding
 VALUE = "_sluice_value_"
 
 
-def of_texts(rows: DataFrame, spec: Declared, texts: Texts, *, reason: str) -> DataFrame:
+def of_texts(
+    rows: DataFrame,
+    spec: Declared,
+    texts: Texts,
+    *,
+    reason: str,
+    values: Collection[str] = (),
+) -> DataFrame:
     """Return the declared columns in their types, and conversion.OWN.
 
     `reason`: SQL for what the reader reports of a row. A column that the rows lack is null.
+    `values`: columns that are of their types already.
     """
     declared = rows.sparkSession.createDataFrame([], ddl(spec)).schema.fields
     lacking = [f for f in declared if f.name not in rows.columns]
     nulls = (f"CAST(NULL AS STRING) AS {name(f.name)}" for f in lacking)
     known = rows.selectExpr("*", *nulls, *(() if FILE in rows.columns else METADATA))
-    typed = _typed(known, declared, texts)
+    read = [f for f in declared if f.name not in values]
+    typed = _typed(known, read, texts)
     types = {c.name: c.type for c in spec.columns}
-    said = (_says(f, types[f.name], texts) for f in declared)
+    said = (_says(f, types[f.name], texts) for f in read)
     says = f"coalesce({', '.join([reason, *filter(None, said), 'NULL'])})"
-    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}", *_cut(declared, texts))
-    kept = {f.name: f"{VALUE}{f.name}" for f in declared}
+    judged = typed.selectExpr("*", f"CAST({says} AS STRING) AS {REASON}", *_cut(read, texts))
+    kept = {f.name: name(f.name) for f in declared}
+    kept |= {f.name: f"{VALUE}{f.name}" for f in read}
     whole = as_json(f"struct({', '.join(name(f.name) for f in declared)})")
     raw = f"coalesce({RAW}, {whole})" if RAW in rows.columns else whole
     return finished(judged, spec, kept, raw)

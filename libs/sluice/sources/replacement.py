@@ -70,7 +70,8 @@ class Replacement:
         is_at_hand = delivery.is_of_messages or (
             self.arrived is None and is_of_files(delivery.spec)
         )
-        is_small = is_at_hand and delivery.bytes <= limits.computed_here_bytes
+        most = limits.messages_here_bytes if delivery.topic else limits.computed_here_bytes
+        is_small = is_at_hand and delivery.bytes <= most
         report, engine = spark.best(self._committed, large, is_small=is_small)
         return replace(report, engine=engine)
 

@@ -4,15 +4,17 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
 from tests.sources.kafka.conftest import Topical
+from tests.support.registry import registry
 
-from sluice.errors import Retryable
+from sluice.errors import Retryable, UsageError
+from sluice.sources.kafka.broker import Message
+from sluice.sources.kafka.readers import reader_of
+from sluice.sources.kafka.records import Unusable
 from sluice.sources.kafka.registry import check_registry
 from sluice.sources.kafka.spec import Value
 
@@ -53,37 +55,107 @@ PLAIN = {
         {"name": "tags", "type": {"type": "array", "items": "string"}},
     ],
 }
-SCHEMAS = {1: ENVELOPE, 2: KEY, 3: PLAIN}
+COUNT = {"type": "record", "name": "Count", "namespace": "shop", "fields": []}
+COUNT["fields"] = [{"name": "n", "type": "int"}]
+LINE = {"type": "record", "name": "Line", "namespace": "shop", "fields": []}
+LINE["fields"] = [{"name": "sku", "type": "string"}, {"name": "count", "type": "shop.Count"}]
+BILL = {"type": "record", "name": "Bill", "namespace": "shop", "fields": []}
+BILL["fields"] = [{"name": "id", "type": "int"}, {"name": "line", "type": "Line"}]
+SHARED = {**ENVELOPE, "fields": [dict(f) for f in ENVELOPE["fields"]]}
+SHARED["fields"][0]["type"] = ["null", "Value"]
+SCHEMAS = {1: ENVELOPE, 2: KEY, 3: PLAIN, 4: BILL, 5: SHARED, 6: ["shop.Bill", "Order"], 7: BILL}
 
 
-class Registry(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        found = SCHEMAS.get(int(self.path.rpartition("/")[2]))
-        self.send_response(200 if found else 404)
-        self.end_headers()
-        self.wfile.write(json.dumps({"schema": json.dumps(found)}).encode())
+def reference(name: str) -> dict[str, Any]:
+    return {"name": name, "subject": f"s/{name}", "version": 2}
 
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+
+def answer(schema: Any, *names: str) -> dict[str, Any]:
+    return {"schema": json.dumps(schema), "references": [reference(name) for name in names]}
+
+
+ANSWERS = {
+    **{f"/schemas/ids/{id_}": answer(schema) for id_, schema in SCHEMAS.items()},
+    "/schemas/ids/4": answer(BILL, "shop.Line", "shop.Count"),
+    "/schemas/ids/5": answer(SHARED, "Value"),
+    "/schemas/ids/6": answer(SCHEMAS[6], "shop.Bill", "Order"),
+    "/schemas/ids/7": answer(BILL, "shop.Nothing"),
+    "/schemas/ids/8": {**answer(BILL), "schemaType": "PROTOBUF"},
+    "/subjects/s%2Fshop.Bill/versions/2": answer(BILL, "shop.Line"),
+    "/subjects/s%2Fshop.Line/versions/2": answer(LINE, "shop.Count"),
+    "/subjects/s%2Fshop.Count/versions/2": answer(COUNT),
+    "/subjects/s%2FValue/versions/2": answer(ROW),
+    "/subjects/s%2FOrder/versions/2": answer(PLAIN),
+    "/schemas/ids/90": 404,
+    "/schemas/ids/91": 401,
+    "/schemas/ids/92": 500,
+}
+CONNECTION = "AIRFLOW_CONN_SHOP_REGISTRY"
 
 
 @pytest.fixture(autouse=True)
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
-    Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_REGISTRY", address)
-    yield
-    server.shutdown()
-    server.server_close()
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with registry(ANSWERS) as found:
+        monkeypatch.setenv(CONNECTION, found)
+        yield
 
 
-def test_a_registry_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_that_does_not_answer_is_named(
+    topical: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     value = Value(format="avro", registry="shop_registry")
     check_registry(value, "events")
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_REGISTRY", "http://127.0.0.1:9")
-    with pytest.raises(Retryable, match="the schema registry does not answer"):
+    lake = topical("id INT", format_="avro, registry: shop_registry")
+    lake.send(encoded(3, {"id": 1, "tags": []}))
+    monkeypatch.setenv(CONNECTION, "http://127.0.0.1:9")
+    named = "the schema registry of the connection 'shop_registry' does not answer: .*refused"
+    with pytest.raises(Retryable, match=f"shop.events: {named}"):
+        lake.take()
+    with pytest.raises(Retryable, match=f"events: {named}"):
         check_registry(value, "events")
+    assert not lake.quarantine()
+
+
+@pytest.mark.parametrize(
+    ("id_", "error", "says"),
+    [
+        (90, UsageError, "answers 404 without the code of an error"),
+        (91, UsageError, "'shop_registry' refuses with 401"),
+        (92, Retryable, "'shop_registry' answers with 500"),
+    ],
+)
+def test_an_answer_of_a_registry_that_is_no_schema_stops_the_batch(
+    id_: int, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        reader_of(Value(format="avro", registry="shop_registry"), (), "t")(sent(id_, b""))
+
+
+def sent(id_: int, value: bytes) -> Message:
+    return Message(0, 0, 0, None, b"\0" + id_.to_bytes(4, "big") + value)
+
+
+def test_schemas_may_refer_to_others() -> None:
+    read = reader_of(Value(format="avro", registry="shop_registry"), (), "t")
+    bill = b"\2\2x\4"  # 1, "x", 2 in Avro's binary encoding
+    expected = {"id": 1, "line": {"sku": "x", "count": {"n": 2}}}
+    for id_, value in ((4, bill), (6, b"\0" + bill)):
+        (found,) = read(sent(id_, value))
+        assert found.fields == expected
+    (found,) = read(sent(6, b"\2\2\0"))
+    assert found.fields == {"id": 1, "tags": []}
+    for id_, says in ((7, "no version 2 of s/shop.Nothing"), (8, "is of PROTOBUF, not of Avro")):
+        with pytest.raises(Unusable, match=says):
+            read(sent(id_, bill))
+
+
+def test_the_rows_of_changes_may_be_of_a_schema_elsewhere() -> None:
+    read = reader_of(Value(format="debezium-avro", registry="shop_registry"), ("id",), "t")
+    row = {"id": 1, "amount": Decimal("1.50"), "at": 1_714_557_600_123_456}
+    for image in ("before", "after"):
+        change = {"before": None, "after": None, "op": "c" if image == "after" else "d", image: row}
+        (found,) = read(sent(5, encoded(1, change)[5:]))
+        assert found.fields["at"] == "2024-05-01 10:00:00.123456"
 
 
 def encoded(schema: int, value: Any) -> bytes:
@@ -124,3 +196,20 @@ def test_changes_of_debezium_in_avro(topical: Made) -> None:
     (found,) = lake.values()
     assert (found["id"], str(found["amount"])) == (1, "1.50")
     assert found["at"].isoformat() == "2024-05-01T10:00:00.123456+00:00"
+
+
+def test_many_values_at_once_are_what_each_is(address: None) -> None:
+    read = reader_of(Value(format="avro", registry="shop_registry"), (), "t")
+    assert read.many
+    good = [encoded(3, {"id": n, "tags": ["a"] * n}) for n in range(3)]
+    expected = [{"id": n, "tags": ["a"] * n} for n in range(3)]
+    assert read.many(good) == expected
+    assert read.many([b"\0\0\0\0\4\2\2x\4"]) == [{"id": 1, "line": {"sku": "x", "count": {"n": 2}}}]
+    shifted = [good[0] + good[1][5:6], b"\0\0\0\0\3" + good[1][6:], good[2]]
+    for bad in (
+        shifted,
+        [*good, good[0] + b"x"],
+        [good[0][:-1], *good],
+        [*good, encoded(2, {"id": 1})],
+    ):
+        assert read.many(bad) is None

@@ -1,7 +1,7 @@
 """Messages are decoded fast, and mean what the exact parser says."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,8 +13,8 @@ from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
 from sluice.sources.kafka.decoded import FAULT, decoded
 from sluice.sources.kafka.json_messages import of_json
-from sluice.sources.kafka.kept import kept_of, message_of
-from sluice.sources.kafka.records import Record, Unusable
+from sluice.sources.kafka.kept import kept_all, kept_of, message_of
+from sluice.sources.kafka.records import Reader, Record, Unusable
 
 TEXT = StringType()
 ODD = (
@@ -77,7 +77,7 @@ def test_a_message_gives_all_of_its_rows_or_none() -> None:
     columns = [Column("v", LongType(), TEXT), Column("l", ArrayType(LongType()), ArrayType(TEXT))]
     good, half = [{"v": 1, "l": [2]}, {"v": 2**70}], [{"v": 1}, {"v": 2, "l": "no list"}]
     messages = [message(n, json.dumps(each).encode()) for n, each in enumerate((good, half))]
-    found = decoded("t", columns, messages, records).to_pylist()
+    found = decoded("t", columns, messages, Reader(records)).to_pylist()
     assert [(r["v"], r["l"], r["_sluice_id"], r[FAULT]) for r in found] == [
         ("1", ["2"], "3-0", None),
         (str(2**70), None, "3-0-1", None),
@@ -95,13 +95,13 @@ def test_a_reason_is_short_and_can_be_stored() -> None:
     def refuses(_: Message) -> list[Record]:
         raise Unusable("\ud800" + "x" * 1000)
 
-    (found,) = decoded("t", [], [message(0, b"")], refuses).to_pylist()
+    (found,) = decoded("t", [], [message(0, b"")], Reader(refuses)).to_pylist()
     assert found[FAULT] == "?" + "x" * 299
 
 
 def test_a_message_that_was_too_large_is_kept_without_its_bytes() -> None:
     huge = message(5, left_out=12_000_000)
-    (found,) = decoded("t", [], [huge], records).to_pylist()
+    (found,) = decoded("t", [], [huge], Reader(records)).to_pylist()
     assert found[FAULT] == "the message has 12,000,000 bytes, more than `max_message_bytes`"
     assert message_of(found["_sluice_kept"]) == huge
     assert json.loads(kept_of('"t"', message(6, b"x"))) == {
@@ -112,3 +112,44 @@ def test_a_message_that_was_too_large_is_kept_without_its_bytes() -> None:
         "key": None,
         "value": "eA==",
     }
+
+
+def one_by_one(values: Sequence[bytes]) -> str:
+    return ", ".join(meaning(json_messages.bare, value) for value in values)
+
+
+@pytest.mark.parametrize("odd", [text.encode() for text in ODD[:-6]], ids=lambda o: o[:30].decode())
+def test_many_messages_at_once_mean_what_each_means(odd: bytes) -> None:
+    plain = [b'{"a":1}', b'{"a":"x:y","at":"2024-05-01"}', b'{"n":{"b":[1.50]}}']
+    for values in ([odd, *plain], [*plain, odd], [plain[0], odd, odd, plain[1]], [odd, b"", odd]):
+        found = json_messages.rows_of_json(values)
+        assert found is None or ", ".join(map(written, found)) == one_by_one(values)
+
+
+TWO_IN_ONE = (  # as many objects as messages, but not one in each
+    [b'{"a":1}{"a":2}', b""],
+    [b'{"a":1}\n{"a":2}', b" "],
+    [b'{"a":', b'{"b":1}}', b'{}{"c":1}'],
+    [b'{"a":[{}', b"{}]}", b"{}{}"],
+    [b'{"a":"}', b'{"b":"c"}', b"{}{}"],
+    [b'{"a":1}', b'\n{"a":2}'],
+    [b'{"schema":null,"payload":{"a":1}}', b"{}"],
+)
+
+
+@pytest.mark.parametrize("values", TWO_IN_ONE)
+def test_messages_that_are_not_surely_one_object_each_are_read_one_by_one(
+    values: list[bytes],
+) -> None:
+    assert json_messages.rows_of_json(values) is None
+    assert json_messages.rows_of_json([b'{"a":1}', b'{"a":2}']) == [{"a": 1}, {"a": 2}]
+
+
+def test_all_that_is_kept_is_what_is_kept_of_each() -> None:
+    messages = [
+        Message(3, 1, 5, None, b""),
+        Message(0, 2**40, 0, b"\xff", None),
+        Message(1, 2, 7, b"k", b"x" * 100),
+    ]
+    for given in (messages, [*messages, message(5, left_out=9)]):
+        assert kept_all('"t"', given).to_pylist() == [kept_of('"t"', each) for each in given]

@@ -1,15 +1,13 @@
 """Topics of protobuf, with types in a stand-in for Confluent's registry."""
 
-import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from tests.support.protobuf import CLASS, ITEM, ORDER
+from tests.support.registry import registry
 
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.readers import reader_of
@@ -51,27 +49,12 @@ ANSWERS = {
 }
 
 
-class Registry(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        found = ANSWERS.get(self.path)
-        self.send_response(200 if found else 404)
-        self.end_headers()
-        self.wfile.write(json.dumps(found).encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
-    Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_REGISTRY", address)
-    value = Value(format="protobuf", registry="shop_registry")
-    yield reader_of(value, ("n",), "shop.orders")
-    server.shutdown()
-    server.server_close()
+    with registry(ANSWERS) as address:
+        monkeypatch.setenv("AIRFLOW_CONN_SHOP_REGISTRY", address)
+        value = Value(format="protobuf", registry="shop_registry")
+        yield reader_of(value, ("n",), "shop.orders")
 
 
 def framed(schema: int, numbers: bytes, value: bytes) -> bytes:

@@ -2,37 +2,43 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from secrets import token_bytes
 from typing import Any, NamedTuple
 
-from fastavro import schemaless_reader
+from fastavro import schemaless_reader, schemaless_writer
 from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
-from sluice.sources.kafka.connection import registry_address
 from sluice.sources.kafka.debezium import Envelope, Meaning, debezium
 from sluice.sources.kafka.records import Reader, Unusable, plain
-from sluice.sources.kafka.registry import schema_text
+from sluice.sources.kafka.registry import Registry
 from sluice.sources.kafka.spec import Value
 
 PREFIX = 5  # bytes before the value
+MARK = 16  # bytes behind it, when many are decoded at once
 
 
 class Parsed(NamedTuple):
-    """A schema as fastavro takes it, and what its columns mean to Debezium; or its fault."""
+    """A schema as the field of a record, and what its columns mean to Debezium; or its fault.
+
+    fastavro finds types of other schemas by names only within a record. `marked`: the schema of
+    many values, if they are records.
+    """
 
     schema: Any
     row: Mapping[str, Meaning]
     after: Mapping[str, Meaning]
     fault: str = ""
+    marked: Any = None
 
 
 class Schemas(dict[bytes, Parsed]):
     """Schemas by the prefixes of messages; the registry is asked once for each."""
 
-    def __init__(self, address: str, user: str, password: str) -> None:
+    def __init__(self, registry: Registry) -> None:
         super().__init__()
-        self._ask = partial(schema_text, address, user, password)
+        self._registry = registry
 
     def __missing__(self, prefix: bytes) -> Parsed:
         try:
@@ -45,25 +51,54 @@ class Schemas(dict[bytes, Parsed]):
         if len(prefix) < PREFIX or prefix[0] != 0:
             raise Unusable("the message does not begin with the id of a schema")
         schema_id = int.from_bytes(prefix[1:], "big")
-        written = json.loads(self._ask(schema_id))
+        found = self._registry.schema(schema_id)
+        if found.get("schemaType", "AVRO") != "AVRO":
+            raise Unusable(f"schema {schema_id} is of {found['schemaType']}, not of Avro")
+        named: dict[str, Any] = {}
         try:
-            schema = parse_schema(written)
-        except (SchemaParseException, UnknownType) as fault:
+            for _, _, other in self._registry.references(found):
+                parse_schema(json.loads(other["schema"]), named_schemas=named)
+            written = _record("_sluice_one", {"value": json.loads(found["schema"])})
+            one: Any = parse_schema(written, named_schemas=named)
+        except (SchemaParseException, UnknownType, ValueError) as fault:
             raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
-        return Parsed(schema, _meanings(written), _meanings(_image(written)))
+        schema = one["fields"][0]["type"]
+        image = _meanings(_image(schema, named))
+        return Parsed(one, _meanings(schema), image, marked=_marked(schema, named))
 
 
 def avro_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
     """Return the reader of messages whose schemas the registry has."""
-    schemas = Schemas(*registry_address(value.registry, table))
+    schemas = Schemas(Registry.of(value, table))
     if value.is_debezium:
         return debezium(partial(_envelope, schemas), partial(_key, schemas), key)
     read = partial(_value, schemas)
-    return plain(read, read, key)
+    return plain(read, read, key, partial(_values, schemas))
 
 
 def _value(schemas: Schemas, data: bytes) -> Any:
     return _decoded(schemas[data[:PREFIX]], data)
+
+
+def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
+    """Return values of one schema, decoded at once; None unless each is one record and whole.
+
+    They are decoded as a list with a random mark behind each, which shows where each has ended.
+    """
+    prefixes = {value[:PREFIX] for value in values}
+    parsed = schemas[prefixes.pop()] if len(prefixes) == 1 else None
+    if parsed is None or parsed.marked is None:
+        return None
+    mark = token_bytes(MARK)
+    count = io.BytesIO()
+    schemaless_writer(count, "long", len(values))
+    data = count.getvalue() + b"".join([value[PREFIX:] + mark for value in values]) + b"\0"
+    try:
+        found: list[Any] = decoded_from(0, parsed.marked, data)["all"]
+    except Unusable:
+        return None
+    is_whole = all(each["mark"] == mark for each in found)
+    return [each["value"] for each in found] if is_whole else None
 
 
 def _envelope(schemas: Schemas, data: bytes) -> Envelope:
@@ -83,7 +118,7 @@ def _key(schemas: Schemas, data: bytes) -> Any:
 def _decoded(parsed: Parsed, data: bytes) -> Any:
     if parsed.fault:
         raise Unusable(parsed.fault)
-    return decoded_from(PREFIX, parsed.schema, data)
+    return decoded_from(PREFIX, parsed.schema, data)["value"]
 
 
 def decoded_from(start: int, schema: Any, data: bytes) -> Any:
@@ -99,10 +134,25 @@ def decoded_from(start: int, schema: Any, data: bytes) -> Any:
     return found
 
 
-def _image(schema: Any) -> Any:
-    """Return the record of a row in an envelope; `after` may name the record of `before`."""
-    after = _field(schema, "after")
-    return after if isinstance(after, Mapping) else _field(schema, "before")
+def _marked(schema: Any, named: Mapping[str, Any]) -> Any:
+    """Return the schema of a list of values, each with a mark behind it; records alone have one."""
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        return None
+    mark = {"type": "fixed", "name": "_sluice_mark", "size": MARK}
+    parts = {"value": schema["name"], "mark": mark}
+    item = {"type": "array", "items": _record("_sluice_marked", parts)}
+    return parse_schema(_record("_sluice_many", {"all": item}), named_schemas=dict(named))
+
+
+def _record(name: str, types: Mapping[str, Any]) -> dict[str, Any]:
+    fields = [{"name": name, "type": type_} for name, type_ in types.items()]
+    return {"type": "record", "name": name, "fields": fields}
+
+
+def _image(schema: Any, named: Mapping[str, Any]) -> Any:
+    """Return the record of a row in an envelope, which may stand there by its name alone."""
+    image = _field(schema, "after")
+    return named.get(image) if isinstance(image, str) else image
 
 
 def _field(schema: Any, name: str) -> Any:

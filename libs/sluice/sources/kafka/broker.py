@@ -27,14 +27,17 @@ EPOCH, MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 ANSWER_S = 15.0
 AT_ONCE = 5_000  # messages of one call
 QUIET = {"log_level": "0", "enable.metrics.push": "false"}
+FETCHES = {  # what the client holds, unless the connection says otherwise
+    "queued.max.messages.kbytes": "32768",
+    "fetch.message.max.bytes": "4194304",
+    "fetch.max.bytes": "8388608",
+}
 OWN = {
     "group.id": "sluice",  # the client wants one; no group is joined
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
     "auto.offset.reset": "error",
-    "queued.max.messages.kbytes": "32768",
-    "fetch.message.max.bytes": "4194304",
 }
 
 
@@ -149,7 +152,9 @@ class Brokers:
             elif time.monotonic() - heard > topic.max_wait.timedelta.total_seconds():
                 raise Retryable(
                     f"{self.table}: the brokers were silent for {topic.max_wait.text}",
-                    hint="what was committed stands; the next run continues from there",
+                    hint="what was committed stands; the next run continues from there. On a slow "
+                    "link one answer may take longer: give the connection a smaller "
+                    "`fetch.message.max.bytes`, or the source a longer `max_wait`",
                 )
 
     def _take(self, events: Sequence[Any], taken: Taken, due: set[int], end: Offsets) -> None:
@@ -242,7 +247,7 @@ class Brokers:
         from confluent_kafka import Consumer
 
         isolation = {"isolation.level": self.topic.isolation}
-        consumer = Consumer({**QUIET, **self.settings, **OWN, **isolation})
+        consumer = Consumer({**QUIET, **FETCHES, **self.settings, **OWN, **isolation})
         try:
             yield consumer
         finally:

@@ -36,7 +36,7 @@ class Column:
         values = [fields.get(self.name) for fields in records]
         if self.is_nested:
             return pa.array(values, arrow_type(self.texts))
-        kinds = {type(value) for value in values} - {type(None)}
+        kinds = set(map(type, values)) - {type(None)}
         if kinds == {int}:
             try:
                 return pa.array(values, pa.int64()).cast(pa.string())

@@ -53,7 +53,7 @@ def debezium(
         own = _key(of_key(message.key), key) if key and message.key is not None else {}
         return tuple(_records(envelope, own, is_keyed=bool(key)))
 
-    return read
+    return Reader(read)
 
 
 def _key(found: Any, key: tuple[str, ...]) -> Fields:

@@ -4,6 +4,7 @@ import gc
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +15,8 @@ from sluice.files.conversion import BLOCK, ROW
 from sluice.files.json_texts import MARK
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
-from sluice.sources.kafka.kept import kept_of
-from sluice.sources.kafka.records import Reader, Record, Unusable
+from sluice.sources.kafka.kept import kept_all
+from sluice.sources.kafka.records import INSERT, Fields, Reader, Record, Unusable
 
 FAULT = "_sluice_fault"
 LONGEST_FAULT = 300
@@ -25,9 +26,21 @@ OWN = (
     StructField(BLOCK, LongType()),
     StructField(ROW, LongType()),
 )
-AT_ONCE = 5_000  # messages that are Python's objects at a time; Arrow holds the others
+AT_ONCE = 2_000  # messages that are Python's objects at a time; Arrow holds the others
 NO_ROW = Record({})
-Row = tuple[Message, Record, str | None]  # the last is the fault for which there is NO_ROW
+
+
+class Rows(NamedTuple):
+    """Rows of messages, by column: the message of each, its fields, and what else is known of it.
+
+    `does` and `nths` are those of records, for rows that say them. `faults`: why there is NO_ROW.
+    """
+
+    messages: Sequence[Message]
+    fields: Sequence[Fields]
+    does: Sequence[str] | None = None
+    nths: Sequence[int] | None = None
+    faults: Sequence[str | None] | None = None
 
 
 def decoded_all(
@@ -54,22 +67,49 @@ def _without_collector() -> Iterator[None]:
 
 
 def decoded(
-    topic: str, columns: Sequence[Column], messages: Iterable[Message], reader: Reader
+    topic: str, columns: Sequence[Column], messages: Sequence[Message], reader: Reader
 ) -> pa.Table:
     """Return the rows of messages: the declared columns as texts, and OWN."""
-    found = list(_rows([c for c in columns if c.is_nested], messages, reader))
-    fields = [record.fields for _, record, _ in found]
-    return pa.table({**{c.name: c.of(fields) for c in columns}, **_own(topic, found)})
+    nested = [c for c in columns if c.is_nested]
+    found = _at_once(nested, messages, reader) or _one_by_one(nested, messages, reader)
+    return pa.table({**{c.name: c.of(found.fields) for c in columns}, **_own(topic, found)})
 
 
-def _rows(nested: Sequence[Column], messages: Iterable[Message], reader: Reader) -> Iterator[Row]:
+def _at_once(nested: Sequence[Column], messages: Sequence[Message], reader: Reader) -> Rows | None:
+    """Return the rows of messages that are one row each, if the format has a way for many."""
+    values = [m.value for m in messages if m.value is not None and not m.left_out]
+    fields = reader.many(values) if reader.many and 0 < len(values) == len(messages) else None
+    if fields is None:
+        return None
+    try:
+        shaped = [_shaped(each, nested) for each in fields] if nested else fields
+    except Unusable:
+        return None
+    return Rows(messages, shaped)
+
+
+def _one_by_one(nested: Sequence[Column], messages: Sequence[Message], reader: Reader) -> Rows:
+    found = list(_rows(nested, messages, reader))
+    records = [record for _, record, _ in found]
+    return Rows(
+        [message for message, _, _ in found],
+        [record.fields for record in records],
+        [record.does for record in records],
+        [record.nth for record in records],
+        [fault for _, _, fault in found],
+    )
+
+
+def _rows(
+    nested: Sequence[Column], messages: Iterable[Message], reader: Reader
+) -> Iterator[tuple[Message, Record, str | None]]:
     """Yield the rows of messages; a message with a fault gives none of its rows."""
     for message in messages:
         try:
             _check_size(message)
             records = reader(message)
             if nested:
-                records = [_shaped(record, nested) for record in records]
+                records = [r._replace(fields=_shaped(r.fields, nested)) for r in records]
         except Unusable as fault:
             says = str(fault)[:LONGEST_FAULT].encode("utf-8", "replace").decode()
             yield message, NO_ROW, says
@@ -83,24 +123,24 @@ def _check_size(message: Message) -> None:
         raise Unusable(f"the message has {message.left_out:,} bytes, more than `max_message_bytes`")
 
 
-def _shaped(record: Record, nested: Sequence[Column]) -> Record:
-    shaped = {column.name: column.shaped(record.fields) for column in nested}
-    return record._replace(fields={**record.fields, **shaped})
+def _shaped(fields: Fields, nested: Sequence[Column]) -> Fields:
+    return {**fields, **{column.name: column.shaped(fields) for column in nested}}
 
 
-def _own(topic: str, found: Sequence[Row]) -> dict[str, pa.Array]:
+def _own(topic: str, found: Rows) -> dict[str, pa.Array]:
     """Return the columns of OWN."""
-    messages, shown, text = [row[0] for row in found], json.dumps(topic), pa.string()
-    partitions = pa.array([message.partition for message in messages], pa.int64())
-    offsets = pa.array([message.offset for message in messages], pa.int64())
-    nths = pa.array([_place(record.nth) if record.nth else None for _, record, _ in found], text)
-    place = [partitions.cast(text), offsets.cast(text), nths]
+    shown, text, count = json.dumps(topic), pa.string(), len(found.fields)
+    partitions = pa.array([message.partition for message in found.messages], pa.int64())
+    offsets = pa.array([message.offset for message in found.messages], pa.int64())
+    place = [partitions.cast(text), offsets.cast(text)]
+    if found.nths:
+        place.append(pa.array([_place(nth) if nth else None for nth in found.nths], text))
     return {
-        MARK: pa.nulls(len(found), text),
-        FAULT: pa.array([fault for _, _, fault in found], text),
-        KEPT: pa.array([kept_of(shown, message) for message in messages], text),
+        MARK: pa.nulls(count, text),
+        FAULT: pa.array(found.faults, text) if found.faults else pa.nulls(count, text),
+        KEPT: kept_all(shown, found.messages),
         FILE: pc.binary_join_element_wise(topic, partitions.cast(text), "/"),
-        OP: pa.array([record.does for _, record, _ in found], text),
+        OP: pa.array(found.does, text) if found.does else pa.repeat(INSERT, count),
         ID: pc.binary_join_element_wise(*place, "-", null_handling="skip"),
         BLOCK: partitions,
         ROW: offsets,

@@ -6,7 +6,7 @@ as something else, so that every message means the same whoever reads it.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +37,27 @@ def _is_whole(found: Any, data: bytes) -> bool:
     if _MINUS_ZERO.search(data) or (b"\\" in data and b"\\u00" in data):
         return False
     return _AGAIN.encode(found).count(b":") == data.count(b":")
+
+
+def rows_of_json(values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
+    """Return what `bare` would of each value, decoded at once; None unless that is sure.
+
+    Values on lines of their own, each between braces, are one object each: nothing in JSON goes on
+    behind a brace with another one.
+    """
+    lines = b"\n".join(values)
+    breaks = len(values) - 1
+    is_lines = lines.count(b"\n") == lines.count(b"}\n{") == breaks
+    if not is_lines or lines[:1] != b"{" or lines[-1:] != b"}":
+        return None
+    try:
+        found = _FAST.decode_lines(lines)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if len(found) != len(values) or not _is_whole(found, lines):
+        return None
+    has_schemas = b'"schema"' in lines and any(map(_has_schema, found))
+    return None if has_schemas else found
 
 
 def _checked(data: bytes) -> Any:

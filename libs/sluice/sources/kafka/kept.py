@@ -3,6 +3,10 @@
 import json
 from base64 import b64decode
 from binascii import b2a_base64
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.sources.kafka.broker import Message
 
@@ -15,6 +19,28 @@ def kept_of(topic: str, message: Message) -> str:
         f'"timestamp": {message.at}, "key": {_base64(message.key)}, '
         f'"value": {_base64(message.value)}{left_out}}}'
     )
+
+
+def kept_all(topic: str, messages: Sequence[Message]) -> pa.Array:
+    """Return what `kept_of` does of each message, at once."""
+    if any(message.left_out for message in messages):
+        return pa.array([kept_of(topic, message) for message in messages], pa.string())
+    partitions, offsets, times, keys, values = zip(*(m[:5] for m in messages), strict=True)
+    numbers = (pa.array(n, pa.int64()).cast(pa.string()) for n in (partitions, offsets, times))
+    names = ("partition", "offset", "timestamp", "key", "value")
+    parts = [*numbers, _base64s(keys), _base64s(values)]
+    named = [
+        part for pair in zip((f', "{n}": ' for n in names), parts, strict=True) for part in pair
+    ]
+    return pc.binary_join_element_wise(f'{{"topic": {topic}', *named, "}", "")
+
+
+def _base64s(data: Sequence[bytes | None]) -> pa.Array:
+    texts = [None if one is None else b2a_base64(one, newline=False) for one in data]
+    quoted = pc.binary_join_element_wise(
+        '"', pa.array(texts, pa.binary()).cast(pa.string()), '"', ""
+    )
+    return pc.fill_null(quoted, "null")
 
 
 def message_of(kept: str) -> Message:

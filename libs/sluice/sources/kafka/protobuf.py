@@ -5,23 +5,21 @@ varints, how many there are, then each. A single zero stands for the schema's fi
 """
 
 from base64 import b64decode
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from sluice.sources.kafka.connection import registry_address
 from sluice.sources.kafka.json_messages import of_text
 from sluice.sources.kafka.protobuf_types import declared_type, nth_type, pool_of
 from sluice.sources.kafka.protobuf_values import value_of
 from sluice.sources.kafka.records import Reader, Unusable, plain
-from sluice.sources.kafka.registry import answer
+from sluice.sources.kafka.registry import Registry
 from sluice.sources.kafka.spec import Value
 
+SERIALIZED = "?format=serialized"
 NUMBERS = 5  # bytes before the numbers of the message
 DEEPEST = 100  # messages within each other
 
@@ -37,16 +35,16 @@ def protobuf_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
     """Return the reader of messages whose types are in files, or in a registry."""
     if value.files:
         return plain(partial(value_of, GetMessageClass(declared_type(value))), of_text, key)
-    types = Types(*registry_address(value.registry, table))
+    types = Types(Registry.of(value, table))
     return plain(types.value, types.key, key)
 
 
 class Types(dict[bytes, Type]):
     """Types by the prefixes of messages; the registry is asked once for each."""
 
-    def __init__(self, address: str, user: str, password: str) -> None:
+    def __init__(self, registry: Registry) -> None:
         super().__init__()
-        self._answer = partial(answer, address, user, password)
+        self._registry = registry
 
     def value(self, data: bytes) -> Any:
         """Return the fields of a message. Raises Unusable without its type."""
@@ -71,32 +69,20 @@ class Types(dict[bytes, Type]):
         nths = _numbers(prefix)
         schema_id = int.from_bytes(prefix[1:NUMBERS], "big")
         what = f"schema {schema_id}"
-        found = self._answer(f"schemas/ids/{schema_id}?format=serialized", what)
+        found = self._registry.schema(schema_id, SERIALIZED)
         if found.get("schemaType") != "PROTOBUF":
             raise Unusable(f"{what} is of {found.get('schemaType', 'AVRO')}, not of protobuf")
         file = _file(found, f"schema-{schema_id}.proto", what)
-        imported = dict(self._imported(found, set()))
+        others = self._registry.references(found, SERIALIZED)
+        imported = [_file(other, name, words) for name, words, other in others]
         try:
-            pool = pool_of([file, *imported.values()])
+            pool = pool_of([file, *imported])
             made: type[Message] = GetMessageClass(nth_type(pool, file, nths))
         except ValueError as fault:
             raise Unusable(f"{what} can't be read: {fault}") from None
         except IndexError:
             raise Unusable(f"{what} has no message {nths}") from None
         return made
-
-    def _imported(self, found: Any, seen: set[str]) -> Iterator[tuple[str, FileDescriptorProto]]:
-        """Yield the files that a schema refers to, and theirs."""
-        for reference in found.get("references") or ():
-            name, subject, version = (reference[n] for n in ("name", "subject", "version"))
-            if name in seen:
-                continue
-            seen.add(name)
-            path = f"subjects/{quote(subject, safe='')}/versions/{version}?format=serialized"
-            what = f"version {version} of {subject}"
-            other = self._answer(path, what)
-            yield name, _file(other, name, what)
-            yield from self._imported(other, seen)
 
 
 def _file(found: Any, name: str, what: str) -> FileDescriptorProto:

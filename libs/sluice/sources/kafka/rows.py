@@ -4,8 +4,9 @@ A message's identity is its partition and offset, so a message that is read agai
 rows. In quarantine a row keeps its message whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
@@ -16,6 +17,7 @@ from sluice.files.conversion import BLOCK, ROW, ddl
 from sluice.files.here import as_texts
 from sluice.files.json_texts import MARK
 from sluice.files.marks import POSITION
+from sluice.files.plain_texts import plain_values
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.language.interval import Interval
@@ -34,10 +36,26 @@ def rows_of(
     declared = session.createDataFrame([], ddl(spec)).schema.fields
     columns = [Column(f.name, f.dataType, as_texts(f.dataType, session)) for f in declared]
     topic = spec.kafka.topic if spec.kafka else ""
-    found = decoded_all(topic, columns, messages, reader)
-    fields = [*(StructField(c.name, c.texts) for c in columns), *OWN]
-    texts = session.createDataFrame(found, StructType(fields))
-    return _judged(of_texts(texts, spec, Texts({}, MARK), reason=FAULT), spec, at)
+    texts = decoded_all(topic, columns, messages, reader)
+    values = dict(_values(texts, columns))
+    for nth, column in enumerate(columns):
+        if column.name in values:
+            texts = texts.set_column(nth, column.name, values[column.name])
+    types = (c.type if c.name in values else c.texts for c in columns)
+    fields = [*(StructField(c.name, t) for c, t in zip(columns, types, strict=True)), *OWN]
+    rows = session.createDataFrame(texts, StructType(fields))
+    own = Texts({}, MARK)
+    return _judged(of_texts(rows, spec, own, reason=FAULT, values=values), spec, at)
+
+
+def _values(texts: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the columns that need no rules, because all of their texts are plain."""
+    for column in columns:
+        if column.is_nested:
+            continue
+        values = plain_values(texts[column.name].combine_chunks(), column.type)
+        if values is not None:
+            yield column.name, values
 
 
 def _judged(rows: DataFrame, spec: Source, at: Interval) -> DataFrame:

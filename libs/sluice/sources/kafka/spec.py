@@ -44,7 +44,7 @@ class Topic(Model):
     connection: str
     start: Literal["earliest", "latest"] = "earliest"
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
-    max_rows: int = Field(default=100_000, ge=1)
+    max_rows: int = Field(default=50_000, ge=1)
     max_bytes: int = Field(default=32_000_000, ge=1)
     max_message_bytes: int = Field(default=10_000_000, ge=1)
     max_wait: Duration = Duration("30 seconds")
