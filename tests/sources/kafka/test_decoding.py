@@ -151,5 +151,5 @@ def test_all_that_is_kept_is_what_is_kept_of_each() -> None:
         Message(0, 2**40, 0, b"\xff", None),
         Message(1, 2, 7, b"k", b"x" * 100),
     ]
-    for given in (messages, [*messages, message(5, left_out=9)]):
+    for given in ([], messages, [*messages, message(5, left_out=9)]):
         assert kept_all('"t"', given).to_pylist() == [kept_of('"t"', each) for each in given]

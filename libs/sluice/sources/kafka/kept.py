@@ -23,7 +23,7 @@ def kept_of(topic: str, message: Message) -> str:
 
 def kept_all(topic: str, messages: Sequence[Message]) -> pa.Array:
     """Return what `kept_of` does of each message, at once."""
-    if any(message.left_out for message in messages):
+    if not messages or any(message.left_out for message in messages):
         return pa.array([kept_of(topic, message) for message in messages], pa.string())
     partitions, offsets, times, keys, values = zip(*(m[:5] for m in messages), strict=True)
     numbers = (pa.array(n, pa.int64()).cast(pa.string()) for n in (partitions, offsets, times))
