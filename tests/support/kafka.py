@@ -36,10 +36,10 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{advertised}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-log.dirs={folder}/data
+log.dirs={data}
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -54,11 +54,17 @@ Message = tuple[bytes | None, bytes | None]  # key and value
 
 @dataclass
 class Broker:
-    """One broker; `cluster` is the id that it was formatted with."""
+    """One broker; `cluster` is the id that it was formatted with.
+
+    `advertised`: the port at which clients find it, if that is another's, which hands on to it.
+    `data`: where its messages lie, if not in its folder.
+    """
 
     folder: Path
     port: int
     controller: int
+    advertised: int = 0
+    data: Path | None = None
     cluster: str = field(
         default_factory=lambda: urlsafe_b64encode(secrets.token_bytes(16)).decode()[:22]
     )
@@ -74,7 +80,12 @@ class Broker:
         return json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": self.servers}})
 
     def create(self) -> None:
-        places = {"port": self.port, "controller": self.controller, "folder": self.folder}
+        places = {
+            "port": self.port,
+            "controller": self.controller,
+            "advertised": self.advertised or self.port,
+            "data": self.data or self.folder / "data",
+        }
         self._properties.write_text(PROPERTIES.format(**places))
         format_ = ("kafka.tools.StorageTool", "format", "-t", self.cluster, "-c", self._properties)
         subprocess.run(self._java(*map(str, format_)), check=True, capture_output=True)
@@ -170,10 +181,10 @@ class Broker:
 
 
 @contextmanager
-def running() -> Iterator[Broker]:
+def running(port: int = 0, advertised: int = 0, data: Path | None = None) -> Iterator[Broker]:
     """Yield a broker without topics."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-kafka-"))
-    broker = Broker(folder, _free_port(), _free_port())
+    broker = Broker(folder, port or free_port(), free_port(), advertised, data)
     try:
         broker.create()
         broker.start()
@@ -193,7 +204,8 @@ def jars() -> Path:
     return folder
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nobody has."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
