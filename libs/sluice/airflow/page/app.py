@@ -16,6 +16,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.status import HTTP_404_NOT_FOUND
 
+from sluice.airflow.connections import lent
 from sluice.airflow.page.facts import Pipeline, pipeline, table
 from sluice.airflow.page.rendering import render
 from sluice.airflow.projects import airflows_config, mistakes, project
@@ -61,7 +62,9 @@ def one_table(request: Request, user: User, name: str) -> Response:
     found = declared.graph.tables.get(name)
     if not found or not found.is_stored or not _may_see(user, found.pipeline):
         raise HTTPException(HTTP_404_NOT_FOUND, f"there is no table {name}")
-    return _page(request, "table", table=table(declared, found))
+    with lent(declared, [found.id]):
+        facts = table(declared, found)
+    return _page(request, "table", table=facts)
 
 
 @app.get("/report/{file}")
@@ -80,7 +83,8 @@ def _project() -> Project:
 
 
 def _pipeline(declared: Project, name: str) -> Pipeline:
-    return pipeline(declared, declared.pipelines[name])
+    with lent(declared, [table.id for table in declared.graph.pipeline(name)]):
+        return pipeline(declared, declared.pipelines[name])
 
 
 def _may_see(user: Any, dag_id: str) -> bool:
