@@ -15,9 +15,17 @@ from stack import ROOT, Ports, Stack
 
 from .corner import CORNER, DAYS, NEWS, SALES, sell, webhook
 from .shelf import DIGEST, SHELF
+from .till import TILL
 from .zombies import DUEL, STOPS
 
-PIPELINES = {"corner": CORNER, "news": NEWS, "shelf": SHELF, "digest": DIGEST, "duel": DUEL}
+PIPELINES = {
+    "corner": CORNER,
+    "news": NEWS,
+    "shelf": SHELF,
+    "digest": DIGEST,
+    "duel": DUEL,
+    "till": TILL,
+}
 
 
 @pytest.fixture(scope="package")

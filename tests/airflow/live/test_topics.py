@@ -1,0 +1,63 @@
+"""A topic in a real Airflow, with a real broker: a scheduled run, and the page."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from tests.support.kafka import Broker, running
+
+from airflow_client import AirflowClient
+from sluice.read.lake import Lake
+
+from .corner import await_all, log_of
+
+pytestmark = pytest.mark.slow
+DAG, SOLD = "till", "till.sold"
+
+
+@pytest.fixture(scope="module")
+def broker(client: AirflowClient) -> Iterator[Broker]:
+    """A broker whose connection Airflow has in its own database, and nobody in the environment."""
+    with running() as started:
+        started.topic("shop.till")
+        connection = {"connection_id": "till_kafka", "conn_type": "kafka"}
+        extra = {"bootstrap.servers": started.servers}
+        made = client.http.post(
+            "/api/v2/connections", json=connection | {"extra": json.dumps(extra)}
+        )
+        assert made.status_code == 201, made.text
+        yield started
+
+
+def sell(broker: Broker, *sales: tuple[int, int], hour: int, day: int = 1) -> None:
+    """Send sales, each an id and what was paid, as messages of that hour of March."""
+    at = round(datetime(2024, 3, day, hour, tzinfo=UTC).timestamp() * 1000)
+    messages = [(None, json.dumps({"id": id_, "paid": paid}).encode()) for id_, paid in sales]
+    broker.send("shop.till", messages, at=at)
+
+
+def paid(lake: Lake) -> dict[int, int]:
+    return {row["id"]: row["paid"] for row in lake.table(SOLD).read()}
+
+
+def page(client: AirflowClient) -> str:
+    return client.http.get(f"/sluice/tables/{SOLD}", follow_redirects=True).text
+
+
+def test_a_scheduled_run_takes_what_has_arrived_and_the_page_shows_the_rest(
+    client: AirflowClient, broker: Broker, lake: Lake
+) -> None:
+    sell(broker, (1, 3), (2, 99), hour=10)
+    sell(broker, (3, 4), hour=9, day=2)
+    client.await_dag(DAG)
+    assert "partition 0: 3, since 2024-03-01 10:00" in page(client)
+    client.unpause(DAG)
+    await_all(client, DAG, 1)
+    ((run, state),) = [(run.id, run.state) for run in client.runs(DAG, "scheduled")]
+    assert state == "success"
+    assert "1 quarantined" in log_of(client, DAG, run, "ingest.sold")
+    assert paid(lake) == {1: 3, 3: 4}
+    assert "partition 0: 0" in page(client)
+    sell(broker, (4, 5), hour=11)
+    assert "partition 0: 1, since 2024-03-01 11:00" in page(client)
