@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sluice.operate.why import Why
+    from sluice.operate.why_not import WhyNot
     from sluice.read.lake import Lake
 
 __all__ = ["open"]
@@ -19,10 +20,16 @@ def open(config: "Path | str" = "config") -> "Lake":  # noqa: A001
     """
     from sluice.read.lake import open_lake
 
-    return open_lake(config, verbs={"why": _why})
+    return open_lake(config, verbs={"why": _why, "why_not": _why_not})
 
 
 def _why(lake: "Lake", name: str, *key: Any, **named: Any) -> "Why | None":
     from sluice.operate.why import why
 
     return why(lake, name, *key, **named)
+
+
+def _why_not(lake: "Lake", name: str, *key: Any, **named: Any) -> "WhyNot | None":
+    from sluice.operate.why_not import why_not
+
+    return why_not(lake, name, *key, **named)

@@ -12,6 +12,7 @@ MODULES: Mapping[str, tuple[str, str]] = {
     "airflow": ("airflow", "Airflow"),
     "dbt": ("dbt_artifacts_parser", "dbt-artifacts-parser"),
     "kafka": ("confluent_kafka", "Kafka's client"),
+    "lineage": ("openlineage", "OpenLineage's client"),
 }
 
 

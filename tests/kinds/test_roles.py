@@ -9,10 +9,12 @@ import pytest
 
 from sluice.airflow.page.block import Block
 from sluice.cli.kinds import Commands
+from sluice.declare.column_lineage import Columns
 from sluice.declare.registry import BUILT_IN, ROLES, Kind, kind, kinds
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.table_spec import TableSpec
 from sluice.engine.planning.nodes import Maker
+from sluice.engine.query.absence import Absence
 from sluice.engine.query.lineage import Lineage
 from sluice.kinds.lookup.references import Unstored
 from sluice.read.lake import Reader
@@ -23,7 +25,9 @@ PROTOCOLS: dict[str, type] = {
     "resolve": Resolver,
     "nodes": Maker,
     "rows": Unstored,
+    "columns": Columns,
     "lineage": Lineage,
+    "absence": Absence,
     "reader": Reader,
     "naming": Naming,
     "pending": Landed,

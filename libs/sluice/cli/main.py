@@ -42,11 +42,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "sluice.cli.why:why",
         "Show which commit last changed a row, and the rows it comes from.",
     ),
+    "why-not": (
+        "sluice.cli.why_not:why_not",
+        "Show what keeps a row out: a condition, a rank, quarantine, a missing match.",
+    ),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "doctor": ("sluice.cli.doctor:doctor", "Look tables over: logs, files, positions, retention."),
+    "cost": ("sluice.cli.cost:cost", "Sum up what the batches took: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
-READING = frozenset({"read", "changes", "get", "range", "status", "why"})
+READING = frozenset({"read", "changes", "cost", "get", "range", "status", "why", "why-not"})
 
 
 class LazyGroup(click.Group):

@@ -7,7 +7,9 @@ The modules, called parts, are these:
     resolve   `resolve(spec, inputs, report)`: the table that it declares
     nodes     `nodes(table, graph)`: the stored tables, each with its operator and its batches
     rows      `rows(table, inputs)`: rows of a table that is not stored (kinds.lookup.references)
+    columns   `columns(table, inputs)`: what columns are made from (declare.column_lineage)
     lineage   `contributing(operator, groups)`: rows that rows come from (engine.query.lineage)
+    absence   `conditions(spec, found)`, `unmatched(...)`: what rows lack (engine.query.absence)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
     naming    `spans(table, spec, given)`: rows named otherwise than by key (read.naming)
     pending   `nothing_new(project, table, interval)`: for delivered tables (read.pending)
@@ -49,7 +51,9 @@ ROLES = (
     "resolve",
     "nodes",
     "rows",
+    "columns",
     "lineage",
+    "absence",
     "reader",
     "naming",
     "pending",

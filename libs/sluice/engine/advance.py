@@ -30,7 +30,7 @@ from sluice.engine.judging.checking import checked
 from sluice.engine.judging.quarantining import Delivered
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import is_computed_here, plan_batch
+from sluice.engine.planning.plan import is_computed_here, plan_batch, whole_size
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
 from sluice.engine.report import BatchReport, Clock
@@ -137,7 +137,8 @@ class _Step:
             position = replace(position, refills=position.refills + computed.refills)
         delivered = Delivered(self.run.id, position.batch, None, None)
         checking = checked(session, context.lake, self.node, computed.changelog, delivered)
-        target, is_projection = _target(plan, computed), computed.is_projection
+        target = _target(plan, computed, whole_size(context.lake, plan))
+        is_projection = computed.is_projection
         with clock.timed("check", checking) as passed:
             rows = passed.changelog
             done = write(
@@ -162,7 +163,7 @@ def _notes_on(batch: Batch, done: Committed) -> tuple[str, ...]:
         return ()
 
 
-def _target(plan: BatchPlan, computed: Computed) -> Target:
+def _target(plan: BatchPlan, computed: Computed, whole: int) -> Target:
     return Target(
         plan.uri,
         plan.node.operator.key,
@@ -171,6 +172,7 @@ def _target(plan: BatchPlan, computed: Computed) -> Target:
         partition_by=plan.node.partition_by,
         is_filed=computed.is_filed,
         replaces=plan.replaces,
+        whole=whole,
     )
 
 

@@ -21,6 +21,7 @@ from sluice.engine.report import BatchReport, Bounds
 from sluice.errors import SeveralFailed, SluiceError, Unforeseen
 from sluice.language.internal import declared
 from sluice.language.interval import Interval
+from sluice.operate.events import Events
 from sluice.spark.starting import lasting
 
 R = TypeVar("R")
@@ -40,6 +41,9 @@ class Failures:
     errors: dict[str, SluiceError] = field(default_factory=dict)
     blocking: set[str] = field(default_factory=set)
     _reports: defaultdict[str, list[BatchReport]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        self.events = Events(self.project, self.are_kept)
 
     def attempt(
         self,
@@ -61,15 +65,19 @@ class Failures:
         if because := above & self.blocking:
             yield from self.skip(table, because)
             return
+        step = self.events.begin(table)
         try:
             with named(table.id):
                 for report in work():
                     if isinstance(report, BatchReport):
                         self._reports[table.id].append(report)
+                    step.done(report)
                     yield report
         except SluiceError as error:
+            step.fail(error)
             yield self.fail(table, error, intervals, blocks=_holds(blocks))
         else:
+            step.end()
             self._succeed(table)
 
     def fail(
@@ -105,6 +113,7 @@ class Failures:
 
     def raise_all(self) -> None:
         """Raise the only failure, or all of them together."""
+        self.events.flush()
         raise_all(self.errors)
 
     def _undelivered(self, table: Table, intervals: Sequence[Interval]) -> tuple[Bounds, ...]:

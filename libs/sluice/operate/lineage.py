@@ -6,6 +6,7 @@ small tables. Cost: every table on the way is read whole.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -74,18 +75,28 @@ def lineage(project: Project, table: Table, version: int, rows: pa.Table) -> lis
     Raises HistoryLost if a version that they were made from is gone, and UsageError if only Spark
     could read or compute them.
     """
+    hint = f"`sluice why {table.name} KEY --rows 0` names the commit alone"
+    with walking(project, table, f"what a row of {table.id} comes from", hint) as walk:
+        return list(walk.parts((table.id, version), rows))
+
+
+@contextmanager
+def walking(project: Project, table: Table, what: str, hint: str) -> Iterator["Walk"]:
+    """Yield a walk through the tables behind one, to find out `what`.
+
+    Raises UsageError, with the hint, if only Spark can.
+    """
     with interpreting(Session()) as session:
         try:
-            return list(_Walk(project, session, table).parts((table.id, version), rows))
+            yield Walk(project, session, table)
         except (NotHere, PySparkException, DecodeError) as reason:
             raise UsageError(
-                f"what a row of {table.id} comes from can't be found without Spark: {reason}",
-                hint=f"`sluice why {table.name} KEY --rows 0` names the commit alone",
+                f"{what} can't be found without Spark: {reason}", hint=hint
             ) from reason
 
 
 @dataclass(frozen=True)
-class _Walk:
+class Walk:
     """A walk from rows of `table` down. `found`: numbers of the rows met so far, by table."""
 
     project: Project
@@ -97,20 +108,20 @@ class _Walk:
     def parts(self, at: At, rows: pa.Table) -> Iterator[Part]:
         """Yield what the rows come from, views before their inputs."""
         first = Numbered(rows, types_of(self._uri(at[0]), at[1]))
-        self._trace(self._nodes.get(at[0]), at[1], first)
+        self._trace(self.nodes.get(at[0]), at[1], first)
         for name in (n for n in self._order if n != at[0]):
             for found in sorted(a for a in self.found if a[0] == name):
-                some = self._read(found).some(self.found[found])
+                some = self.read(found).some(self.found[found])
                 if some.rows.num_rows:
                     yield Part(name, found[1] if found[1] >= 0 else None, some.rows)
-                    self._trace(self._nodes.get(name), found[1], some)
+                    self._trace(self.nodes.get(name), found[1], some)
 
     @cached_property
     def context(self) -> Context:
         return Context.of(self.project)
 
     @cached_property
-    def _nodes(self) -> dict[str, Node]:
+    def nodes(self) -> dict[str, Node]:
         """The maintained tables above and below, inputs first."""
         graph = self.context.graph
         tables = (*graph.ancestors(self.table.id), self.table)
@@ -119,15 +130,15 @@ class _Walk:
     @cached_property
     def _order(self) -> list[str]:
         """Ids of all tables, each before those that it is made from."""
-        reads = {i: (*n.operator.inputs, *n.operator.references) for i, n in self._nodes.items()}
-        order = [name for i in self._nodes for name in (*reads[i], i)]
+        reads = {i: (*n.operator.inputs, *n.operator.references) for i, n in self.nodes.items()}
+        order = [name for i in self.nodes for name in (*reads[i], i)]
         return list(dict.fromkeys(order))[::-1]
 
     def _trace(self, node: Node | None, version: int, rows: Numbered) -> None:
         """Note the input rows of a maintained table's rows; any other was delivered."""
         if node is None:
             return
-        position = self._position(node, version)
+        position = self.position(node, version)
         for references, some in self._by_references(node, version, position, rows):
             for at, numbers in self._inputs(node, position.inputs, references, some):
                 self.found.setdefault(at, set()).update(numbers)
@@ -137,9 +148,9 @@ class _Walk:
     ) -> Iterator[tuple[At, set[int]]]:
         operator, of = node.operator, rows.frame(self.session).drop(NTH)
         places = {name: (name, pins[name].version) for name in operator.inputs}
-        places |= {name: self._reference(name, references) for name in operator.references}
+        places |= {name: self.reference(name, references) for name in operator.references}
         frames = {
-            name: self._read(at).frame(self.session, operator.columns(name))
+            name: self.read(at).frame(self.session, operator.columns(name))
             for name, at in places.items()
         }
         keys = of.select(*names(operator.group)).distinct() if operator.group else of
@@ -177,7 +188,7 @@ class _Walk:
                 return made
         raise HistoryLost(f"the log of {name} no longer has batch {batch}", hint=self._hint)
 
-    def _position(self, node: Node, version: int) -> Position:
+    def position(self, node: Node, version: int) -> Position:
         """Return what a version reflects. Raises UsageError if another definition made it."""
         found = next(self._positions(node.id, version), None)
         if found is None:
@@ -203,7 +214,7 @@ class _Walk:
             else:
                 yield replace(made.as_named_in(newest), definition="")
 
-    def _reference(self, name: str, pins: Pins) -> At:
+    def reference(self, name: str, pins: Pins) -> At:
         """Return a dimension's place. A view over dimensions is computed; it has no version."""
         table = self.context.graph.tables[name]
         if table.is_stored:
@@ -217,11 +228,11 @@ class _Walk:
         return at
 
     def _current(self, name: str, pins: Pins) -> DataFrame:
-        rows = self._read(self._reference(name, pins)).frame(self.session).drop(NTH)
+        rows = self.read(self.reference(name, pins)).frame(self.session).drop(NTH)
         has_history = self.context.graph.tables[name].spec.has_history
         return rows.where(CURRENT) if has_history else rows
 
-    def _read(self, at: At) -> Numbered:
+    def read(self, at: At) -> Numbered:
         if at not in self.known:
             self.known[at] = self._stored(*at)
         return self.known[at]

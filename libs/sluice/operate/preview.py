@@ -120,6 +120,11 @@ def previewing(project: Project, tables: Iterable[Table]) -> Iterator[Preview]:
             yield preview
 
 
+def is_preview(project: Project) -> bool:
+    """True if the project's lake is one of a preview."""
+    return f"/{FOLDER}/" in layout(project).root
+
+
 def downstream(project: Project, tables: Sequence[Table]) -> list[Table]:
     """Return the stored views that depend on any of these tables, inputs first."""
     graph, ids = project.graph, {t.id for t in tables}

@@ -27,7 +27,7 @@ from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import plan_batch, plan_rebuild
+from sluice.engine.planning.plan import plan_batch, plan_rebuild, whole_size
 from sluice.engine.planning.redefinition import is_of_another
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
@@ -117,6 +117,7 @@ def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
     batch = node.batch(context, session, plan, position.batch, horizon)
     rows = batch.stored(batch.living(extension.rows(batch)) if extension else batch.query())
     target = Target(plan.uri, node.operator.key, plan.before, plan.size, node.partition_by)
+    target = replace(target, whole=whole_size(context.lake, plan))
     done = swap(session, context, target, rows, position, clock, ignore=node.ignored)
     reason = plan.reason if extension else ""
     return _report(plan, position.batch, done, clock, reason), done.ends_feed

@@ -16,13 +16,14 @@ from sluice.read.parquet import filesystem
 
 @dataclass(frozen=True)
 class Commit:
-    """One version of a table."""
+    """One version of a table; `written`: bytes of the files that it has added."""
 
     version: int
     at: datetime
     operation: str
     position: Position | None
     changes_data: bool
+    written: int = 0
 
 
 def commit(uri: str, version: int) -> Commit | None:
@@ -38,7 +39,9 @@ def commit(uri: str, version: int) -> Commit | None:
     position = Position.from_json(info.get("userMetadata"))
     if position and position.is_overtaken(version):
         position = None
-    return Commit(version, at, str(info.get("operation", "")), position, bool(changes))
+    files = (a[kind] for a in actions for kind in ("add", "cdc") if kind in a)
+    written = sum(file.get("size") or 0 for file in files)
+    return Commit(version, at, str(info.get("operation", "")), position, bool(changes), written)
 
 
 def back_from(uri: str, version: int) -> Iterator[Commit]:

@@ -12,7 +12,7 @@ from sluice.read.changes import Changelog
 from sluice.read.keyed import KeyedTable
 from sluice.read.order import Span, only
 from sluice.read.scan import Scan
-from sluice.read.values import check, from_text
+from sluice.read.values import check, check_columns, from_text
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,50 @@ def row_of(changelog: Changelog, given: Given) -> Span | None:
                 hint=f"`sluice changes {table.name}` shows the whole changelog",
             )
         return table.row_key.exactly(values_of(table, table.key.names, given.key))
-    declared = changelog.lake.project.graph.table(changelog.name)
-    naming = cast(Naming | None, kind(declared.kind).part("naming"))
-    if naming is None:
-        raise not_so(table, "its key")
-    spans = (*table.spans, *naming.spans(table, declared.spec, given))
-    scan = Scan(table.snapshot, spans)
-    found = [row for part in scan.unordered(table.identity) for row in _rows(part)]
+    found = named(table, spans_of(changelog, given), table.identity)
     if len(found) > 1:
         key = ", ".join(table.key.names)
         raise UsageError(
             f"{len(found)} rows of {table.name!r} are meant", hint=f"name one by its key ({key})"
         )
     return only(table.identity, found[0]) if found else None
+
+
+def absent_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
+    """Return spans of rows that are not there, named like others or by any columns.
+
+    Of a rank, they are those of its partition. Raises UsageError if a name is no name.
+    """
+    table = changelog.table
+    if given.is_key and given.key:
+        values = values_of(table, table.key.names, given.key)
+        return () if not values else (only(table.key.names, values),)
+    if given.rank is None and given.time is None and not given.key:
+        check_columns(table.name, given.partition, table.snapshot.visible)
+    else:
+        spans = spans_of(changelog, given)
+        if given.rank is None:
+            return spans
+    columns = tuple(given.partition)
+    return (only(columns, values_of(table, columns, tuple(given.partition.values()))),)
+
+
+def spans_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
+    """Return the spans of rows that are named otherwise than by their key."""
+    table = changelog.table
+    declared = changelog.lake.project.graph.table(changelog.name)
+    naming = cast(Naming | None, kind(declared.kind).part("naming"))
+    if naming is None:
+        raise not_so(table, "its key")
+    return naming.spans(table, declared.spec, given)
+
+
+def named(
+    table: KeyedTable, spans: tuple[Span, ...], columns: tuple[str, ...]
+) -> list[tuple[Any, ...]]:
+    """Return these columns of the rows in all spans that readers may see."""
+    scan = Scan(table.snapshot, (*table.spans, *spans))
+    return [row for part in scan.unordered(columns) for row in _rows(part)]
 
 
 def values_of(

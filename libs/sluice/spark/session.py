@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice import extras
 from sluice.declare.project import SparkSettings
 from sluice.extras import require
+from sluice.meter import METER
 from sluice.spark.archive import Archive
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment, java_home
@@ -236,6 +237,8 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
         builder = builder.config(name, value)
     session = started(builder.getOrCreate, java)
     watch(session.sparkContext)
+    if process := getattr(session.sparkContext._gateway, "proc", None):  # noqa: SLF001
+        METER.add_child(process.pid)
     return session
 
 

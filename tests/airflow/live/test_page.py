@@ -1,5 +1,6 @@
 """The page in Airflow: behind its login, and as a browser shows it, dark and light."""
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,6 +78,18 @@ def test_a_ranking_shows_its_leaders_as_bars_and_a_window_store_its_newest_windo
     windows = get(client, "/tables/retail.baskets").text.partition("Newest windows")[2]
     shown = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", windows.partition("Newest versions")[0])
     assert shown == sorted(shown, reverse=True) != []
+
+
+def test_a_leader_links_to_why_it_is_there(client: AirflowClient) -> None:
+    leaders = get(client, "/tables/retail.top_products").text
+    links = re.findall(r'href="/sluice(/tables/retail.top_products/why[^"]+)"', leaders)
+    assert len(links) == 3
+    told = get(client, html.unescape(links[0])).text
+    assert "Why this row is here" in told
+    for part in ("retail.product_sales", "retail.transactions", "delivered by"):
+        assert part in told
+    nobody = get(client, "/tables/retail.top_products/why?key=DELI&key=4711").text
+    assert "never had a row with the key" in nobody
 
 
 @pytest.fixture(params=["light", "dark"])

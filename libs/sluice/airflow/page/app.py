@@ -12,15 +12,17 @@ from typing import Annotated, Any
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 from airflow.api_fastapi.core_api.security import get_user
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.status import HTTP_404_NOT_FOUND
 
 from sluice.airflow.connections import lent
 from sluice.airflow.page.facts import Pipeline, pipeline, table
 from sluice.airflow.page.rendering import render
+from sluice.airflow.page.why import options, why
 from sluice.airflow.projects import airflows_config, mistakes, project
 from sluice.declare.project import Project
+from sluice.declare.table import Table
 from sluice.report.publish import report_folder
 
 POLICY = (
@@ -59,12 +61,27 @@ def one_pipeline(request: Request, user: User, name: str) -> Response:
 def one_table(request: Request, user: User, name: str) -> Response:
     """Show one table: its newest batches, leaders or windows, and its expectations."""
     declared = _project()
-    found = declared.graph.tables.get(name)
-    if not found or not found.is_stored or not _may_see(user, found.pipeline):
-        raise HTTPException(HTTP_404_NOT_FOUND, f"there is no table {name}")
+    found = _table(declared, user, name)
     with lent(declared, [found.id]):
         facts = table(declared, found)
     return _page(request, "table", table=facts)
+
+
+@app.get("/tables/{name}/why")
+def one_row(
+    request: Request,
+    user: User,
+    name: str,
+    key: Annotated[list[str], Query()] = [],  # noqa: B006 FastAPI copies it
+    partition: Annotated[list[str], Query()] = [],  # noqa: B006
+    rank: int | None = None,
+    time: str | None = None,
+) -> Response:
+    """Show why one row is as it is: the commit that last changed it, and where it comes from."""
+    declared = _project()
+    found, named = _table(declared, user, name), options(key, partition, rank, time)
+    told = why(declared, airflows_config(), found.id, named)
+    return _page(request, "why", table=found, why=told)
 
 
 @app.get("/report/{file}")
@@ -76,6 +93,14 @@ def report(user: User, file: str) -> Response:
     if not is_whole or not REPORT_FILE.fullmatch(file) or not (folder / file).is_file():
         raise HTTPException(HTTP_404_NOT_FOUND, "there is no such report yet")
     return FileResponse(folder / file, media_type="text/html")
+
+
+def _table(declared: Project, user: Any, name: str) -> Table:
+    """Return a table that the user may see."""
+    found = declared.graph.tables.get(name)
+    if not found or not found.is_stored or not _may_see(user, found.pipeline):
+        raise HTTPException(HTTP_404_NOT_FOUND, f"there is no table {name}")
+    return found
 
 
 def _project() -> Project:

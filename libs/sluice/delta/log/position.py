@@ -52,7 +52,7 @@ class Position:
     groups filled again from the input since the table was built. `parts`: fingerprints of the
     definition's parts, if they can be distinguished. `topic`: the place that a source has
     reached in a Kafka topic. `meaning`: the definition itself. `renames`: old and new ids of
-    tables that got other names since the table was made, in order.
+    tables that got other names since the table was made, in order. `cost`: what the batch spent.
     """
 
     batch: int
@@ -72,6 +72,7 @@ class Position:
     topic: Mapping[str, Any] = field(default_factory=dict)
     meaning: Mapping[str, Any] = field(default_factory=dict)
     renames: tuple[tuple[str, str], ...] = ()
+    cost: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the text for `userMetadata`."""
@@ -99,6 +100,8 @@ class Position:
             body["meaning"] = dict(self.meaning)
         if self.renames:
             body["renames"] = self.renames
+        if self.cost.get("attempt") == self.attempt:  # not carried over from another commit
+            body["cost"] = {name: of for name, of in self.cost.items() if name != "attempt"}
         body |= {name: version for name, version in later.items() if version is not None}
         return json.dumps({FIELD: body}, separators=(",", ":"))
 

@@ -6,7 +6,7 @@ whole, and the readers of its feed must be rebuilt as well.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -50,6 +50,9 @@ def swap(
 ) -> Swapped:
     """Make the table hold exactly `rows`. Raises LostRace."""
     before = target.before
+    position = replace(
+        position, cost=clock.spent(position.attempt, target.size.bytes, target.whole)
+    )
     if before is None:
         changelog = rows.withColumn(CHANGE, F.lit("insert"))
         return Swapped(write(session, context, target, changelog, position, clock))
@@ -69,7 +72,7 @@ def swap(
     if added and not takes_spark(target.uri):
         before, added = add_columns(before, rows.schema), {}
     if not added:
-        fitting = Target(target.uri, key, before, target.size, target.partition_by)
+        fitting = replace(target, key=key, before=before)
         return Swapped(write(session, context, fitting, changelog, position, clock))
     with clock.phase("commit"):
         return Swapped(_widened(session, before, changelog, key, position, context.limits))

@@ -30,7 +30,8 @@ class Target:
 
     `keeps_position`: what was read is recorded even if it alters no row. `is_filed`: the changelog
     is all rows of a new table, many, in the order of its files. `replaces`: a table that nobody has
-    read, whose columns may differ; there is no head to plan from then.
+    read, whose columns may differ; there is no head to plan from then. `whole`: bytes of all
+    inputs.
     """
 
     uri: str
@@ -41,6 +42,7 @@ class Target:
     keeps_position: bool = True
     is_filed: bool = False
     replaces: Head | None = None
+    whole: int | None = None
 
     def is_small(self, context: Context) -> bool:
         """True if the changelog surely fits this process: about as many rows as were read.
@@ -71,6 +73,9 @@ def write(
     `inserts`: its number of rows, if that is known and all are new. `is_projection`: each of its
     rows comes from one row, so computing it twice costs less than keeping it.
     """
+    position = replace(
+        position, cost=clock.spent(position.attempt, target.size.bytes, target.whole)
+    )
     if target.replaces:
         with clock.phase("commit"):
             return _replace(session, target, target.replaces, changelog, position)
@@ -173,7 +178,7 @@ def _unchanged(target: Target, before: Head, position: Position) -> Committed:
 
 def _create(target: Target, changelog: DataFrame, position: Position) -> Head:
     empty = replace(
-        position, batch=0, kind="create", inputs={}, references={}, frontier={}, topic={}
+        position, batch=0, kind="create", inputs={}, references={}, frontier={}, topic={}, cost={}
     )
     schema = changelog.drop(CHANGE).schema
     return create(target.uri, schema, empty, partition_by=target.partition_by)

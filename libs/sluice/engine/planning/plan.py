@@ -182,6 +182,11 @@ def _following(node: Node, plan: BatchPlan, lake: LakeLayout, limits: Limits) ->
     return replace(plan, strategy=strategy, reason=reason)
 
 
+def whole_size(lake: LakeLayout, plan: BatchPlan) -> int:
+    """Return the bytes of everything that a batch looks at, which a rebuild would read."""
+    return sum(table_size(lake.uri(i), pin.version).bytes for i, pin in plan.looked_up.items())
+
+
 def is_computed_here(limits: Limits, plan: BatchPlan) -> bool:
     """True if a batch is small enough for this process, unless only Spark knows what it needs."""
     return plan.size.bytes <= limits.computed_here_bytes and plan.replaces is None

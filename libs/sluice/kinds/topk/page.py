@@ -5,7 +5,7 @@ window is shown.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -23,12 +23,16 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Bar:
-    """One row of a ranking; `share` is its length relative to the longest bar."""
+    """One row of a ranking; `share` is its length relative to the longest bar.
+
+    `names`: options of `sluice why` that name the row; none if texts can't.
+    """
 
     rank: int
     label: str
     value: str
     share: float | None
+    names: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,9 @@ def leaders(ranking: Ranking, spec: TopK) -> Iterator[Leaders]:
     largest = sorted(found, key=lambda one: _size(one[1][0][1], measure), reverse=True)[:SHOWN]
     for key, rows in sorted(largest, key=lambda one: str(one[0])):
         title = ", ".join(_text(value) for value in key) or "all"
-        yield Leaders(title, measure, tuple(_bars(rows, measure, {*columns, spec.rank})))
+        bars = _bars(rows, measure, {*columns, spec.rank})
+        named = (replace(b, names=_names(ranking, *r)) for b, r in zip(bars, rows, strict=True))
+        yield Leaders(title, measure, tuple(named))
 
 
 def _newest(ranking: Ranking) -> dict[str, Any]:
@@ -91,6 +97,26 @@ def _bars(rows: list[tuple[int, Row]], measure: str, hidden: set[Any]) -> Iterat
         share = round(abs(number) / most, 4) if number is not None and most else None
         value = row.get(measure) if measure else ""
         yield Bar(rank, str(row[names[0]]) if names else "", _text(value), share)
+
+
+def _names(ranking: Ranking, rank: int, row: Row) -> tuple[tuple[str, str], ...]:
+    """Return the row's key, or its place if the key is hidden and no other row shares the place."""
+    table, spec = ranking.table, ranking.spec
+    is_keyed = table.key.names == table.identity
+    columns = table.key.names if is_keyed else ranking.partition_columns
+    if any(row[name] is None for name in columns):
+        return ()
+    texts = {name: _plain(row[name]) for name in columns}
+    if is_keyed:
+        return tuple(("key", text) for text in texts.values())
+    if not spec.rank or spec.function != "row_number":
+        return ()
+    return (*(("partition", f"{name}={text}") for name, text in texts.items()), ("rank", str(rank)))
+
+
+def _plain(value: Any) -> str:
+    """Return a value as a command line takes it."""
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _number(value: Any) -> float | None:

@@ -1,0 +1,25 @@
+"""A task as the parent of its batches' lineage events, as OpenLineage names it.
+
+With Airflow's own provider for OpenLineage, it is the run of that provider's events. Without it,
+each try of a task has an id of its own.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run
+
+
+def parent_of(context: Mapping[str, Any]) -> str:
+    """Return the task's try, for the environment of its job."""
+    task = context["ti"]
+    with suppress(Exception):  # no provider, or one that can't name the task: no reason to fail
+        from airflow.providers.openlineage.plugins.macros import lineage_parent_id
+
+        return str(lineage_parent_id(task))
+    namespace = os.environ.get("OPENLINEAGE_NAMESPACE", "default")
+    place = f"{task.dag_id}.{task.task_id}"
+    return f"{namespace}/{place}/{uuid5(NAMESPACE_URL, f'{place}/{task.run_id}/{task.try_number}')}"

@@ -1,0 +1,107 @@
+"""Columns of the inputs that a table's columns are made from.
+
+Each kind's module `columns` says it of its own tables. Columns that only decide which rows there
+are, as in `where`, are not among them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, cast
+
+from sluice.declare.graph import Graph
+from sluice.declare.registry import kind
+from sluice.declare.table import Table
+from sluice.language.expression import Expression
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """One column of an input; `is_same`: it is taken over as it is."""
+
+    table: str
+    column: str
+    is_same: bool = True
+
+
+Made = frozenset[InputColumn]
+MadeFrom = Mapping[str, Made]
+
+
+class Columns(Protocol):
+    """Module `columns` of a kind."""
+
+    def columns(self, table: Table, inputs: Mapping[str, Table]) -> MadeFrom:
+        """Return what each column, hidden ones included, is made from; `inputs` are by id."""
+        ...
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Columns that an expression can name: an input's own, others by a qualifier, made ones."""
+
+    plain: Table | None = None
+    qualified: Mapping[str, Table] = field(default_factory=dict)
+    made: MadeFrom = field(default_factory=dict)
+
+    def of(self, *expressions: Expression) -> Made:
+        """Return the input columns that expressions read."""
+        found = set[InputColumn]()
+        for one in expressions:
+            for name in one.columns:
+                named = self.named(name)
+                is_plain = one.plain_column == name
+                found |= {replace(c, is_same=c.is_same and is_plain) for c in named}
+        return frozenset(found)
+
+    def named(self, name: str) -> Made:
+        """Return the input columns behind one name."""
+        first, _, rest = name.partition(".")
+        if name in self.made or first in self.made:
+            return self.made[name if name in self.made else first]
+        if rest and first in self.qualified:
+            return _column(self.qualified[first], rest)
+        return _column(self.plain, name) if self.plain else frozenset()
+
+
+def of_input(table: Table, *columns: str) -> Made:
+    """Return columns of one input, taken over as they are."""
+    return frozenset(InputColumn(table.id, column) for column in columns)
+
+
+def changed(made: Iterable[InputColumn]) -> Made:
+    """Return the same columns, none of them taken over as it is."""
+    return frozenset(replace(column, is_same=False) for column in made)
+
+
+def made_from(table: Table, graph: Graph) -> MadeFrom:
+    """Return the columns of its inputs that each of a table's columns is made from.
+
+    A table of several parts is followed through them. Delivered tables are made from files.
+    """
+    known: dict[str, MadeFrom] = {}
+    tables = {**graph.tables, **{part.id: part for part in table.parts}}
+    for part in table.parts or (table,):
+        module = cast(Columns | None, kind(part.kind).part("columns"))
+        found = module.columns(part, tables) if module else {}
+        known[part.id] = {name: _through(made, known) for name, made in found.items()}
+    return known[table.id]
+
+
+def _through(made: Made, known: Mapping[str, MadeFrom]) -> Made:
+    """Return columns of tables that are no parts, in place of the parts' own."""
+    found = set[InputColumn]()
+    for one in made:
+        if one.table not in known:
+            found.add(one)
+            continue
+        behind = known[one.table].get(one.column, frozenset())
+        found |= {replace(c, is_same=c.is_same and one.is_same) for c in behind}
+    return frozenset(found)
+
+
+def _column(table: Table, name: str) -> Made:
+    """Return a column, or the one that a field belongs to."""
+    if name in table.columns or name in table.key:
+        return of_input(table, name)
+    column = name.partition(".")[0]
+    return changed(of_input(table, column)) if column in table.columns else frozenset()

@@ -1,0 +1,98 @@
+"""Conditions that keep rows out of a table; each can be left out of its declaration.
+
+So the table can be computed with some of them, and the first one that a row does not get past is
+why the row is absent. `where` and `having` are found wherever they are declared. A kind's module
+`absence` names further conditions, and rows without a match.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame
+
+from sluice.declare.table_spec import TableSpec
+from sluice.engine.query.operator import Operator, Rows
+from sluice.language.expression import Expression
+from sluice.language.model import Model
+
+Path = tuple[Any, ...]
+FIELDS = ("where", "having")  # in the order in which rows meet them
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition; `without` leaves it out. `ranks`: rows that pass keep others out."""
+
+    text: str
+    without: Callable[[Any], TableSpec]
+    ranks: bool = False
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """Rows that `table` would need for a match: their columns there. `on`: the condition.
+
+    With `is_excluded`, these rows are there, and exclude what they match.
+    """
+
+    table: str
+    on: str
+    rows: DataFrame
+    is_excluded: bool = False
+
+
+class Absence(Protocol):
+    """Module `absence` of a kind."""
+
+    def conditions(self, spec: Any, found: Sequence[Condition]) -> Sequence[Condition]:
+        """Return all conditions in their order, given those that are `where` and `having`."""
+        ...
+
+    def unmatched(
+        self, operator: Operator, wanted: Rows, prepared: Rows, references: Rows
+    ) -> Iterator[Unmatched]:
+        """Yield what `wanted` rows lack; `prepared` are all rows of the inputs."""
+        ...
+
+
+def conditions(spec: TableSpec) -> list[Condition]:
+    """Return every `where`, then every `having`."""
+    found = sorted(_within(spec, ()), key=lambda one: FIELDS.index(one[0][-1]))
+    return [
+        Condition(f"{'.'.join(map(_shown, path))}: {expression.text}", partial(_without, path=path))
+        for path, expression in found
+    ]
+
+
+def _within(value: Any, path: Path) -> Iterator[tuple[Path, Expression]]:
+    """Yield the place and the text of each condition in a declaration."""
+    if isinstance(value, Expression):
+        if path[-1] in FIELDS:
+            yield path, value
+    elif isinstance(value, Model):
+        for name in type(value).model_fields:
+            yield from _within(getattr(value, name), (*path, name))
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _within(inner, (*path, name))
+    elif isinstance(value, tuple):
+        for nth, inner in enumerate(value):
+            yield from _within(inner, (*path, nth))
+
+
+def _without(value: Any, path: Path) -> Any:
+    """Return a declaration without what is at that place."""
+    if not path:
+        return None
+    first, rest = path[0], path[1:]
+    if isinstance(value, Model):
+        return value.model_copy(update={first: _without(getattr(value, first), rest)})
+    if isinstance(value, dict):
+        return {**value, first: _without(value[first], rest)}
+    return (*value[:first], _without(value[first], rest), *value[first + 1 :])
+
+
+def _shown(part: Any) -> str:
+    return str(part).rstrip("_")

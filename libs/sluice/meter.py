@@ -1,0 +1,69 @@
+"""CPU time of pieces of work that share one process, and of the JVM that it has started.
+
+What was used since the last look is shared equally by those at work. So the times add up to the
+process's own, however many threads each of them uses. Executors elsewhere are not counted.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Hashable
+from pathlib import Path
+from threading import Lock
+
+
+class Meter:
+    """CPU seconds by piece of work; several threads may ask and tell."""
+
+    def __init__(self) -> None:
+        self._busy = Counter[Hashable]()
+        self._used: dict[Hashable, float] = {}
+        self._children: set[int] = set()
+        self._looking = Lock()
+        self._last = 0.0
+
+    def begin(self, work: Hashable) -> None:
+        """Count a piece of work from now on; it may begin several times at once."""
+        with self._looking:
+            self._share()
+            self._busy[work] += 1
+
+    def end(self, work: Hashable) -> None:
+        """Count it no longer."""
+        with self._looking:
+            self._share()
+            self._busy[work] -= 1
+            self._busy = +self._busy
+
+    def used(self, work: Hashable) -> float:
+        """Return the seconds of CPU that it has used so far."""
+        with self._looking:
+            self._share()
+            return self._used.get(work, 0.0)
+
+    def forget(self, work: Hashable) -> None:
+        """Forget a piece of work that has ended. Takes no lock: a finalizer calls it."""
+        self._used.pop(work, None)
+
+    def add_child(self, pid: int) -> None:
+        """Count another process from its start on: a JVM that works for this one."""
+        with self._looking:
+            self._children.add(pid)
+
+    def _share(self) -> None:
+        now = time.process_time() + sum(map(_of_process, self._children))
+        since, self._last = max(now - self._last, 0.0), now
+        for work in self._busy:
+            self._used[work] = self._used.get(work, 0.0) + since / len(self._busy)
+
+
+def _of_process(pid: int) -> float:
+    """Return the CPU time of another process; 0 where the system does not say."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    except (OSError, UnicodeDecodeError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+METER = Meter()

@@ -1,0 +1,302 @@
+"""Search for what keeps rows out of a table, from the table down to what was delivered.
+
+At each view, the rows are computed that it would have without its conditions, from the versions
+that it reflects. Conditions then come back one by one, and each keeps some rows out. If there is no
+such row even without conditions, the search goes on in the inputs. Cost: every table on the way is
+read whole, and computed once for each condition.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sluice.declare.column_lineage import Columns, MadeFrom
+from sluice.declare.graph import Graph
+from sluice.declare.registry import kind
+from sluice.declare.table import Table
+from sluice.declare.table_spec import TableSpec
+from sluice.delta.reading.local import to_arrow
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.query import windows
+from sluice.engine.query.absence import Absence, Condition, conditions
+from sluice.engine.query.lineage import NTH
+from sluice.engine.query.operator import names, within
+from sluice.engine.query.retention import Horizon, first_visible
+from sluice.language.internal import declared
+from sluice.operate.lineage import At, Pins, Walk
+from sluice.operate.reasons import Reason, Wanted, of, shown, values
+from sluice.operate.undelivered import undelivered
+from sluice.read.order import only
+
+ALIVE = "_sluice_alive"
+FOLLOWED = 3  # keys without a match that are searched in the other table
+
+
+@dataclass(frozen=True)
+class Reflected:
+    """Places of what a table's version was made from, and the horizon of its retention."""
+
+    inputs: Mapping[str, At]
+    pins: Pins
+    horizon: Horizon | None
+
+
+@dataclass
+class Search:
+    """Search through the tables of a walk; `asked` questions are asked once."""
+
+    walk: Walk
+    asked: set[tuple[At, Wanted]] = field(default_factory=set)
+    pins: dict[At, Pins] = field(default_factory=dict)
+
+    def reasons(self, at: At, wanted: Wanted) -> Iterator[Reason]:
+        """Yield why the wanted rows are not in a table; UsageError if that needs Spark."""
+        if (at, wanted) in self.asked:
+            return
+        self.asked.add((at, wanted))
+        table = self.graph.tables[at[0]]
+        if table.is_delivered:
+            yield from undelivered(self.walk, table, at, wanted)
+        elif table.is_stored:
+            yield from self._computed(table, at[1], wanted)
+        else:
+            inputs = {name: self.walk.reference(name, self.pins[at]) for name in table.inputs}
+            yield from self._below(table, inputs, wanted)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """All tables, and the parts of those in question."""
+        tables = self.walk.context.graph.tables
+        parts = {n.table.id: n.table for n in self.walk.nodes.values() if n.table.id not in tables}
+        whole = {n.table.id: n.table for n in self.walk.nodes.values()}
+        return Graph({**parts, **tables, **whole})
+
+    def matching(self, at: At, wanted: Wanted) -> pa.Table:
+        """Return the rows of a table that are wanted."""
+        return of(self.walk.read(at).rows, wanted)
+
+    def _computed(self, table: Table, version: int, wanted: Wanted) -> Iterator[Reason]:
+        made = self._reflected(table, version)
+        found = _conditions(table)
+        specs = [_loosened(table.spec, found[nth:]) for nth in range(len(found) + 1)]
+        kept = self._kept(table, version, wanted, made)
+        every = self._rows(table, specs[0], made, wanted)
+        rows = _but(every, kept, table.key)
+        for condition, spec in zip(found, specs[1:], strict=True):
+            after = _keys(self._rows(table, spec, made, wanted), table.key)
+            if (lost := _but(rows, after, table.key)).num_rows:
+                yield self._kept_out(table, version, condition, lost)
+            rows = _but(rows, after, table.key, inside=True)
+        yield from _left(table, rows)
+        if not every.num_rows:
+            yield from self._below(table, made.inputs, wanted)
+
+    def _kept_out(self, table: Table, version: int, by: Condition, lost: pa.Table) -> Reason:
+        """Return the reason of rows that a condition keeps out; with those that rank before."""
+        name = declared(table.id)
+        if not by.ranks:
+            return Reason(name, "filtered", by.text, shown(lost))
+        own = self.walk.read((table.id, version)).rows
+        group = self._nodes(table)[-1].operator.group
+        groups = _keys(lost, group)
+        return Reason(
+            name, "outranked", by.text, shown(lost), shown(_but(own, groups, group, inside=True))
+        )
+
+    def _kept(
+        self, table: Table, version: int, wanted: Wanted, made: Reflected
+    ) -> set[tuple[Any, ...]]:
+        """Return the keys of wanted rows that the table has, and shows."""
+        there = self.walk.read((table.id, version)).frame(self.walk.session).drop(NTH)
+        rows = of(to_arrow(there.withColumn(ALIVE, _alive(made.horizon, there))), wanted)
+        return _keys(rows.filter(rows[ALIVE]), table.key)
+
+    def _rows(self, table: Table, spec: TableSpec, made: Reflected, wanted: Wanted) -> pa.Table:
+        """Return the wanted rows by another declaration, with ALIVE."""
+        rows: dict[str, DataFrame] = {}
+        for node in self._nodes(replace(table, spec=spec)):
+            operator = node.operator
+            inputs = {
+                i: rows[i] if i in rows else self._frame(node, i, made) for i in operator.inputs
+            }
+            references = {i: self._frame(node, i, made) for i in operator.references}
+            found = operator.query(inputs, references)
+            if operator.retention:
+                found = found.withColumn(ALIVE, _alive(made.horizon, found))
+            rows[node.id] = found
+        last = rows[table.id]
+        if ALIVE not in last.columns:
+            state = next((r for r in rows.values() if ALIVE in r.columns), None)
+            last = self._with_life(table, last, state)
+        return of(to_arrow(last), wanted)
+
+    def _with_life(self, table: Table, rows: DataFrame, state: DataFrame | None) -> DataFrame:
+        """Return the rows of a view, which live if their group in the state does."""
+        if state is None:
+            return rows.withColumn(ALIVE, F.lit(True))
+        group = self._nodes(table)[-1].operator.group
+        dead = state.where(~F.col(ALIVE)).select(*names(group)).distinct()
+        gone = within(rows, dead, group).withColumn(ALIVE, F.lit(False))
+        on = [F.col(f"_r.`{c}`").eqNullSafe(F.col(f"_d.`{c}`")) for c in group]
+        living = rows.alias("_r").join(dead.alias("_d"), on, "left_anti")
+        return gone.unionByName(living.withColumn(ALIVE, F.lit(True)))
+
+    def _frame(self, node: Node, name: str, made: Reflected) -> DataFrame:
+        rows = self.walk.read(made.inputs[name]).frame(self.walk.session).drop(NTH)
+        columns = node.operator.columns(name)
+        return rows.select(*names(columns)) if columns else rows
+
+    def _nodes(self, table: Table) -> tuple[Node, ...]:
+        return nodes_of(replace(table, parts=()), self.graph)
+
+    def _reflected(self, table: Table, version: int) -> Reflected:
+        """Return what a version of a table was made from, through its state."""
+        nodes = self._nodes(table)
+        own, at = {node.id for node in nodes}, {nodes[-1].id: version}
+        pins, places, horizon = dict[str, Any](), dict[str, At](), None
+        for node in reversed(nodes):
+            position = self.walk.position(node, at[node.id])
+            at |= {name: pin.version for name, pin in position.inputs.items()}
+            pins |= {**position.inputs, **position.references}
+            if node.operator.retention:
+                horizon = Horizon(node.operator.retention, None, position.horizon)
+            places |= {i: (i, at[i]) for i in node.operator.inputs if i not in own}
+            for name in node.operator.references:
+                places[name] = self.walk.reference(name, pins)
+                self.pins[places[name]] = pins
+        return Reflected(places, pins, horizon)
+
+    def _below(self, table: Table, inputs: Mapping[str, At], wanted: Wanted) -> Iterator[Reason]:
+        """Yield why the inputs lack what the rows would be made from."""
+        made, absent = _made_from(table, self.graph), False
+        mapped = {name: _mapped(made, wanted, name) for name in inputs}
+        there = dict[str, Wanted]()
+        for name, spans in mapped.items():
+            if spans and self.matching(inputs[name], spans).num_rows:
+                there[name] = spans
+            elif spans:
+                absent = True
+                yield from self.reasons(inputs[name], spans)
+        if not absent:
+            found = list(self._unmatched(table, inputs, there)) if table.is_stored else []
+            yield from found or [_no_such(table, inputs, wanted)]
+
+    def _unmatched(
+        self, table: Table, inputs: Mapping[str, At], there: Mapping[str, Wanted]
+    ) -> Iterator[Reason]:
+        module = cast(Absence | None, kind(table.kind).part("absence"))
+        if module is None:
+            return
+        node = self._nodes(table)[0]
+        made = Reflected(inputs, {}, None)
+        frames = {name: self._frame(node, name, made) for name in inputs}
+        prepared = {i: node.operator.prepare(i, frames[i]) for i in node.operator.inputs}
+        wanted = {
+            i: node.operator.prepare(i, self._some(node, inputs[i], there[i]))
+            for i in node.operator.inputs
+            if i in there
+        }
+        references = {i: frames[i] for i in node.operator.references}
+        for one in module.unmatched(node.operator, wanted, prepared, references):
+            rows = to_arrow(one.rows)
+            if rows.num_rows and one.is_excluded:
+                yield Reason(declared(table.id), "excluded", one.on, others=shown(rows))
+            elif rows.num_rows:
+                yield Reason(
+                    declared(table.id), "no match", f"{one.on}: {declared(one.table)}", rows
+                )
+                yield from self._followed(inputs[one.table], rows)
+
+    def _some(self, node: Node, at: At, wanted: Wanted) -> DataFrame:
+        """Return the wanted rows of an input, as its operator reads them."""
+        known = self.walk.read(at)
+        some = replace(known, rows=of(known.rows, wanted))
+        return some.frame(self.walk.session, node.operator.columns(at[0])).drop(NTH)
+
+    def _followed(self, at: At, rows: pa.Table) -> Iterator[Reason]:
+        """Yield why the other table has no match for the first keys."""
+        columns = [c for c in rows.column_names if c in self.walk.read(at).rows.column_names]
+        for key in rows.select(columns).slice(0, FOLLOWED).to_pylist() if columns else ():
+            spans = tuple(only((name,), (value,)) for name, value in key.items())
+            has_null = None in key.values()
+            if not has_null and not self.matching(at, spans).num_rows:
+                yield from self.reasons(at, spans)
+
+
+def _conditions(table: Table) -> Sequence[Condition]:
+    module = cast(Absence | None, kind(table.kind).part("absence"))
+    found = conditions(table.spec)
+    return module.conditions(table.spec, found) if module else found
+
+
+def _loosened(spec: TableSpec, left_out: Iterable[Condition]) -> TableSpec:
+    for condition in left_out:
+        spec = condition.without(spec)
+    return spec
+
+
+def _left(table: Table, rows: pa.Table) -> Iterator[Reason]:
+    """Yield the reasons of rows that no condition keeps out."""
+    dead, living = rows.filter(pc.invert(rows[ALIVE])), rows.filter(rows[ALIVE])
+    if dead.num_rows:
+        retention = getattr(table.spec, "retention", None)
+        yield Reason(declared(table.id), "expired", f"retention: {retention}", shown(dead))
+    if living.num_rows:
+        what = f"`sluice verify {table.name}` compares the table with its query"
+        yield Reason(declared(table.id), "differs", what, shown(living))
+
+
+def _made_from(table: Table, graph: Graph) -> MadeFrom:
+    module = cast(Columns | None, kind(table.kind).part("columns"))
+    return module.columns(table, graph.tables) if module else {}
+
+
+def _mapped(made: MadeFrom, wanted: Wanted, name: str) -> Wanted:
+    """Return what is wanted of an input: values of columns that are taken over from it."""
+    return tuple(
+        only((one.column,), (value,))
+        for column, value in values(wanted).items()
+        for one in sorted(made.get(column, ()), key=lambda c: c.column)
+        if one.table == name and one.is_same
+    )
+
+
+def _no_such(table: Table, inputs: Mapping[str, At], wanted: Wanted) -> Reason:
+    named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
+    what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} give {named or 'it'}"
+    return Reason(declared(table.id), "no such value", what)
+
+
+def _alive(horizon: Horizon | None, rows: DataFrame) -> Column:
+    """Return a condition that is true of rows that have not expired."""
+    if horizon is None or horizon.now is None:
+        return F.lit(True)
+    if horizon.retention.by_delete:
+        has_end = horizon.retention.end in rows.columns
+        return horizon.is_alive() if has_end else F.lit(True)
+    return F.col(windows.START) >= F.lit(first_visible(horizon.now, horizon.retention.keep))
+
+
+def _keys(rows: pa.Table, key: Sequence[str]) -> set[tuple[Any, ...]]:
+    return set(_each(rows, key))
+
+
+def _each(rows: pa.Table, key: Sequence[str]) -> list[tuple[Any, ...]]:
+    if not key:
+        return [()] * rows.num_rows
+    return list(zip(*(rows[column].to_pylist() for column in key), strict=True))
+
+
+def _but(
+    rows: pa.Table, keys: set[tuple[Any, ...]], key: Sequence[str], *, inside: bool = False
+) -> pa.Table:
+    """Return the rows whose key is not among these; those whose key is, if `inside`."""
+    mask = [(one in keys) == inside for one in _each(rows, key)]
+    return rows.filter(pa.array(mask, pa.bool_()))

@@ -1,0 +1,160 @@
+"""Lineage events of a run: START, COMPLETE and FAIL of each table's batches, for OpenLineage.
+
+They are sent only where the environment says so, by the settings of OpenLineage's own client. A
+thread sends them in order, so no batch waits. After an event that can't be sent, which the client
+has tried several times, the process sends no more; a batch never fails of it.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.engine.report import BatchReport
+from sluice.errors import SluiceError
+from sluice.extras import MODULES, is_installed
+from sluice.operate.preview import is_preview
+
+log = logging.getLogger(__name__)
+SETTINGS = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
+PREFIX = "OPENLINEAGE__"  # of any setting of the client
+LONGEST_WAIT = 10.0  # seconds at a run's end
+
+
+def are_wanted() -> bool:
+    """True if the environment has settings of OpenLineage, and does not disable it."""
+    if os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return False
+    return any(os.environ.get(name) for name in SETTINGS) or any(
+        name.startswith(PREFIX) for name in os.environ
+    )
+
+
+@dataclass
+class Events:
+    """Events of one run's tables. Without settings, nothing is done and nothing imported."""
+
+    project: Project
+    are_sent: bool = True
+    _sender: "_Sender | None" = None
+
+    def __post_init__(self) -> None:
+        if self.are_sent and are_wanted() and not is_preview(self.project):
+            if is_installed("lineage"):
+                self._sender = _Sender()
+            else:
+                log.warning(
+                    "no lineage events are sent: %s is not installed; run: pip install "
+                    "'sluice[lineage]'",
+                    MODULES["lineage"][1],
+                )
+
+    def begin(self, table: Table) -> "Step":
+        """Send the START of a table's first batch, and return what follows its others."""
+        step = Step(self, table)
+        step.start(datetime.now(UTC))
+        return step
+
+    def put(self, make: Callable[[], Any]) -> None:
+        """Send the event that `make` returns, when its turn comes."""
+        if self._sender:
+            self._sender.put(make)
+
+    @property
+    def are_on(self) -> bool:
+        return self._sender is not None
+
+    def flush(self) -> None:
+        """Wait until the events are sent, but not for long."""
+        if self._sender:
+            self._sender.flush()
+
+
+@dataclass
+class Step:
+    """One table's step in a run. Reports of the tables behind a view come before its own."""
+
+    events: Events
+    table: Table
+    run: str = ""
+    began: datetime | None = None
+    behind: list[BatchReport] = field(default_factory=list)
+
+    def start(self, at: datetime) -> None:
+        """Send the START of a batch that has begun then."""
+        if self.events.are_on:
+            from sluice.operate.openlineage import new_run, started
+
+            self.run, self.began = new_run(), at
+            project, table, run = self.events.project, self.table, self.run
+            self.events.put(lambda: started(project, table, run, at))
+
+    def done(self, report: object) -> None:
+        """Send the COMPLETE of a batch; of a view's state, the view's own report says it."""
+        if not self.events.are_on or not isinstance(report, BatchReport):
+            return
+        if report.table != self.table.id and report.interval is None:
+            self.behind.append(report)
+            return
+        from sluice.operate.openlineage import completed
+
+        if self.began is None:
+            self.start(datetime.now(UTC))
+        project, table, run, now = self.events.project, self.table, self.run, datetime.now(UTC)
+        behind, self.behind, self.began = tuple(self.behind), [], None
+        self.events.put(lambda: completed(project, table, run, now, report, behind))
+
+    def end(self) -> None:
+        """Complete a step that had nothing to do."""
+        if self.began:
+            self.done(BatchReport(self.table.id, self.table.kind, "unchanged"))
+
+    def fail(self, error: SluiceError) -> None:
+        """Send the FAIL of the batch at work."""
+        if self.events.are_on:
+            from sluice.operate.openlineage import failed
+
+            if self.began is None:
+                self.start(datetime.now(UTC))
+            project, table, run, now = self.events.project, self.table, self.run, datetime.now(UTC)
+            self.began = None
+            self.events.put(lambda: failed(project, table, run, now, str(error)))
+
+
+class _Sender:
+    """Thread that sends events in order until one can't be sent."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lineage")
+        self._last: Future[None] | None = None
+        self._client: Any = None
+        self._has_failed = False
+
+    def put(self, make: Callable[[], Any]) -> None:
+        self._last = self._thread.submit(self._send, make)
+
+    def flush(self) -> None:
+        if self._last:
+            wait([self._last], LONGEST_WAIT)
+
+    def _send(self, make: Callable[[], Any]) -> None:
+        if self._has_failed:
+            return
+        try:
+            from sluice.operate.openlineage import client
+
+            self._client = self._client or client()
+            self._client.emit(make())
+        except Exception as error:  # noqa: BLE001 a batch never fails because of its event
+            self._has_failed = True
+            first = str(error).strip().partition("\n")[0]
+            log.warning(
+                "a lineage event can't be sent, nor will this run's later ones be: %s: %s",
+                type(error).__name__,
+                first,
+            )

@@ -1,0 +1,112 @@
+"""Reasons why a delivered table lacks rows: quarantined, deleted, withdrawn, never delivered."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.declare.table import Table
+from sluice.delta.log.opened import opened
+from sluice.delta.places.stores import is_table
+from sluice.delta.reading.local import read_rows
+from sluice.delta.reading.table import is_readable
+from sluice.errors import HistoryLost
+from sluice.language.internal import QUARANTINE
+from sluice.operate.lineage import At, Walk
+from sluice.operate.reasons import Reason, Wanted, of, shown, values
+from sluice.read.changes import Changelog
+from sluice.read.lake import Lake
+from sluice.read.order import only
+from sluice.read.origin import origin
+
+
+def undelivered(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+    """Yield every reason that is known why a source or a dimension lacks the rows."""
+    found = [
+        *_quarantined(walk, table, wanted),
+        *_deleted(walk, table, at, wanted),
+        *_later(walk, table, at, wanted),
+    ]
+    yield from found or [*_withdrawn(walk, table, at, wanted)] or [_never(table, wanted)]
+
+
+def _quarantined(walk: Walk, table: Table, wanted: Wanted) -> Iterator[Reason]:
+    """Yield the rows in quarantine that have the wanted values, by their reason."""
+    uri = walk.context.lake.uri(table.id, QUARANTINE)
+    given = values(wanted)
+    if not given or not is_table(uri):
+        return
+    rows = read_rows(uri, _newest(uri))
+    has_them = [_mentions(raw, given) for raw in rows["raw"].to_pylist()]
+    met = rows.filter(pa.array(has_them, pa.bool_()))
+    for reason in sorted(set(met["reason"].to_pylist()), key=str):
+        of_it = met.filter(pa.array([r == reason for r in met["reason"].to_pylist()], pa.bool_()))
+        yield Reason(table.id, "quarantined", str(reason), shown(of_it))
+
+
+def _deleted(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+    """Yield the deliveries of rows whose last one deletes them."""
+    node = walk.nodes.get(table.id)
+    if node is None:
+        return
+    for name, pin in walk.position(node, at[1]).inputs.items():
+        rows = of(walk.read((name, pin.version)).rows, wanted)
+        if rows.num_rows:
+            yield Reason(
+                table.id, "deleted", f"the last of its deliveries in {name} deletes it", rows
+            )
+
+
+def _later(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+    """Yield the rows that the table has by now, in a version that is not reflected yet."""
+    uri = walk.context.lake.uri(table.id)
+    newest = _newest(uri)
+    if newest > at[1] and is_readable(uri, newest):
+        rows = of(read_rows(uri, newest), wanted)
+        if rows.num_rows:
+            what = f"version {newest} has it, version {at[1]} is reflected"
+            yield Reason(table.id, "not reflected yet", what, shown(rows))
+
+
+def _withdrawn(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+    """Yield the row as it was, if a later delivery took it back."""
+    given = values(wanted)
+    if not given:
+        return
+    try:
+        changelog = Changelog.open(Lake(walk.project), table.id, at[1])
+        found = origin(changelog, only(tuple(given), tuple(given.values())))
+    except HistoryLost:
+        return
+    if found and found.before is not None and found.after is None:
+        made = found.commit.position
+        run = f" by the run {made.run}" if made and made.run else ""
+        what = (
+            f"a delivery took it back in version {found.commit.version}, at {found.commit.at}{run}"
+        )
+        yield Reason(table.id, "withdrawn", what, pa.Table.from_pylist([found.before]))
+
+
+def _never(table: Table, wanted: Wanted) -> Reason:
+    named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
+    return Reason(table.id, "never delivered", f"no row has {named}")
+
+
+def _mentions(raw: str | None, given: dict[str, Any]) -> bool:
+    """True if a quarantined row has these values: in its columns, or anywhere in its text."""
+    try:
+        row = json.loads(raw or "")
+    except ValueError:
+        row = None
+    if isinstance(row, dict) and given.keys() <= row.keys():
+        return all(_text(row[name]) == _text(value) for name, value in given.items())
+    return all(_text(value) in (raw or "") for value in given.values())
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _newest(uri: str) -> int:
+    return opened(uri).version()

@@ -1,0 +1,95 @@
+"""Cost of a lake's batches, as their commits note it: time, CPU, bytes read and written.
+
+Bytes read are those of the new data; `whole` are those of all inputs, which a rebuild would read.
+A batch that only delivers has no such inputs. Commits that Sluice made before it noted costs are
+left out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.places.inventory import stored
+from sluice.delta.places.lake import layout
+from sluice.delta.places.stores import open_table
+from sluice.language.internal import declared
+from sluice.read.commits import Commit, back_from
+
+By = Literal["table", "pipeline", "day"]
+FIELDS = {"table": "id", "pipeline": "pipeline"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Sum over batches. `read_of_whole` and `whole` count only batches that have inputs."""
+
+    name: str
+    batches: int = 0
+    seconds: float = 0.0
+    cpu: float = 0.0
+    read: int = 0
+    written: int = 0
+    read_of_whole: int = 0
+    whole: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Bytes read as a share of those that rebuilds would have read; None if unknown."""
+        return round(self.read_of_whole / self.whole, 4) if self.whole else None
+
+    def plus(self, other: "Cost") -> "Cost":
+        """Return the sum of both, under this name."""
+        return Cost(
+            self.name,
+            self.batches + other.batches,
+            round(self.seconds + other.seconds, 3),
+            round(self.cpu + other.cpu, 3),
+            self.read + other.read,
+            self.written + other.written,
+            self.read_of_whole + other.read_of_whole,
+            self.whole + other.whole,
+        )
+
+
+def costs(
+    project: Project, tables: Iterable[Table], by: By = "table", since: datetime | None = None
+) -> list[Cost]:
+    """Return the costs of these tables, of the states and deliveries behind them, too.
+
+    `since`: only commits that are not older.
+    """
+    found: dict[str, Cost] = {}
+    wanted, lake = {table.id: table for table in tables}, layout(project)
+    for table_id in sorted(stored(lake)):
+        table = wanted.get(declared(table_id))
+        for commit, cost in _noted(lake.uri(table_id), since) if table else ():
+            name = f"{commit.at:%Y-%m-%d}" if by == "day" else getattr(table, FIELDS[by])
+            found[name] = found.get(name, Cost(name)).plus(cost)
+    return [found[name] for name in sorted(found)]
+
+
+def _noted(uri: str, since: datetime | None) -> Iterator[tuple[Commit, Cost]]:
+    """Yield the commits that note what they cost."""
+    for commit in back_from(uri, open_table(uri).version()):
+        if since and commit.at < since:
+            return
+        if commit.position and commit.position.cost:
+            yield commit, _cost(commit, commit.position.cost)
+
+
+def _cost(commit: Commit, note: Mapping[str, Any]) -> Cost:
+    whole = note.get("whole", 0)
+    began = datetime.fromisoformat(note["began"])
+    return Cost(
+        "",
+        1,
+        max((commit.at - began).total_seconds(), note["seconds"]),
+        note["cpu"],
+        note["read"],
+        commit.written,
+        note["read"] if whole else 0,
+        whole,
+    )

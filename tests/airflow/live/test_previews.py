@@ -1,0 +1,62 @@
+"""A preview by the trigger form of a real Airflow: what it tells, and that it changes nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_client import AirflowClient
+from sluice.delta.places.lake import exists, layout
+from sluice.read.lake import Lake
+from stack import Stack
+
+from .corner import DAYS, SALES, await_run, contents, log_of, sell, sluice, states
+
+CORNER = "corner"
+COUNTS = ("inserted", "updated", "deleted")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filled(client: AirflowClient, stack: Stack) -> None:
+    """Tables to change, where no test before these has made them."""
+    client.await_dag(CORNER)
+    if not exists(layout(stack.project).uri("corner.best")):
+        sluice(stack, "run", CORNER, "--start", DAYS[0], "--end", DAYS[-1])
+
+
+def changes(reports: list[dict[str, Any]]) -> dict[str, tuple[int, ...]]:
+    """What happened to each table, without the internal ones."""
+    done = (r for r in reports if r["outcome"] == "committed" and "__" not in r["table"])
+    return {r["table"]: tuple(r[name] for name in COUNTS) for r in done}
+
+
+def triggered(client: AirflowClient, **answers: Any) -> str:
+    span = {"start": f"{DAYS[0]}T00:00:00Z", "end": f"{DAYS[3]}T00:00:00Z"}
+    run = client.trigger(CORNER, **span, **answers)
+    assert await_run(client, CORNER, run) == "success"
+    return run
+
+
+def test_a_preview_tells_what_the_run_then_does_and_changes_nothing(
+    client: AirflowClient, folder: Path, stack: Stack
+) -> None:
+    client.unpause(CORNER)
+    sell(folder / "landing", DAYS[1], [*SALES[DAYS[1]][1:], (30, "oil", 70, 1)])
+    before = contents(Lake(stack.project))
+    run = triggered(client, preview=True)
+    foreseen = changes(client.xcom(CORNER, run, "ingest.sales"))
+    shown = states(client, CORNER, run)
+    assert shown.pop("ingest.sales") == "success"
+    assert set(shown.values()) == {"skipped"}
+    log = log_of(client, CORNER, run, "ingest.sales")
+    assert "preview: nothing was committed" in log
+    assert '"oil"' in log
+    assert contents(Lake(stack.project)) == before
+    run = triggered(client)
+    tasks = [name for name, state in states(client, CORNER, run).items() if state == "success"]
+    done: dict[str, tuple[int, ...]] = {}
+    for task in tasks:
+        done |= changes(client.xcom(CORNER, run, task) or [])
+    assert {"corner.sales", "corner.items", "corner.best"} == done.keys() == foreseen.keys()
+    assert foreseen == done

@@ -1,0 +1,189 @@
+"""Lineage events: what a receiver hears of a run, and that none of it can stop one."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from tests.cli.test_preview import PIPELINE
+from tests.cli.trips import Here
+
+from sluice.declare.column_lineage import InputColumn, made_from
+from sluice.read.lake import open_lake
+
+Event = dict[str, Any]
+ROWS = [
+    {"flight": n, "carrier": "AB"[n % 2], "delay": n, "at": "2024-01-01T10:00:00Z"}
+    for n in range(1, 9)
+]
+MORE = """
+  trips: {kind: cogroup, key: [carrier], window: {type: session, time: at, gap: 3 hours},
+    streams: {f: {from: flights, where: delay > 1, aggregates: {n: count(*), m: max(delay)}}}}
+  chained: {kind: sql, sql: "SELECT c.name AS name, count(*) AS n, max(f.delay) AS worst
+    FROM flights f JOIN carriers c ON f.carrier = c.code WHERE f.delay > 2 GROUP BY c.name"}
+  whole: {kind: sql, incremental: preferred, sql: "SELECT carrier, percentile(delay, 0.5) AS p,
+    grouping(carrier) AS g FROM flights GROUP BY ROLLUP (carrier)"}
+"""
+
+
+@pytest.fixture(autouse=True)
+def only_own_settings() -> Iterator[None]:
+    """The client sets variables of its own, which the next test must not find."""
+    yield
+    for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
+        del os.environ[name]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Here:
+    project = Here(tmp_path)
+    project.declare(PIPELINE)
+    (tmp_path / "landing/carriers").mkdir(parents=True)
+    (tmp_path / "landing/carriers/a.json").write_text('{"code": "A", "name": "Aa"}\n')
+    project.land("flights", 1, ROWS)
+    project.land("weather", 1, [{"station": 1, "wind": 3}])
+    return project
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
+    """Events that a receiver on this machine got over HTTP."""
+    events: list[Event] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            events.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(201)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{server.server_port}")
+    yield events
+    server.shutdown()
+    server.server_close()
+
+
+def of_job(events: list[Event], table: str) -> list[Event]:
+    return [event for event in events if event["job"]["name"] == f"trips.{table}"]
+
+
+def dataset(event: Event, side: str, name: str) -> dict[str, Any]:
+    (found,) = [one for one in event[side] if one["name"].endswith(f"/trips/{name}")]
+    return dict(found)
+
+
+def test_each_table_starts_and_completes_with_versions_rows_and_columns(
+    project: Here, heard: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = "01890000-0000-7000-8000-000000000001"
+    monkeypatch.setenv("OPENLINEAGE_PARENT_ID", f"airflow/trips.advance/{task}")
+    ran = project.sluice("run", "trips", "--changed", "--json")
+    assert ran.code == 0, ran.err
+    lake = open_lake(project.folder / "config")
+    tables = [t for t in lake.project.graph.tables.values() if t.is_stored]
+    for table in tables:
+        events = of_job(heard, table.name)
+        assert [e["eventType"] for e in events[:2]] == ["START", "COMPLETE"], table.name
+        assert len(events) == 2 * len({e["run"]["runId"] for e in events})
+        assert all(e["run"]["facets"]["parent"]["run"]["runId"] == task for e in events)
+    (_, late) = of_job(heard, "late")
+    out = dataset(late, "outputs", "late")
+    version = lake.table("late").version
+    assert out["facets"]["version"]["datasetVersion"] == str(version)
+    assert out["outputFacets"]["outputStatistics"]["rowCount"] == 3
+    names = [field["name"] for field in out["facets"]["schema"]["fields"]]
+    assert names == ["flight", "delay"]
+    source = dataset(late, "inputs", "flights")
+    assert source["facets"]["version"]["datasetVersion"] == str(lake.table("flights").version)
+    fields = out["facets"]["columnLineage"]["fields"]
+    (origin,) = fields["delay"]["inputFields"]
+    assert (origin["name"], origin["field"]) == (source["name"], "delay")
+    assert origin["transformations"][0]["subtype"] == "IDENTITY"
+    (_, delays) = of_job(heard, "delays")
+    named = dataset(delays, "inputs", "named")
+    assert named["facets"]["version"]["datasetVersion"] == str(lake.table("named").version)
+    first = of_job(heard, "flights")[1]
+    assert first["run"]["facets"]["nominalTime"]["nominalStartTime"].startswith("2024-01-01")
+
+
+def test_a_failed_batch_is_told_with_its_reason(project: Here, heard: list[Event]) -> None:
+    project.land("weather", 1, [])
+    (project.folder / "landing/weather/2024-01-01/a.json").write_text("\0no json")
+    ran = project.sluice("run", "trips", "--changed", "--json")
+    failed = [e for e in heard if e["eventType"] == "FAIL"]
+    assert bool(failed) == (ran.code != 0)
+    for event in failed:
+        assert event["run"]["facets"]["errorMessage"]["message"]
+        assert [e["eventType"] for e in heard if e["run"] == event["run"]] == ["FAIL"]
+
+
+def test_a_preview_sends_nothing(project: Here, heard: list[Event]) -> None:
+    assert project.sluice("run", "trips", "--changed", "--preview").code == 0
+    assert heard == []
+
+
+def test_events_go_to_a_file_by_the_clients_own_settings(
+    project: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project.folder / "events.json"
+    settings = project.folder / "openlineage.yml"
+    settings.write_text(f"transport: {{type: file, log_file_path: {file}, append: true}}\n")
+    monkeypatch.setenv("OPENLINEAGE_CONFIG", str(settings))
+    assert project.sluice("run", "trips", "--changed").code == 0
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {e["eventType"] for e in of_job(events, "late")} == {"START", "COMPLETE"}
+
+
+def test_a_receiver_that_is_away_fails_no_batch(
+    project: Here, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__RETRY", '{"total": 0}')
+    assert project.sluice("run", "trips", "--changed").code == 0
+    lost = [r for r in caplog.records if "can't be sent" in r.message]
+    assert len(lost) == 1
+
+
+def test_without_settings_nothing_is_imported(project: Here) -> None:
+    code = (
+        "import sys\nfrom sluice.cli.main import main\n"
+        f"sys.argv = 'sluice run trips --changed --config {project.folder}/config'.split()\n"
+        "try: main()\nexcept SystemExit as e: print('code', e.code)\n"
+        "print([name for name in sys.modules if name.startswith('openlineage')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["code 0", "[]"], done.stderr
+
+
+def test_columns_are_followed_through_every_kind(project: Here) -> None:
+    project.declare(PIPELINE + MORE)
+    graph = open_lake(project.folder / "config").project.graph
+
+    def made(view: str, column: str) -> set[tuple[str, str, bool]]:
+        found = made_from(graph.table(view), graph)[column]
+        return {(c.table.removeprefix("trips."), c.column, c.is_same) for c in found}
+
+    assert made("named", "name") == {("carriers", "name", True)}
+    assert made("delays", "s") == {("named", "delay", False)}
+    assert made("worst", "rank") == {("named", "delay", False)}
+    assert made("worst", "flight") == {("named", "flight", True)}
+    assert made("steps", "was") == {("flights", "delay", False)}
+    assert made("both", "n") == {("flights", "delay", True), ("weather", "wind", True)}
+    assert made("both", "which") == set()
+    assert made("pairs", "name") == {("named", "name", True)}
+    assert made("latest", "window_start") == {("flights", "at", True)}
+    assert made("trips", "window_end") == {("flights", "at", False)}
+    assert made("trips", "m") == {("flights", "delay", False)}
+    assert made("chained", "name") == {("carriers", "name", True)}
+    assert made("chained", "worst") == {("flights", "delay", False)}
+    assert made("whole", "p") == {("flights", "delay", False)}
+    assert made_from(graph.table("late"), graph)["delay"] == {InputColumn("trips.flights", "delay")}
