@@ -13,7 +13,7 @@ from threading import Lock
 
 
 class Meter:
-    """CPU seconds by piece of work; several threads may ask and tell."""
+    """CPU seconds by piece of work. Several threads may use it at once."""
 
     def __init__(self) -> None:
         self._busy = Counter[Hashable]()

@@ -115,7 +115,7 @@ def test_each_table_starts_and_completes_with_versions_rows_and_columns(
     assert first["run"]["facets"]["nominalTime"]["nominalStartTime"].startswith("2024-01-01")
 
 
-def test_a_failed_batch_is_told_with_its_reason(project: Here, heard: list[Event]) -> None:
+def test_a_failed_batch_has_an_event_with_its_reason(project: Here, heard: list[Event]) -> None:
     project.land("weather", 1, [])
     (project.folder / "landing/weather/2024-01-01/a.json").write_text("\0no json")
     ran = project.sluice("run", "trips", "--changed", "--json")

@@ -1,4 +1,4 @@
-"""A preview by the trigger form of a real Airflow: what it tells, and that it changes nothing."""
+"""A preview by the trigger form of a real Airflow: what it shows, and that it changes nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def triggered(client: AirflowClient, **answers: Any) -> str:
     return run
 
 
-def test_a_preview_tells_what_the_run_then_does_and_changes_nothing(
+def test_a_preview_shows_what_the_run_then_does_and_changes_nothing(
     client: AirflowClient, folder: Path, stack: Stack
 ) -> None:
     client.unpause(CORNER)
