@@ -11,6 +11,7 @@ import pytest
 from tests.cli.test_preview import PIPELINE, World
 from tests.cli.trips import Here
 
+from sluice.declare.registry import kinds
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened as opened_at
 from sluice.delta.reading.local import read_rows
@@ -201,6 +202,12 @@ def test_a_row_comes_from_exactly_the_rows_that_plain_python_finds(world: World,
         assert found(parts) == expected if view != "frozen" else found(parts)[0] == expected[0]
         counts = [part.rows.num_rows for part in parts if part.table == "trips.flights"]
         assert sum(counts) == len(expected[0]), (view, row)
+
+
+def test_every_kind_of_view_is_among_those_that_plain_python_checks(world: World) -> None:
+    declared = opened(world).project.pipelines["trips"].views
+    checked = {declared[view].KIND for view in (*VIEWS, *OTHERS, "both")}
+    assert checked == {kind.name for kind in kinds("views")}
 
 
 def test_a_lookup_that_keeps_its_dimension_rows_names_those_of_its_batch(world: World) -> None:
