@@ -48,3 +48,24 @@ def test_a_table_links_to_what_it_is_made_from_where_that_has_a_page(
     lines = render("table", table=table(project, project.graph.table("lines")), **AROUND)
     assert set(re.findall(r'href="/sluice/tables/([^"]+)"', lines)) == {"shop.sales"}
     assert "shop.catalogue" in lines  # a view over dimensions is not stored
+
+
+def test_why_a_row_is_there_is_shown_with_its_rows_and_deliveries(configured: Configured) -> None:
+    found = load(configured()).graph.table("sales")
+    commit = {"version": 3, "at": "2017-03-09T12:00:00Z", "batch": 2, "run": "r<1>"}
+    delivery = {
+        "rows": 1,
+        "interval_start": "2017-03-08",
+        "interval_end": "2017-03-09",
+        "commit": {"run": "r<1>"},
+        "files": ["landing/a.csv"],
+    }
+    part = {"table": "shop.items__deliveries", "version": 3, "count": 1, "rows": [{"id": None}]}
+    told = {**commit, "change": "insert", "before": None, "after": {"id": "<b>"}}
+    told |= {"reads": [], "from": [{**part, "deliveries": [delivery]}]}
+    page = render("why", table=found, why=told, **AROUND)
+    for text in ("&lt;b&gt;", "r&lt;1&gt;", "landing/a.csv", 'href="/sluice/tables/shop.items"'):
+        assert text in page
+    assert "<pre>no such row" in render(
+        "why", table=found, why={"trouble": "no such row"}, **AROUND
+    )
