@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("sluice.cli.views:verify", "Recompute views and compare; exit 1 if they differ."),
     "rebuild": ("sluice.cli.views:rebuild", "Recompute a view and swap it in, in one commit."),
     "maintain": ("sluice.cli.views:maintain", "Put many small files together; no row changes."),
+    "forget": ("sluice.cli.forget:forget", "Remove a subject's rows from a source and all views."),
     "drop": ("sluice.cli.tables:drop", "Take a table out of the lake; kept for a week."),
     "rename": ("sluice.cli.tables:rename", "Give a table another name; its history stays."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),

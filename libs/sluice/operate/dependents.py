@@ -1,10 +1,13 @@
 """Tables that depend on a table: declared over it, or built from it by what their commits say."""
 
+from collections.abc import Collection
+
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Position, readable_head
+from sluice.delta.places import dropped
 from sluice.delta.places.inventory import stored
-from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.lake import LakeLayout, exists, layout
 from sluice.language.internal import declared
 
 
@@ -30,3 +33,32 @@ def built_from(lake: LakeLayout, table_id: str) -> dict[str, Position]:
 def _reads(table: Table, table_id: str) -> bool:
     names = (reference.name for reference in table.spec.references())
     return table_id in {*table.inputs, *map(table.reference, names)}
+
+
+def fed_by(project: Project, table: Table) -> list[Table]:
+    """Return a table, and all that hold rows made from its rows or looked up there, inputs first.
+
+    Each follows the one before by its feed, except for those that `looks_up` names.
+    """
+    found = {table.id: table}
+    for other in project.graph.tables.values():
+        if other.id not in found and any(_reads(other, name) for name in found):
+            found[other.id] = other
+    return list(found.values())
+
+
+def dropped_from(lake: LakeLayout, ids: Collection[str]) -> list[str]:
+    """Return the folders of dropped tables that are among those tables, or were made from them."""
+    return [name for name in dropped.kept(lake) if _is_from(lake, name, ids)]
+
+
+def _is_from(lake: LakeLayout, name: str, ids: Collection[str]) -> bool:
+    heads = (readable_head(uri) for uri in dropped.folders_in(lake, name) if exists(uri))
+    read = {declared(i) for at in heads if at and at.position for i in at.position.reads}
+    return name.rpartition("@")[0] in ids or bool(read & {*ids})
+
+
+def looks_up(table: Table, ids: Collection[str]) -> bool:
+    """True if a table looks rows up in one of those tables without following its changes."""
+    names = {table.reference(reference.name) for reference in table.spec.references()}
+    return bool((names - {*table.inputs}) & {*ids})

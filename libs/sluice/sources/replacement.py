@@ -35,8 +35,10 @@ from sluice.files.marks import ID, INTERVAL
 from sluice.files.reading import Reading, is_of_files
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.interpreter.presence import is_here, rehearse
+from sluice.language.internal import FORGOTTEN
 from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
 from sluice.sources.emptied import Emptied
+from sluice.sources.forgotten import noted, set_aside
 from sluice.spark.session import Spark
 
 KEY = (INTERVAL, ID)
@@ -120,7 +122,10 @@ class Replacement:
         if is_here(session):
             unjudged = stored_rows(reading.rows, delivery)
             rehearse(_changelog(unjudged, self._old_rows(session, self.before)))
-        return gated(self.project, delivery.table, reading.rows, batch, emptied.refuse, on_conflict)
+        rows = set_aside(
+            reading.rows, noted(layout(self.project).uri(delivery.table.id, FORGOTTEN))
+        )
+        return gated(self.project, delivery.table, rows, batch, emptied.refuse, on_conflict)
 
     def _written(
         self, session: SparkSession, passed: Passed, reading: Reading

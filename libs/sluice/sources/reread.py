@@ -32,11 +32,12 @@ from sluice.engine.committing.writing import Target
 from sluice.engine.computing.horizon import EPOCH
 from sluice.engine.context import Context
 from sluice.engine.report import BatchReport, Clock
-from sluice.errors import HistoryLost, QualityStop, UsageError
+from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.files.marks import ID, INTERVAL
-from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, internal
+from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, internal
 from sluice.language.interval import Interval
 from sluice.sources.delivery import plan_delivery, stored_as
+from sluice.sources.forgotten import noted as forgotten
 from sluice.sources.ingest import replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.spec import Source, is_topic
@@ -99,6 +100,8 @@ def _swapped(
     uri, new = layout(project).uri(name), head(layout(beside).uri(name))
     if new is None:
         raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
+    if len({len(forgotten(layout(p).uri(table.id, FORGOTTEN))) for p in (project, beside)}) > 1:
+        raise LostRace(f"{table.id}: rows were forgotten while its files were read again")
     noted, before = intervals.newest_batch(_noted(project, table)), head_as_found(uri)
     position = Position(
         batch=max(noted + 1, before.next_batch if before else 1),
@@ -236,8 +239,10 @@ def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
     """Yield the project with an empty lake of its own, which is removed afterwards."""
     root = f"{layout(project).root}/{BESIDE}/{table.id}"
     remove(root)
+    beside = project.model_copy(update={"lake": root})
+    take_rows(*(layout(p).uri(table.id, FORGOTTEN) for p in (beside, project)))
     try:
-        yield project.model_copy(update={"lake": root})
+        yield beside
     finally:
         remove(root)
 

@@ -152,6 +152,28 @@ def withdraw_all(uri: str) -> None:
     delete_rows(uri, "true")
 
 
+def recount(
+    uri: str, quarantined: Mapping[datetime, int], stored: Mapping[datetime, int] | None
+) -> None:
+    """Correct what the notes say of each interval's rows, after some were removed. Safe to repeat.
+
+    Both count rows by the start of their interval; without `stored`, accepted rows are kept.
+    """
+    rows = notes(uri)
+    for row in rows:
+        within = _interval(row)
+        row["rows_quarantined"] = _inside_of(within, quarantined)
+        if stored is not None:
+            row["rows_accepted"] = _inside_of(within, stored)
+        row["rows_read"] = row["rows_accepted"] + row["rows_quarantined"]
+    if rows and rows != notes(uri):
+        replace_rows(uri, pa.Table.from_pylist(rows, schema=SCHEMA), "true")
+
+
+def _inside_of(interval: Interval, counted: Mapping[datetime, int]) -> int:
+    return sum(n for at, n in counted.items() if interval.start <= at < interval.end)
+
+
 def record(uri: str, delivery: Delivery) -> None:
     """Note a delivery. It stands until one of a later batch overlaps it, or it is withdrawn."""
     row = {

@@ -57,6 +57,17 @@ def expire(lake: LakeLayout, now: datetime) -> list[str]:
     return gone
 
 
+def kept(lake: LakeLayout) -> list[str]:
+    """Return the names of the folders of dropped tables, each `pipeline.table@time`."""
+    return _folders(f"{lake.root}/{FOLDER}")
+
+
+def folders_in(lake: LakeLayout, name: str) -> list[str]:
+    """Return the places of a dropped table and of all that was kept beside it."""
+    root = f"{lake.root}/{FOLDER}/{name}"
+    return [f"{root}/{folder}" for folder in _folders(root)]
+
+
 def _is_note(folder: str) -> bool:
     table = folder.partition(MARK)[0]
     return folder in {internal(table, note) for note in NOTES}

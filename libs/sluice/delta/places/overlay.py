@@ -53,7 +53,7 @@ def sweep(folder: Path) -> list[str]:
     """Remove the folders that no process holds any more, and return their names."""
     gone = []
     for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if (held := _lock(entry)) is not None:
+        if (held := lock(entry)) is not None:
             shutil.rmtree(entry, ignore_errors=True)
             os.close(held)
             gone.append(entry.name)
@@ -70,7 +70,7 @@ def _own_folder(folder: Path) -> Iterator[Path]:
         sweep(folder)
         root = folder / uuid4().hex
         root.mkdir()
-        held = _lock(root)
+        held = lock(root)
     finally:
         os.close(mine)
     try:
@@ -81,7 +81,7 @@ def _own_folder(folder: Path) -> Iterator[Path]:
             os.close(held)
 
 
-def _lock(folder: Path) -> int | None:
+def lock(folder: Path) -> int | None:
     """Return an open lock on a folder; None if another process has one, or the folder is gone."""
     try:
         found = os.open(folder, os.O_RDONLY)

@@ -38,13 +38,9 @@ class SmallFiles:
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file in place of an earlier one of that name."""
-        if not isinstance(self._files, LocalFileSystem):
-            self._put(self._path(name), content)
-            return
-        self._files.create_dir(self._folder, recursive=True)
-        draft = f"{self._folder}/.{name}-{datetime.now(UTC).timestamp()}"
-        self._put(draft, content)
-        self._files.move(draft, self._path(name))
+        if isinstance(self._files, LocalFileSystem):
+            self._files.create_dir(self._folder, recursive=True)
+        replace_file(self._files, self._path(name), content)
 
     def delete(self, name: str) -> None:
         """Delete a file; do nothing if there is none."""
@@ -55,6 +51,18 @@ class SmallFiles:
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}{SUFFIX}"
 
-    def _put(self, path: str, content: bytes) -> None:
-        with self._files.open_output_stream(path) as stream:
-            stream.write(content)
+
+def replace_file(filesystem: FileSystem, path: str, content: bytes) -> None:
+    """Write a whole file in place of an earlier one, which readers meet until then."""
+    if not isinstance(filesystem, LocalFileSystem):
+        _put(filesystem, path, content)
+        return
+    folder, _, name = path.rpartition("/")
+    draft = f"{folder}/.{name}-{datetime.now(UTC).timestamp()}"
+    _put(filesystem, draft, content)
+    filesystem.move(draft, path)
+
+
+def _put(filesystem: FileSystem, path: str, content: bytes) -> None:
+    with filesystem.open_output_stream(path) as stream:
+        stream.write(content)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TABLE = "__quality/results"
 KEY = ("pipeline", "table", "expectation", "says")
 KEPT, MANY_FILES = 120, 64
+SAMPLES = ("unexpected_rows", "partial_unexpected_list", "partial_unexpected_counts")
 TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [
@@ -72,6 +73,24 @@ def newest(rows: pa.Table) -> pa.Table:
         nth.append(seen[key])
         seen[key] += 1
     return ordered.filter(pc.less(pa.array(nth, pa.int64()), KEPT))
+
+
+def without_samples(rows: pa.Table) -> pa.Table:
+    """Return results without values of the data: samples, and observations other than numbers."""
+    found = [_without_samples(row) for row in rows.to_pylist()]
+    return pa.Table.from_pylist(found, schema=rows.schema)
+
+
+def _without_samples(row: dict[str, Any]) -> dict[str, Any]:
+    result = json.loads(row["result"])
+    details = {k: v for k, v in (result.get("result") or {}).items() if k not in SAMPLES}
+    is_number = isinstance(details.get("observed_value", 0), int | float)
+    observed = row["observed"] if is_number else ""
+    kept = details if is_number else {k: v for k, v in details.items() if k != "observed_value"}
+    fault = {"exception_traceback": None, "exception_message": None}
+    info = {**result.get("exception_info", {}), **fault}
+    result |= {"result": kept, "exception_info": info}
+    return row | {"observed": observed, "result": json.dumps(result, ensure_ascii=False)}
 
 
 def _row(outcome: "Outcome") -> dict[str, Any]:

@@ -98,6 +98,17 @@ def _md5(arguments: list[Value]) -> Value:
     return each(STRING, lambda v: hashlib.md5(v).hexdigest(), _bytes(arguments[0]))
 
 
+def _sha2(arguments: list[Value]) -> Value:
+    value, bits = arguments
+    return each(STRING, _hashed, _bytes(value), whole_number(bits))
+
+
+def _hashed(value: bytes, bits: int) -> str:
+    if bits not in (0, 256):
+        raise NotHere("sha2 of another length than 256")
+    return hashlib.sha256(value).hexdigest()
+
+
 def _decoded(value: str) -> bytes:
     try:
         return binascii.a2b_base64(value, strict_mode=True)
@@ -221,6 +232,7 @@ TEXTS: Mapping[str, Function] = {
     "concat_ws": _concat_ws,
     "hex": _hex,
     "md5": _md5,
+    "sha2": _sha2,
     "unbase64": partial(_of_text, BINARY, _decoded),
     "octet_length": _octets,
     "substring_index": _substring_index,

@@ -17,6 +17,7 @@ from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
+from sluice.sources.forgotten import REASON_GIVEN as FORGOTTEN
 from sluice.sources.ingest import check_source, replace_interval
 from sluice.sources.kafka.batches import NOTHING, fingerprint
 from sluice.sources.kafka.broker import Brokers, Message
@@ -83,4 +84,4 @@ def _whole(source: Read, messages: Sequence[Message]) -> Iterator[Message]:
 def _quarantined(source: Read, moment: datetime) -> list[Message]:
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
     rows = read_rows(uri, [("_sluice_interval", "=", moment)])
-    return list(map(message_of, {row["raw"] for row in rows}))
+    return list(map(message_of, {row["raw"] for row in rows if row["reason"] != FORGOTTEN}))

@@ -1,0 +1,163 @@
+"""Erasure of a table's past: what its newest version does not need is removed from its folder.
+
+Rows that were deleted live on in old files, in the change feed, and in the log's least and greatest
+values of old files. Here the old files are deleted, and the log loses those values. Its versions
+and positions stay. So batches go on, but earlier versions can't be read any more. Safe to repeat.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from sluice.delta.log.actions import Action, Log
+from sluice.delta.log.active import active_files
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.small_files import replace_file
+from sluice.delta.places.stores import located, open_table
+from sluice.delta.upkeep.inspection import GRACE
+from sluice.delta.upkeep.vacuum import committed_at
+
+LOG = "_delta_log"
+COMMIT = re.compile(r"(\d{20})\.json")
+NUMBERED = re.compile(r"(\d{20})\.")
+BOUNDS = ("minValues", "maxValues")
+
+
+@dataclass(frozen=True)
+class Erased:
+    """Files that were deleted, and commits whose entries lost what they said of deleted rows."""
+
+    files: int
+    entries: int
+
+
+def erase_past(uri: str, now: datetime) -> Erased:
+    """Remove from a table's folder what its newest version does not need.
+
+    A file that no commit names is kept if it is younger than the newest commit, because a writer
+    may be about to name it.
+    """
+    table = open_table(uri)
+    active = set(map(unquote, active_files(table).column("path").to_pylist()))
+    filesystem, root = located(uri)
+    files = _delete_files(filesystem, root, active, _unused(uri, table.version(), now))
+    passing("erasing", uri)
+    entries = _redact(filesystem, root, active, table.version())
+    passing("redacted", uri)
+    table.create_checkpoint()
+    _delete_copies(filesystem, root, table.version())
+    return Erased(files, entries)
+
+
+def _unused(uri: str, version: int, now: datetime) -> Callable[[str, datetime], bool]:
+    """Return the test of a file that is not active: its path and its time."""
+    named, made = set(Log(uri).named_files()), committed_at(uri, version) or now - GRACE
+
+    def is_unused(path: str, at: datetime) -> bool:
+        return path in named or at < made or at < now - GRACE
+
+    return is_unused
+
+
+def _delete_files(
+    filesystem: FileSystem,
+    root: str,
+    active: set[str],
+    is_unused: Callable[[str, datetime], bool],
+) -> int:
+    count = 0
+    for info in _files(filesystem, root):
+        path = info.path[len(root) :].lstrip("/")
+        at = info.mtime.astimezone(UTC) if info.mtime else datetime.min.replace(tzinfo=UTC)
+        if not _is_kept(path) and path not in active and is_unused(_data(path), at):
+            filesystem.delete_file(info.path)
+            count += 1
+    return count
+
+
+def _is_kept(path: str) -> bool:
+    """True for the log, except for what killed writers have left in it."""
+    folder, _, name = path.rpartition("/")
+    is_draft = name.endswith(".tmp") or (name.startswith(".") and not name.endswith(".crc"))
+    return folder.startswith(LOG) and not is_draft
+
+
+def _data(path: str) -> str:
+    """Return the file that a checksum beside it belongs to, or the path itself."""
+    folder, slash, name = path.rpartition("/")
+    is_sum = name.startswith(".") and name.endswith(".crc")
+    return f"{folder}{slash}{name[1:-4]}" if is_sum else path
+
+
+def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -> int:
+    """Take what commits up to a version say of rows out of the log, except of active files."""
+    count = 0
+    for info in _files(filesystem, f"{root}/{LOG}"):
+        commit = COMMIT.fullmatch(info.base_name)
+        if commit is None or int(commit[1]) > version:
+            continue
+        with filesystem.open_input_stream(info.path) as stream:
+            lines = bytes(stream.read()).decode().splitlines()
+        actions = [json.loads(line) for line in lines if line]
+        redacted = [_redacted(action, active) for action in actions]
+        if redacted != actions:
+            text = "\n".join(json.dumps(action, separators=(",", ":")) for action in redacted)
+            replace_file(filesystem, info.path, text.encode())
+            _delete_sum(filesystem, info.path)
+            count += 1
+    return count
+
+
+def _redacted(action: Action, active: set[str]) -> Action:
+    """Return an action without bounds of values of a file that is not active, or predicates."""
+    (name, body), *_ = action.items()
+    if name in ("add", "remove") and unquote(body["path"]) not in active and body.get("stats"):
+        return {name: {**body, "stats": _without_bounds(body["stats"])}}
+    if name == "commitInfo" and (parameters := body.get("operationParameters")):
+        kept = {k: v for k, v in parameters.items() if "predicate" not in k.lower()}
+        return {name: {**body, "operationParameters": kept}}
+    return action
+
+
+def _without_bounds(text: str) -> str:
+    stats: dict[str, Any] = json.loads(text)
+    if not stats.keys() & {*BOUNDS}:
+        return text
+    return json.dumps({k: v for k, v in stats.items() if k not in BOUNDS}, separators=(",", ":"))
+
+
+def _delete_copies(filesystem: FileSystem, root: str, version: int) -> None:
+    """Delete what repeats the log up to a version: older checkpoints, sums, compacted commits."""
+    for info in _files(filesystem, f"{root}/{LOG}"):
+        if _is_copy(info, f"{root}/{LOG}", version):
+            filesystem.delete_file(info.path)
+
+
+def _is_copy(info: FileInfo, log: str, version: int) -> bool:
+    name = info.base_name
+    if info.path != f"{log}/{name}":
+        return True  # a part of a checkpoint in several files
+    if name.endswith(".crc"):
+        return not name.startswith(".") or ".checkpoint" in name
+    number = NUMBERED.match(name)
+    is_older = number is not None and int(number[1]) < version
+    return is_older and (".checkpoint" in name or ".compacted." in name)
+
+
+def _delete_sum(filesystem: FileSystem, path: str) -> None:
+    """Delete the checksum that Spark has written beside a local file."""
+    folder, _, name = path.rpartition("/")
+    beside = f"{folder}/.{name}.crc"
+    if filesystem.get_file_info(beside).type == FileType.File:
+        filesystem.delete_file(beside)
+
+
+def _files(filesystem: FileSystem, folder: str) -> Iterator[FileInfo]:
+    found = filesystem.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
+    return (info for info in found if info.type == FileType.File)

@@ -1,0 +1,56 @@
+"""Quarantined rows that belong to subjects, by what is kept of each: JSON, a line, a message."""
+
+import json
+from base64 import b64decode
+from binascii import Error
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.delta.notes.arrow import read_table, replace_rows
+from sluice.delta.places.lake import exists
+from sluice.files.marks import INTERVAL
+from sluice.operate.remains import Sought
+
+TEXT = "raw"
+MESSAGE = {"topic", "partition", "offset", "key", "value"}
+
+
+def without(uri: str, sought: Sought) -> int:
+    """Delete the quarantined rows of subjects from the table at `uri`; return how many."""
+    if not exists(uri):
+        return 0
+    rows = read_table(uri)
+    theirs = pa.array([_is_theirs(text, sought) for text in rows[TEXT].to_pylist()], pa.bool_())
+    gone = rows.filter(theirs)
+    for start in pc.unique(gone[INTERVAL]):
+        kept = rows.filter(pc.and_(pc.equal(rows[INTERVAL], start), pc.invert(theirs)))
+        replace_rows(uri, kept, f"{INTERVAL} = '{start.as_py().isoformat()}'")
+    return int(gone.num_rows)
+
+
+def _is_theirs(text: str | None, sought: Sought) -> bool:
+    if text is None:
+        return False
+    try:
+        row = json.loads(text)
+    except ValueError:
+        return sought.is_word(text)
+    if isinstance(row, dict) and row.keys() >= MESSAGE:
+        return any(_is_theirs(_decoded(row[part]), sought) for part in ("key", "value"))
+    names = sought.subjects.column_names
+    if not isinstance(row, dict) or not set(names) <= row.keys():
+        return sought.is_in(text)
+    return tuple(_text(row[name]) for name in names) in sought.texts
+
+
+def _decoded(value: str | None) -> str | None:
+    try:
+        return None if value is None else b64decode(value).decode(errors="replace")
+    except Error:
+        return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,211 @@
+"""Erasure of subjects from a source and from all that was made of their rows.
+
+The subjects are noted first, so no delivery brings them back. Their rows are deleted by an ordinary
+commit, and views follow by their feeds. Then every place that still has such rows is cleaned, and
+the whole lake is searched. Each step may run twice, so another attempt finishes one that was
+killed. Landing files and topics are not touched.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.declare.declared import FILES
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import head
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.inventory import leftovers
+from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.overlay import lock, sweep
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import plan_batch
+from sluice.errors import Retryable, UsageError
+from sluice.language.internal import FORGOTTEN, declared
+from sluice.operate.dependents import built_from, fed_by
+from sluice.operate.forgetting import Done, Forgetting
+from sluice.operate.preview import FOLDER as PREVIEW
+from sluice.operate.remains import Searched, Sought
+from sluice.operate.subject import rows_of
+from sluice.read.snapshot import Snapshot
+from sluice.sources.delivery import stored_as
+from sluice.sources.forgotten import Forgotten, keep, noted, with_line
+from sluice.sources.spec import Source
+from sluice.spark.session import Spark
+
+Asking = Callable[[pa.Schema, str], Sought]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof of an erasure: its id, what was done where, and what a search of the lake has found.
+
+    `left`: places that still name the subjects, with how often; `elsewhere`: those in tables that
+    have no rows of the source. `outside`: where its rows come from, which nobody touched.
+    """
+
+    id: str
+    source: str
+    begun_at: datetime
+    ended_at: datetime
+    done: tuple[Done, ...]
+    searched: Searched
+    left: dict[str, int]
+    elsewhere: dict[str, int]
+    outside: str
+
+    @property
+    def is_proven(self) -> bool:
+        """True if no file of these tables, and none beside tables, names the subjects."""
+        return not self.left
+
+
+def forget(spark: Spark, project: Project, table: Table, ask: Asking) -> Receipt:
+    """Remove subjects from a source, and return the receipt. Safe to repeat.
+
+    `ask` returns the subjects, given the columns and the place of the rows that were delivered.
+    Raises UsageError if nothing in the lake has them.
+    """
+    spec = _source(table)
+    with _alone(project):
+        tables = [t for t in fed_by(project, table) if t.is_stored]
+        _check(project, tables)
+        uri = layout(project).uri(stored_as(table, spec))
+        sought = ask(Snapshot.open(table.name, uri).schema, uri)
+        note = _noted(spark, project, table, sought, uri)
+        passing("noted", table.id)
+        for done in Forgetting(spark, project, table, tables, sought, note.id).steps():
+            note = with_line(note, done.plain())
+            keep(_notes(project, table), note)
+            passing("forgotten", done.place)
+        searched = sought.search(layout(project).root)
+        receipt = _receipt(project, tables, note, searched)
+        if receipt.is_proven:
+            keep(_notes(project, table), replace(note, ended_at=receipt.ended_at))
+        return receipt
+
+
+def _source(table: Table) -> Source:
+    spec = table.spec
+    if not isinstance(spec, Source):
+        raise UsageError(
+            f"{table.id} is a {table.kind}, and only rows of a source are forgotten",
+            hint="a view follows its sources; a dimension follows its files: correct these, and "
+            "load it",
+        )
+    if spec.delivery == "stream" and spec.format not in FILES and not spec.kafka:
+        raise UsageError(
+            f"{table.id} is a stream of a {spec.format} table, whose arrivals keep the rows as "
+            "they came; these can't be forgotten yet",
+            hint="delete the rows from that table, and read it again under another name",
+        )
+    return spec
+
+
+@contextmanager
+def _alone(project: Project) -> Iterator[None]:
+    """Hold the lake's folder against another erasure; the lock ends with the process."""
+    root = Path(layout(project).root)
+    held = lock(root) if root.is_dir() else -1
+    if held is None:
+        raise Retryable(
+            f"another `sluice forget` is at work in {root}",
+            hint="wait until it has ended, and run this again",
+        )
+    try:
+        yield
+    finally:
+        if held >= 0:
+            os.close(held)
+
+
+def _check(project: Project, tables: Sequence[Table]) -> None:
+    """Raise an error if a table could not follow, before anything is changed."""
+    lake, ids = layout(project), {t.id for t in tables}
+    strangers = {declared(name) for i in ids for name in built_from(lake, i)} - ids
+    if strangers:
+        raise UsageError(
+            f"the lake has tables made from these rows that are not declared: {_listed(strangers)}",
+            hint="declare them again, or `sluice drop` each with --now; then run this again",
+        )
+    if left := leftovers(project, tables):
+        raise UsageError(
+            f"an earlier query has left tables behind: {_listed(left)}",
+            hint="`sluice maintain` removes them; then run this again",
+        )
+    for node in (n for t in tables for n in nodes_of(t, project.graph)):
+        if exists(lake.uri(node.id)):
+            plan_batch(node, lake, project.graph, project.limits)
+    if "://" not in lake.root:
+        _check_previews(Path(lake.root, PREVIEW))
+
+
+def _check_previews(folder: Path) -> None:
+    sweep(folder)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise Retryable(
+            f"a preview is at work in {folder}, which shares the tables' files",
+            hint="wait until it has ended, and run this again",
+        )
+
+
+def _noted(spark: Spark, project: Project, table: Table, sought: Sought, uri: str) -> Forgotten:
+    """Return the note of these subjects, a new one unless they were noted before."""
+
+    def note(session: Any) -> Forgotten:
+        before = noted(_notes(project, table))
+        same = (one for one in before if one.is_of(session, sought.subjects))
+        return next(same, None) or Forgotten.of(session, sought.subjects)
+
+    found, _ = spark.best(note, lambda: spark.tune(small=True), is_small=True)
+    if found not in noted(_notes(project, table)):
+        _check_there(project, table, sought, uri)
+        keep(_notes(project, table), found)
+    return found
+
+
+def _check_there(project: Project, table: Table, sought: Sought, uri: str) -> None:
+    """Raise UsageError if neither the table nor any file of the lake has the subjects."""
+    at = head(uri)
+    if at and sought.subjects.num_rows and rows_of(sought, uri, at.version).num_rows:
+        return
+    if sought.subjects.num_rows and sought.search(layout(project).root).found:
+        return
+    raise UsageError(
+        f"{table.id} has no such row, and no file of the lake names it",
+        hint="nothing was changed; look for it by `sluice read`, with --where",
+    )
+
+
+def _notes(project: Project, table: Table) -> str:
+    return layout(project).uri(table.id, FORGOTTEN)
+
+
+def _receipt(
+    project: Project, tables: Sequence[Table], note: Forgotten, searched: Searched
+) -> Receipt:
+    source, ids = tables[0], {table.id for table in tables}
+    spec = _source(source)
+    others = {p: n for p, n in searched.found.items() if p[0] != "_" and declared(p) not in ids}
+    return Receipt(
+        note.id,
+        source.id,
+        note.begun_at,
+        datetime.now(UTC),
+        tuple(Done(**line) for line in json.loads(note.receipt)),
+        searched,
+        left={p: n for p, n in searched.found.items() if p not in others},
+        elsewhere=others,
+        outside=f"the topic {spec.kafka.topic}" if spec.kafka else project.resolve(spec.path),
+    )
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,203 @@
+"""The steps by which subjects' rows leave a lake, in their order. Each is safe to repeat."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.changes.diff import CHANGE
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import head
+from sluice.delta.notes import failures, intervals
+from sluice.delta.notes.arrow import read_table, replace_rows
+from sluice.delta.places import dropped
+from sluice.delta.places.folders import remove
+from sluice.delta.places.inventory import folders_of
+from sluice.delta.places.lake import exists, layout
+from sluice.delta.upkeep.erasure import erase_past
+from sluice.delta.upkeep.invariants import rows_by
+from sluice.delta.writing.commit import commit_arrow, commit_position
+from sluice.delta.writing.fence import Committed
+from sluice.engine.advance import Run, advance
+from sluice.engine.report import BatchReport
+from sluice.errors import LostRace, Retryable
+from sluice.files.marks import ID, INTERVAL
+from sluice.gate.outcomes import history
+from sluice.language.internal import INTERVALS, QUARANTINE
+from sluice.operate.aside import without
+from sluice.operate.dependents import dropped_from, looks_up
+from sluice.operate.maintain import kept_in
+from sluice.operate.rebuild import rebuild
+from sluice.operate.remains import Sought
+from sluice.operate.subject import rows_of
+from sluice.report.publish import publish, report_folder
+from sluice.sources.delivery import stored_as
+from sluice.sources.ingest import follow
+from sluice.sources.reread import BESIDE
+from sluice.sources.spec import Source
+from sluice.spark.session import Spark
+
+KIND = "forget"
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Done:
+    """One line of a receipt: `what` was done at a place, to how many, by which commit, and when."""
+
+    place: str
+    what: str
+    count: int | None
+    version: int | None
+    at: str
+
+    def plain(self) -> dict[str, Any]:
+        """Return the line for its note."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """Erasure of subjects from a source. `tables`: the source and what is made of it, in order."""
+
+    spark: Spark
+    project: Project
+    table: Table
+    tables: Sequence[Table]
+    sought: Sought
+    id: str
+
+    def steps(self) -> Iterator[Done]:
+        """Take all steps; yield what each has done."""
+        yield self._rows()
+        yield from self._aside()
+        yield from self._followed()
+        yield from self._samples()
+        yield from self._dropped()
+        yield from self._files()
+
+    @cached_property
+    def run(self) -> Run:
+        """The run whose id the commits have."""
+        return Run(f"{KIND}-{self.id}")
+
+    def _done(self, place: str, what: str, count: int | None, version: int | None = None) -> Done:
+        return Done(place, what, count, version, datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def _rows(self) -> Done:
+        """Delete the delivered rows; commit even if there are none, so others plan again."""
+        assert isinstance(self.table.spec, Source)
+        name = stored_as(self.table, self.table.spec)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                done = self._deleted(layout(self.project).uri(name))
+            except LostRace:
+                if attempt == ATTEMPTS:
+                    raise
+            else:
+                return self._done(name, "rows deleted", done.deleted, done.version)
+        raise AssertionError
+
+    def _deleted(self, uri: str) -> Committed:
+        at = head(uri)
+        assert at is not None
+        assert at.position is not None
+        attempt = uuid.uuid4().hex
+        position = replace(
+            *(at.position,),
+            batch=at.next_batch,
+            attempt=attempt,
+            kind=KIND,
+            run=self.run.id,
+            unchanged_since=None,
+        )
+        gone = rows_of(self.sought, uri, at.version)
+        if not gone.num_rows:
+            return commit_position(at, position)
+        changelog = gone.append_column(CHANGE, pa.array(["delete"] * gone.num_rows))
+        return commit_arrow(at, changelog, (INTERVAL, ID), position, self.project.limits)
+
+    def _aside(self) -> Iterator[Done]:
+        """Delete quarantined rows of the subjects, and correct the counts of deliveries."""
+        uri, spec = layout(self.project).uri, self.table.spec
+        assert isinstance(spec, Source)
+        place = uri(self.table.id, QUARANTINE)
+        if count := without(place, self.sought):
+            yield self._done(f"{self.table.id}__{QUARANTINE}", "rows deleted", count)
+        left = rows_by(place, INTERVAL) if exists(place) else {}
+        stored = None if spec.keeps_deliveries else rows_by(uri(self.table.id), INTERVAL)
+        intervals.recount(uri(self.table.id, INTERVALS), left, stored)
+
+    def _followed(self) -> Iterator[Done]:
+        """Bring the source and its views up to date, and yield how many rows each has changed."""
+        ids = {table.id for table in self.tables}
+        reports = list(follow(self.spark, self.project, self.table, self.run))
+        for table in self.tables[1:]:
+            if exists(layout(self.project).uri(table.id)):
+                work = rebuild if looks_up(table, ids) else advance
+                reports += work(self.spark, self.project, table, self.run)
+        for report in reports:
+            yield from self._of_batch(report)
+
+    def _of_batch(self, report: BatchReport) -> Iterator[Done]:
+        if report.outcome == "waiting":
+            raise Retryable(
+                f"{self.table.id}: {'; '.join(report.warnings)}",
+                hint="run its pipeline; then run this again: it goes on from here",
+            )
+        if report.outcome == "committed":
+            what = f"{report.inserted} inserted, {report.updated} updated, rows deleted"
+            yield self._done(report.table, what, report.deleted, report.version)
+
+    def _samples(self) -> Iterator[Done]:
+        """Take samples of rows out of results, failures and the report."""
+        lake = layout(self.project)
+        place = f"{lake.root}/{history.TABLE}"
+        for table in self.tables:
+            failures.clear(lake, table.id)
+            chosen = [("pipeline", "=", table.pipeline), ("table", "=", table.name)]
+            rows = read_table(place, chosen) if exists(place) else None
+            if rows is not None and (bare := history.without_samples(rows)) != rows:
+                where = f"pipeline = '{table.pipeline}' AND \"table\" = '{table.name}'"
+                replace_rows(place, bare, where)
+                yield self._done(history.TABLE, f"results of {table.id} cleaned", rows.num_rows)
+        remove(f"{lake.root}/{BESIDE}/{self.table.id}")
+        if (folder := report_folder(self.project)).is_dir():
+            remove(str(folder))
+            publish(self.project)
+            yield self._done("__quality/report", "report written again", None)
+
+    def _dropped(self) -> Iterator[Done]:
+        """Delete dropped tables that were made from the source's rows."""
+        ids = {table.id for table in self.tables}
+        for name in dropped_from(layout(self.project), ids):
+            remove(f"{layout(self.project).root}/{dropped.FOLDER}/{name}")
+            yield self._done(f"{dropped.FOLDER}/{name}", "dropped table deleted", None)
+
+    def _files(self) -> Iterator[Done]:
+        """Erase the past of every table that had such rows."""
+        lake = layout(self.project)
+        for table in self.tables:
+            self._unmark(table)
+            for folder in folders_of(lake, table.id):
+                if exists(uri := f"{lake.root}/{table.pipeline}/{folder}"):
+                    yield self._erased(uri, f"{table.pipeline}.{folder}")
+        if exists(place := f"{lake.root}/{history.TABLE}"):
+            yield self._erased(place, history.TABLE)
+
+    def _erased(self, uri: str, place: str) -> Done:
+        done = erase_past(uri, datetime.now(UTC))
+        return self._done(place, f"{done.entries} log entries cleaned, files deleted", done.files)
+
+    def _unmark(self, table: Table) -> None:
+        """Write files again whose deleted rows are only marked."""
+        for kept in kept_in(table, self.project):
+            filing = kept.filing
+            marked = [s for s in filing.slices if s.gone] if filing else []
+            if filing and marked:
+                filing.refile(self.spark.tune(small=False), marked, "compact")

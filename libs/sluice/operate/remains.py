@@ -1,0 +1,191 @@
+"""Search of every file of a lake for the values that name subjects.
+
+Rows of tables and of their feeds are compared in columns of those names. Texts are searched, too:
+columns of text, logs, checkpoints, statistics, reports. There a number, or a text of few letters,
+is found behind its column's name alone, because files are full of numbers.
+"""
+
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from sluice.delta.places.stores import located
+from sluice.read.where import Where
+
+TELLING = 4  # letters of a text that names its subject by itself
+ROWS = 65_536
+MOST_TEXTS = 100  # subjects that texts are searched for; more are compared in columns alone
+BETWEEN = r"""["']?\s*[:=,]{1,2}\s*["']?"""  # a name and its value
+
+
+@dataclass(frozen=True)
+class Searched:
+    """Result of a search: what was read, and by folder the number of places that were found.
+
+    `in_texts`: true if texts were searched as well.
+    """
+
+    files: int
+    bytes: int
+    found: dict[str, int]
+    in_texts: bool
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Subjects, one a row of the columns that name them; without `by_text`, not sought in texts.
+
+    `where`: the condition that found them, if their values are those of whole rows.
+    """
+
+    subjects: pa.Table
+    by_text: bool = True
+    where: Where | None = None
+
+    def search(self, root: str) -> Searched:
+        """Read every file below `root`."""
+        filesystem, folder = located(root)
+        found, files, size = Counter[str](), 0, 0
+        for info in _files(filesystem, folder):
+            path = info.path[len(folder) :].lstrip("/")
+            count = self._count(filesystem, info)
+            files, size = files + 1, size + (info.size or 0)
+            found.update({_place(path): count} if count else {})
+        return Searched(files, size, dict(found), bool(self._words))
+
+    def is_in(self, text: str) -> bool:
+        """True if a text names one of the subjects."""
+        return any(all(word.search(text) for word in words) for words in self._words)
+
+    def is_word(self, text: str) -> bool:
+        """True if a text has all values of one of the subjects as words, whatever these mean."""
+        near = (values for values in self.texts if all(value in text for value in values))
+        return any(all(_word_in(value, text) for value in values) for values in near)
+
+    @cached_property
+    def texts(self) -> set[tuple[str, ...]]:
+        """The values of each subject, as texts."""
+        columns = (_texts(column) for column in self.subjects.columns)
+        return set(zip(*columns, strict=True))
+
+    def rows(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | None:
+        """Return a mask of the rows of these subjects; None without their columns."""
+        names = self.subjects.column_names
+        if not set(names) <= set(batch.schema.names):
+            return None
+        parts = [_is_among(batch.column(name), self.subjects.column(name)) for name in names]
+        mask = reduce(pc.and_, parts)
+        if len(names) == 1 or self.subjects.num_rows == 1:
+            return mask
+        known = set(zip(*(_texts(self.subjects.column(n)) for n in names), strict=True))
+        each = zip(*(_texts(batch.column(n)) for n in names), strict=True)
+        return pc.and_(mask, pa.array([row in known for row in each], pa.bool_()))
+
+    def _count(self, filesystem: FileSystem, info: FileInfo) -> int:
+        try:
+            if not info.path.endswith(".parquet"):
+                with filesystem.open_input_stream(info.path) as stream:
+                    text = bytes(stream.read()).decode(errors="replace")
+                return sum(map(self.is_in, text.splitlines()))
+            with filesystem.open_input_file(info.path) as file:
+                return sum(map(self._in_batch, pq.ParquetFile(file).iter_batches(ROWS)))
+        except FileNotFoundError:  # deleted meanwhile
+            return 0
+
+    def _in_batch(self, batch: pa.RecordBatch) -> int:
+        masks = [self.rows(batch), *(self._in_column(c) for c in batch.columns)]
+        known = [mask for mask in masks if mask is not None]
+        return int(pc.sum(reduce(pc.or_, known)).as_py() or 0) if known else 0
+
+    def _in_column(self, column: pa.Array) -> pa.BooleanArray | None:
+        """Return a mask of the values that name a subject in their text."""
+        if not self._words or not _has_text(column.type):
+            return None
+        if not pa.types.is_nested(column.type):
+            near = pc.match_substring_regex(column, self._near)
+            if not pc.any(near).as_py():
+                return pc.fill_null(near, False)
+        texts = (_as_text(value) for value in column.to_pylist())
+        return pa.array([self.is_in(text) for text in texts], pa.bool_())
+
+    @cached_property
+    def _words(self) -> list[list[re.Pattern[str]]]:
+        if not self.by_text or self.subjects.num_rows > MOST_TEXTS:
+            return []
+        rows = self.subjects.to_pylist()
+        return [[_word(*item) for item in row.items() if item[1] is not None] for row in rows]
+
+    @cached_property
+    def _near(self) -> str:
+        """Pattern without context that every text meets which names a subject."""
+        rows = self.subjects.to_pylist()
+        return "|".join(form for row in rows for v in row.values() for form in _forms(v))
+
+
+def _word_in(value: str, text: str) -> bool:
+    return re.search(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", text) is not None
+
+
+def _word(column: str, value: Any) -> re.Pattern[str]:
+    forms = "|".join(_forms(value))
+    is_telling = isinstance(value, str) and sum(map(str.isalpha, value)) >= TELLING
+    before = r"(?<![^\W_])" if is_telling else rf"(?<!\w){re.escape(column)}{BETWEEN}"
+    return re.compile(rf"{before}(?:{forms})(?![^\W_]|\.\d)")
+
+
+def _forms(value: Any) -> set[str]:
+    """Return a value as texts spell it: plain, in JSON, in HTML."""
+    text = _as_text(value)
+    return {re.escape(form) for form in (text, json.dumps(text)[1:-1], html.escape(text))}
+
+
+def _as_text(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case bytes():
+            return value.decode(errors="replace")
+        case list() | tuple() | dict():
+            return json.dumps(value, default=str, ensure_ascii=False)
+    return str(value)
+
+
+def _has_text(type_: pa.DataType) -> bool:
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_nested)
+    return any(test(type_) for test in tests)
+
+
+def _is_among(column: pa.Array, values: pa.ChunkedArray) -> pa.BooleanArray:
+    """Return a mask of the values that are among others; of different types, by their texts."""
+    try:
+        return pc.is_in(column, value_set=values.cast(column.type).combine_chunks())
+    except (pa.ArrowException, TypeError):
+        known = set(_texts(values))
+        return pa.array([text in known for text in _texts(column)], pa.bool_())
+
+
+def _texts(column: pa.Array) -> list[str]:
+    return [_as_text(value) for value in column.to_pylist()]
+
+
+def _place(path: str) -> str:
+    """Return the table of a file, `pipeline.table`; its folder in other cases."""
+    first, _, rest = path.partition("/")
+    if first.startswith("_") or not rest:
+        return "/".join(path.split("/")[:2])
+    return f"{first}.{rest.partition('/')[0]}"
+
+
+def _files(filesystem: FileSystem, folder: str) -> Iterator[FileInfo]:
+    found = filesystem.get_file_info(FileSelector(folder, allow_not_found=True, recursive=True))
+    return (info for info in found if info.type == FileType.File)

@@ -1,0 +1,100 @@
+"""Subjects that a user names, by a key or a condition, as values of the columns that name them."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from sluice.declare.table import Table
+from sluice.delta.places.lake import table_at
+from sluice.errors import UsageError
+from sluice.language.names import RESERVED_PREFIX
+from sluice.operate.remains import Sought
+from sluice.read.order import only
+from sluice.read.scan import Scan
+from sluice.read.snapshot import Snapshot
+from sluice.read.values import from_text
+from sluice.read.where import Where, parse
+
+
+def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
+    """Return the subject with that key. Raises UsageError for half a key, or a wrong type."""
+    if table.key[0].startswith(RESERVED_PREFIX):
+        raise UsageError(
+            f"{table.id} has no `key` that names one of its rows",
+            hint='name its rows by --where "COLUMN = VALUE"',
+        )
+    if len(values) != len(table.key):
+        names = ", ".join(table.key)
+        raise UsageError(
+            f"the key of {table.id} is ({names}), and {len(values)} of its {len(table.key)} values "
+            f"{'is' if len(values) == 1 else 'are'} given",
+            hint="give --key once for each column, in this order",
+        )
+    typed = {
+        n: [from_text(v, schema.field(n).type, n)] for n, v in zip(table.key, values, strict=True)
+    }
+    return Sought(pa.table(typed, schema=pa.schema([schema.field(n) for n in table.key])))
+
+
+def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought:
+    """Return the subjects of the rows that meet a condition.
+
+    `COLUMN = VALUE` names its subject itself, also for rows to come. With a key, the column must be
+    one of its own: another one may have had other values before. Any other condition names the keys
+    of its rows, or without a key whole rows.
+    """
+    where = parse(text, schema)
+    has_key = not table.key[0].startswith(RESERVED_PREFIX)
+    named = _equalities(text)
+    if named and (not has_key or {name.lower() for name in named} <= {*map(str.lower, table.key)}):
+        return _named(schema, named)
+    if not has_key:
+        names = [n for n in schema.names if not n.startswith(RESERVED_PREFIX)]
+        return Sought(_distinct(_found(uri, names, where)), by_text=False, where=where)
+    return Sought(_distinct(_found(uri, table.key, where)))
+
+
+def _equalities(text: str) -> dict[str, str]:
+    """Return the values of columns if the condition is only about these; nothing otherwise."""
+    found: dict[str, str] = {}
+    whole = sqlglot.parse_one(text, dialect="spark").unnest()
+    for part in whole.flatten() if isinstance(whole, exp.And) else (whole,):
+        tree = part.unnest()
+        sides = (tree.left, tree.right) if isinstance(tree, exp.EQ) else ()
+        columns = [side for side in sides if isinstance(side, exp.Column)]
+        values = [side for side in sides if isinstance(side, exp.Literal)]
+        if len(columns) != 1 or len(values) != 1 or columns[0].name in found:
+            return {}
+        found[columns[0].name] = values[0].name
+    return found
+
+
+def _named(schema: pa.Schema, named: dict[str, str]) -> Sought:
+    lower = {name: name for name in schema.names} | {n.lower(): n for n in schema.names}
+    columns = {lower[name if name in lower else name.lower()]: v for name, v in named.items()}
+    fields = [schema.field(name) for name in columns]
+    typed = [[from_text(columns[f.name], f.type, f.name)] for f in fields]
+    return Sought(pa.table(typed, schema=pa.schema(fields)))
+
+
+def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
+    """Return the rows of subjects in a version of a table, with hidden columns."""
+    snapshot, subjects = Snapshot.open(table_at(uri), uri, version), sought.subjects
+    names, is_one = tuple(subjects.column_names), subjects.num_rows == 1 and not sought.where
+    spans = (only(names, tuple(subjects.to_pylist()[0].values())),) if is_one else ()
+    pages = Scan(snapshot, spans, sought.where).unordered(tuple(snapshot.schema.names))
+    theirs = (page if is_one or sought.where else page.filter(sought.rows(page)) for page in pages)
+    return pa.concat_tables([snapshot.schema.empty_table(), *theirs])
+
+
+def _found(uri: str, columns: Sequence[str], where: Where) -> pa.Table:
+    """Return these columns of the newest rows that meet a condition."""
+    snapshot = Snapshot.open(table_at(uri), uri)
+    empty = snapshot.schema.empty_table().select(columns)
+    return pa.concat_tables([empty, *Scan(snapshot, where=where).unordered(tuple(columns))])
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    return rows.group_by(rows.column_names).aggregate([])

@@ -1,0 +1,285 @@
+"""`sluice forget`: no byte of the subject is left, every view follows, no kill leaves it half."""
+
+import json
+import os
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.trips import Here
+
+from sluice.declare.project import load
+from sluice.delta.places.overlay import lock
+from sluice.operate.invariants import faults
+
+SHOP = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+end_date: 2024-01-04
+sources:
+  sales:
+    path: "landing/sales/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: person STRING, shop INT, amount INT
+    expect:
+    - {type: expect_column_values_to_be_between, column: amount, min_value: 0,
+       on_failure: quarantine}
+  people:
+    path: "landing/people/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: id BIGINT, name STRING, town STRING
+    key: [id]
+  visits:
+    path: "landing/visits/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: id BIGINT, shop INT, at STRING
+    key: [id, shop]
+views:
+  spent:
+    kind: cogroup
+    key: [person]
+    streams:
+      s: {from: sales, aggregates: {n: count(*), sum: sum(amount), most: max(amount)}}
+  best: {kind: topk, from: spent, order_by: [sum desc, person], limit: 2}
+  shops:
+    kind: cogroup
+    key: [shop]
+    streams: {s: {from: sales, aggregates: {who: collect_set(person)}}}
+  large:
+    kind: select
+    from: sales
+    where: amount > 5
+    select: {who: upper(person), person: person, amount: amount}
+  known:
+    kind: join
+    left: sales
+    right: {table: people, as: p}
+    on: sales.person = p.name
+    select: {person: sales.person, town: p.town, amount: sales.amount}
+  towns:
+    kind: sql
+    sql: SELECT p.town, count(*) AS n, max(p.name) AS last FROM people p GROUP BY p.town
+"""
+ANNA, BOB, EVE = "Anna Kowalska", "Bob Marley", "Eve O'Neil"
+PEOPLE = {4711: ANNA, 4712: BOB, 4713: EVE}
+EMPTY = '{"person":null,"shop":null,"amount":null}'
+VIEWS = ("spent", "best", "shops", "large", "known", "towns")
+
+
+def sale(person: str, shop: int, amount: int) -> dict[str, Any]:
+    return {"person": person, "shop": shop, "amount": amount}
+
+
+SALES = {
+    1: [sale(ANNA, 1, 7), sale(BOB, 1, 3), sale(ANNA, 2, -1), sale(EVE, 2, -4)],
+    2: [sale(ANNA, 1, 9), sale(BOB, 2, 8), sale(EVE, 2, 1)],
+}
+
+
+def land(project: Here, sales: dict[int, list[dict[str, Any]]], people: dict[int, str]) -> None:
+    for day in (1, 2, 3):
+        project.land("sales", day, sales.get(day, []))
+        towns = ("Oslo", "Rome") if day < 3 else ("Rome", "Oslo")
+        given = [
+            {"id": i, "name": name, "town": towns[(i + day) % 2]} for i, name in people.items()
+        ]
+        project.land("people", day, given)
+        seen = [{"id": i, "shop": shop, "at": f"day {day}"} for i in people for shop in (1, 2)]
+        project.land("visits", day, seen)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two days of sales, three states of people, and all views of them."""
+    project = Here(tmp_path_factory.mktemp("shop"))
+    project.declare(SHOP)
+    land(project, SALES, PEOPLE)
+    ran = project.sluice("run", "trips")
+    assert ran.code == 0, ran.err
+    return project.folder
+
+
+@pytest.fixture
+def project(built: Path, tmp_path: Path) -> Here:
+    shutil.copytree(built, tmp_path / "trips")
+    return Here(tmp_path / "trips")
+
+
+def rows(project: Here, *tables: str) -> dict[str, list[str]]:
+    return {t: sorted(project.sluice("read", t, "--json").out.splitlines()) for t in tables}
+
+
+def places(project: Here, name: str) -> Iterator[str]:
+    """Files of the lake that hold a word, by brute force: their bytes and all their values."""
+    word = re.compile(re.escape(name), re.IGNORECASE)
+    for path in (project.folder / "lake").rglob("*"):
+        if path.is_file():
+            text = path.read_bytes().decode(errors="replace")
+            if path.suffix == ".parquet":
+                text += json.dumps(pq.ParquetFile(path).read().to_pylist(), default=str)
+            if word.search(text):
+                yield str(path.relative_to(project.folder))
+
+
+def forgotten(project: Here, *arguments: str) -> dict[str, Any]:
+    done = project.sluice("forget", *arguments, "--json")
+    assert done.code == 0, done.err + done.out
+    return json.loads(done.out)
+
+
+def as_without(project: Here, folder: Path, sales: dict[int, Any], people: dict[int, str]) -> None:
+    """Assert that all tables are as if the rows had never been delivered, and sound."""
+    other = Here(folder)
+    other.declare(SHOP)
+    land(other, sales, people)
+    assert other.sluice("run", "trips").code == 0
+    tables = ("sales", "people", "visits", *VIEWS)
+    assert rows(project, *tables) == rows(other, *tables)
+    loaded = load(str(project.folder / "config"))
+    found = (faults(loaded, table) for table in loaded.graph.tables.values())
+    assert [bad for each in found for bad in each.values() if bad] == []
+    assert project.sluice("doctor").out.startswith("nothing is wrong")
+
+
+def without(name: str) -> dict[int, list[dict[str, Any]]]:
+    return {day: [r for r in given if r["person"] != name] for day, given in SALES.items()}
+
+
+def test_no_byte_of_a_subject_is_left_and_every_view_follows(project: Here, tmp_path: Path) -> None:
+    assert len(list(places(project, ANNA))) > 10
+    receipt = forgotten(project, "sales", "--where", f"person = '{ANNA}'")
+    done = {(line["place"], line["what"]): line["count"] for line in receipt["done"]}
+    assert done["trips.sales", "rows deleted"] == 2
+    assert done["trips.sales__quarantine", "rows deleted"] == 1
+    assert receipt["elsewhere"].keys() == {"trips.people", "trips.people__deliveries"}
+    receipt = forgotten(project, "people", "--key", "4711")
+    assert receipt["elsewhere"].keys() == {"trips.visits", "trips.visits__deliveries"}
+    assert list(places(project, ANNA)) == []
+    forgotten(project, "visits", "--where", "id = 4711")
+    others = {i: name for i, name in PEOPLE.items() if name != ANNA}
+    as_without(project, tmp_path / "other", without(ANNA), others)
+
+
+def test_rows_that_come_later_are_set_aside_without_their_values(
+    project: Here, tmp_path: Path
+) -> None:
+    forgotten(project, "sales", "--where", f"person = '{ANNA}'")
+    forgotten(project, "people", "--key", "4711")
+    forgotten(project, "visits", "--where", "id = 4711")
+    land(project, {**SALES, 3: [sale(ANNA, 3, 1), sale(EVE, 3, 1)]}, PEOPLE)
+    project.land("sales", 2, [*SALES[2], sale(ANNA, 2, 2)])
+    for day in ("01", "02", "03"):
+        bounds = ("--start", f"2024-01-{day}", "--end", f"2024-01-0{int(day) + 1}")
+        ran = project.sluice("run", "trips", *bounds)
+        assert ran.code == 0, ran.err
+    assert list(places(project, ANNA)) == []
+    aside = project.sluice("read", "sales__quarantine", "--json").records
+    reasons = [(r["reason"], r["raw"]) for r in aside if "forgotten" in r["reason"]]
+    assert reasons == [("the row's subject was forgotten", EMPTY)] * 5
+    others = {i: name for i, name in PEOPLE.items() if name != ANNA}
+    as_without(project, tmp_path / "other", {**without(ANNA), 3: [sale(EVE, 3, 1)]}, others)
+
+
+KILLS = [
+    *("noted:sales", "committed:sales", "committed:spent__state", "redacted:best__state"),
+]
+
+
+@pytest.mark.parametrize("place", KILLS)
+def test_a_kill_at_any_place_is_finished_by_the_same_command(project: Here, place: str) -> None:
+    asked = ("sales", "--where", f"person = '{ANNA}'")
+    assert project.killed(place, "forget", *asked) == -9
+    forgotten(project, *asked)
+    assert {place.split("/")[2] for place in places(project, ANNA)} == {
+        *("people", "people__deliveries"),
+    }
+    expected = {day: [r for r in given if r["amount"] >= 0] for day, given in without(ANNA).items()}
+    kept = project.sluice("read", "sales", "--json").records
+    assert sorted(map(str, kept)) == sorted(map(str, [r for day in expected.values() for r in day]))
+    assert project.sluice("run", "trips").out.startswith("nothing was new")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("sales", "--key", "1"), 2, "trips.sales has no `key` that names one of its rows"),
+        (("visits", "--key", "1"), 2, "the key of trips.visits is (id, shop), and 1 of its 2"),
+        (("people", "--key", "Anna"), 2, "'Anna' is no value of column 'id' (BIGINT)"),
+        (("people", "--key", "99"), 2, "has no such row, and no file of the lake names it"),
+        (("people",), 2, "name the subject by --key, or its rows by --where"),
+        (("people", "--where", "ide = 1"), 2, "unknown column 'ide'"),
+        (("people", "--where", "id ="), 2, "does not parse"),
+        (("spent", "--key", "1"), 2, "is a cogroup, and only rows of a source are forgotten"),
+        (("persons", "--key", "1"), 2, "unknown table 'persons'"),
+    ],
+)
+def test_what_names_no_subject_is_refused_and_changes_nothing(
+    project: Here, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    before = {p: p.stat().st_mtime_ns for p in (project.folder / "lake").rglob("*")}
+    refused = project.sluice("forget", *arguments)
+    assert (refused.code, says in refused.err) == (code, True), refused.err
+    assert {p: p.stat().st_mtime_ns for p in (project.folder / "lake").rglob("*")} == before
+
+
+def test_two_at_once_and_a_preview_at_work_are_named(project: Here) -> None:
+    lake = project.folder / "lake"
+    held = lock(lake)
+    refused = project.sluice("forget", "people", "--key", "4711")
+    assert (refused.code, "another `sluice forget` is at work" in refused.err) == (3, True)
+    os.close(held or 0)
+    (lake / "__preview" / "a").mkdir(parents=True)
+    held = lock(lake / "__preview" / "a")
+    refused = project.sluice("forget", "people", "--key", "4711")
+    assert (refused.code, "a preview is at work" in refused.err) == (3, True)
+    os.close(held or 0)
+    assert forgotten(project, "people", "--key", "4711")["is_proven"]
+
+
+def test_tables_that_can_not_follow_are_named_before_anything_is_done(project: Here) -> None:
+    project.declare(SHOP.replace("limit: 2", "limit: 1"))
+    refused = project.sluice("forget", "sales", "--where", f"person = '{ANNA}'")
+    assert (refused.code, "trips.best" in refused.err) == (2, True)
+    project.declare(SHOP[: SHOP.index("  best:")] + SHOP[SHOP.index("  shops:") :])
+    refused = project.sluice("forget", "sales", "--where", f"person = '{ANNA}'")
+    assert "made from these rows that are not declared: trips.best" in refused.err
+    assert project.sluice("drop", "best").code == 0
+    receipt = forgotten(project, "sales", "--where", f"person = '{ANNA}'")
+    assert "dropped table deleted" in {line["what"] for line in receipt["done"]}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_histories_end_as_if_the_subject_had_never_come(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    names = [ANNA, BOB, EVE, "Zoë Saldaña"]
+
+    def some() -> list[dict[str, Any]]:
+        count = chance.randint(1, 6)
+        return [
+            sale(chance.choice(names), chance.randint(1, 3), chance.randint(-2, 9))
+            for _ in range(count)
+        ]
+
+    project = Here(tmp_path / "first")
+    project.declare(SHOP)
+    sales: dict[int, list[dict[str, Any]]] = {}
+    for _ in range(3):
+        sales[chance.randint(1, 3)] = some()
+        land(project, sales, PEOPLE)
+        ran = project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-04")
+        assert ran.code == 0, ran.err
+    name = chance.choice(names)
+    hit = any(row["person"] == name for rows_ in sales.values() for row in rows_)
+    done = project.sluice("forget", "sales", "--where", f'person = "{name}"', "--json")
+    assert done.code == 0 or not hit, done.err
+    left = {day: [r for r in rows_ if r["person"] != name] for day, rows_ in sales.items()}
+    if done.code == 0:
+        others = ("lake/trips/people", "lake/trips/towns")
+        assert not [p for p in places(project, name) if not p.startswith(others)]
+        as_without(project, tmp_path / "other", left, PEOPLE)
