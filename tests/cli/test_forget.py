@@ -166,7 +166,7 @@ def test_no_byte_of_a_subject_is_left_and_every_view_follows(project: Here, tmp_
     as_without(project, tmp_path / "other", without(ANNA), others)
 
 
-def test_rows_that_come_later_are_set_aside_without_their_values(
+def test_rows_that_come_later_are_quarantined_without_their_values(
     project: Here, tmp_path: Path
 ) -> None:
     forgotten(project, "sales", "--where", f"person = '{ANNA}'")
@@ -179,8 +179,8 @@ def test_rows_that_come_later_are_set_aside_without_their_values(
         ran = project.sluice("run", "trips", *bounds)
         assert ran.code == 0, ran.err
     assert list(places(project, ANNA)) == []
-    aside = project.sluice("read", "sales__quarantine", "--json").records
-    reasons = [(r["reason"], r["raw"]) for r in aside if "forgotten" in r["reason"]]
+    found = project.sluice("read", "sales__quarantine", "--json").records
+    reasons = [(r["reason"], r["raw"]) for r in found if "forgotten" in r["reason"]]
     assert reasons == [("the row's subject was forgotten", EMPTY)] * 5
     others = {i: name for i, name in PEOPLE.items() if name != ANNA}
     as_without(project, tmp_path / "other", {**without(ANNA), 3: [sale(EVE, 3, 1)]}, others)

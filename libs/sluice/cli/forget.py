@@ -39,7 +39,7 @@ def forget(
     """Remove a subject's rows from SOURCE, its views, their history and every file of the lake.
 
     The lake is searched afterwards. Exit 1 if the subject is still found. Rows of it that are
-    delivered later are set aside without their values. Landing files and topics are not touched.
+    delivered later go to quarantine without values. Landing files and topics are not touched.
     """
     project = load(config)
     table = project.graph.table(source)

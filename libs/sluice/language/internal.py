@@ -5,7 +5,7 @@ DELIVERIES = "deliveries"  # every delivered row, by interval
 INTERVALS = "intervals"  # one row per delivery
 QUARANTINE = "quarantine"  # delivered rows that could not be used
 ARRIVALS = "arrivals"  # what a stream has read, and when
-FORGOTTEN = "forgotten"  # subjects whose rows are set aside, as salted hashes
+FORGOTTEN = "forgotten"  # subjects whose rows are withheld, as salted hashes
 NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FORGOTTEN)  # tables without a position
 MARK = "__"
 

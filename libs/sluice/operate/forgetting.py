@@ -29,8 +29,8 @@ from sluice.errors import LostRace, Retryable
 from sluice.files.marks import ID, INTERVAL
 from sluice.gate.outcomes import history
 from sluice.language.internal import INTERVALS, QUARANTINE
-from sluice.operate.aside import without
 from sluice.operate.dependents import dropped_from, looks_up
+from sluice.operate.in_quarantine import without
 from sluice.operate.maintain import kept_in
 from sluice.operate.rebuild import rebuild
 from sluice.operate.remains import Sought
@@ -75,7 +75,7 @@ class Forgetting:
     def steps(self) -> Iterator[Done]:
         """Take all steps; yield what each has done."""
         yield self._rows()
-        yield from self._aside()
+        yield from self._quarantined()
         yield from self._followed()
         yield from self._samples()
         yield from self._dropped()
@@ -122,7 +122,7 @@ class Forgetting:
         changelog = gone.append_column(CHANGE, pa.array(["delete"] * gone.num_rows))
         return commit_arrow(at, changelog, (INTERVAL, ID), position, self.project.limits)
 
-    def _aside(self) -> Iterator[Done]:
+    def _quarantined(self) -> Iterator[Done]:
         """Delete quarantined rows of the subjects, and correct the counts of deliveries."""
         uri, spec = layout(self.project).uri, self.table.spec
         assert isinstance(spec, Source)

@@ -1,4 +1,4 @@
-"""Subjects whose rows were removed from a source; rows of theirs that come later are set aside.
+"""Subjects whose rows were removed from a source; rows of theirs that come later are withheld.
 
 `<source>__forgotten` notes each by a salted hash of some columns' values, never by the values. So
 whoever knows a value can check it, and short numbers can be guessed. The note is made first:
@@ -109,7 +109,7 @@ def _place(line: dict[str, Any]) -> tuple[Any, Any]:
     return line["place"], line["what"]
 
 
-def set_aside(rows: DataFrame, forgotten: Iterable[Forgotten]) -> DataFrame:
+def withheld(rows: DataFrame, forgotten: Iterable[Forgotten]) -> DataFrame:
     """Give a reason to delivered rows of forgotten subjects, and take their values away."""
     for note in forgotten:
         if set(note.columns) <= set(rows.columns):

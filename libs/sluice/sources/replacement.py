@@ -38,7 +38,7 @@ from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.internal import FORGOTTEN
 from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
 from sluice.sources.emptied import Emptied
-from sluice.sources.forgotten import noted, set_aside
+from sluice.sources.forgotten import noted, withheld
 from sluice.spark.session import Spark
 
 KEY = (INTERVAL, ID)
@@ -122,9 +122,7 @@ class Replacement:
         if is_here(session):
             unjudged = stored_rows(reading.rows, delivery)
             rehearse(_changelog(unjudged, self._old_rows(session, self.before)))
-        rows = set_aside(
-            reading.rows, noted(layout(self.project).uri(delivery.table.id, FORGOTTEN))
-        )
+        rows = withheld(reading.rows, noted(layout(self.project).uri(delivery.table.id, FORGOTTEN)))
         return gated(self.project, delivery.table, rows, batch, emptied.refuse, on_conflict)
 
     def _written(
