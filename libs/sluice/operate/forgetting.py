@@ -198,6 +198,5 @@ class Forgetting:
         """Write files again whose deleted rows are only marked."""
         for kept in kept_in(table, self.project):
             filing = kept.filing
-            marked = [s for s in filing.slices if s.gone] if filing else []
-            if filing and marked:
-                filing.refile(self.spark.tune(small=False), marked, "compact")
+            if filing and any(each.gone for each in filing.slices):
+                filing.unmark()

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.order import Direction
+from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
@@ -80,6 +81,20 @@ class Filing:
             return 0
         passing("committed", self.before.uri)
         return int(done["numFilesRemoved"])
+
+    def unmark(self) -> None:
+        """Write all files again without the rows that are only marked. Starts no Spark.
+
+        Raises LostRace if another writer was first.
+        """
+        table = open_table(self.before.uri, version=self.before.version)
+        schema = pa.schema(table.schema().to_arrow())
+        with lost_race_of(self.before.uri, self.before.version):
+            table.optimize.z_order(
+                [self.order[0].column if self.order else schema.names[0]],
+                writer_properties=writer_properties(schema),
+                commit_properties=unfenced(upkeep(self.before, "compact")),
+            )
 
     def drop(self, number: int, stored_from: datetime) -> int:
         """Delete the slices before a number, whose rows have all expired; return how many files."""
