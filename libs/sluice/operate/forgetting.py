@@ -136,11 +136,14 @@ class Forgetting:
     def _followed(self) -> Iterator[Done]:
         """Bring the source and its views up to date, and yield how many rows each has changed."""
         ids = {table.id for table in self.tables}
+        self._unmark(self.table)  # before others name its version
         reports = list(follow(self.spark, self.project, self.table, self.run))
+        self._unmark(self.table)
         for table in self.tables[1:]:
             if exists(layout(self.project).uri(table.id)):
                 work = rebuild if looks_up(table, ids) else advance
                 reports += work(self.spark, self.project, table, self.run)
+                self._unmark(table)
         for report in reports:
             yield from self._of_batch(report)
 
@@ -183,7 +186,6 @@ class Forgetting:
         """Erase the past of every table that had such rows."""
         lake = layout(self.project)
         for table in self.tables:
-            self._unmark(table)
             for folder in folders_of(lake, table.id):
                 if exists(uri := f"{lake.root}/{table.pipeline}/{folder}"):
                     yield self._erased(uri, f"{table.pipeline}.{folder}")
