@@ -14,7 +14,7 @@ from sluice.delta.places.lake import layout
 from .conftest import Configured
 
 NOW = dt.datetime(2017, 3, 9, 12, tzinfo=dt.UTC)
-AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": True}
+AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": True, "environment": "dev"}
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ def test_the_last_failure_of_a_table_is_shown_with_its_time_reason_and_hint(
     declared = project.pipelines["shop"]
     overview = render("overview", pipelines=[pipeline(project, declared)], mistakes="", **AROUND)
     assert "failed" in overview
+    assert "environment dev" in overview
     assert "a column is &lt;a&gt; text" in overview
     assert "blocked: shop.sales failed" in overview
     page = render("table", table=table(project, project.graph.table("sales")), **AROUND)

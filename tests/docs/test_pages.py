@@ -28,7 +28,9 @@ DECLARED: tuple[type[BaseModel], ...] = (
     *(Source, Change, Dimension, DimensionView),
     *(TopK, Cogroup, Stream, Lookup, Join, WindowStore, Window),
 )
-LOADED = frozenset({"name", "pipelines", "root", "graph", "limits"})  # set by the loader
+LOADED = frozenset(
+    {"name", "pipelines", "root", "graph", "limits", "environment"}
+)  # set by the loader
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)

@@ -15,7 +15,7 @@ from sluice.cli.kinds import Commands
 from sluice.declare.registry import parts
 from sluice.delta.places.faults import store_fault
 from sluice.errors import ExitCode, SluiceError
-from sluice.terminal.options import debug_option, wants_trace
+from sluice.terminal.options import debug_option, env_option, wants_trace
 
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "maintain": ("sluice.cli.views:maintain", "Put many small files together; no row changes."),
     "forget": ("sluice.cli.forget:forget", "Remove a subject's rows from a source and all views."),
     "drop": ("sluice.cli.tables:drop", "Take a table out of the lake; kept for a week."),
+    "env": ("sluice.cli.environments:env", "Environments: make, compare, promote and drop them."),
     "rename": ("sluice.cli.tables:rename", "Give a table another name; its history stays."),
     "read": ("sluice.cli.reads:read", "Show any table's rows."),
     "changes": ("sluice.cli.changes:changes", "Show a table's changelog, or one run's part."),
@@ -95,6 +96,7 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sluice", prog_name="sluice")
+@env_option
 @debug_option
 def main() -> None:
     """Views on Delta Lake that are kept equal to their queries, batch by batch."""

@@ -15,8 +15,9 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.engine.report import BatchReport
 from sluice.errors import UsageError
-from sluice.gate.pages.preview import write_preview
-from sluice.operate.preview import Preview, Previewed, previewing
+from sluice.gate.pages.preview import Heading, write_preview
+from sluice.operate.preview import Preview, previewing
+from sluice.read.samples import Sample
 from sluice.terminal.output import Format, print_table, write_json, write_rows
 
 Show = Callable[[Iterable[BatchReport]], None]
@@ -37,18 +38,7 @@ def preview_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--preview`, `--sample` and `--html`, as the argument `preview`: Asked, or None."""
 
     @click.option("--preview", is_flag=True, help="Show what would change; commit nothing.")
-    @click.option(
-        "--sample",
-        type=click.IntRange(min=0),
-        metavar="N",
-        help=f"Changed rows of each table that --preview shows ({SAMPLE} if not given).",
-    )
-    @click.option(
-        "--html",
-        type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Write what --preview shows to a page.",
-    )
+    @changes_options("that --preview shows", "what --preview shows")
     @wraps(command)
     def asking(preview: bool, sample: int | None, html: Path | None, **others: Any) -> Any:
         if not preview and (sample is not None or html):
@@ -57,6 +47,23 @@ def preview_option(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(preview=asked, **others)
 
     return asking
+
+
+def changes_options(rows: str, shown: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--sample` and `--html`, as arguments of these names; both may be None."""
+    sample = click.option(
+        "--sample",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help=f"Changed rows of each table {rows} ({SAMPLE} if not given).",
+    )
+    html = click.option(
+        "--html",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help=f"Write {shown} to a page.",
+    )
+    return lambda command: sample(html(command))
 
 
 @contextmanager
@@ -76,33 +83,46 @@ def project_of(
 
 def _show(preview: Preview, asked: Asked, format_: Format, reports: Iterable[BatchReport]) -> None:
     done = list(reports)
-    results = preview.results(done, asked.sample)
-    if asked.html:
-        write_preview(asked.html, preview.real, results, datetime.now(UTC))
+    heading = Heading("Preview", preview.real, "Nothing of this was committed.", COUNTS)
+    if format_ is Format.TABLE:
+        click.echo("preview: nothing was committed")
+    show_changes(heading, preview.results(done, asked.sample), COLUMNS, asked.html, format_)
+    if format_ is Format.TABLE:
+        print_notes([preview.as_real(report) for report in done])
+
+
+def show_changes(
+    heading: Heading,
+    results: Sequence[Any],
+    columns: Sequence[str],
+    html: Path | None,
+    format_: Format,
+) -> None:
+    """Show what differs in each table, with its samples, and write the page if one is wanted."""
+    if html:
+        write_preview(html, heading, results, datetime.now(UTC))
     if format_ is Format.JSON:
         for result in results:
             write_json(asdict(result))
         return
-    rows = [{name: getattr(result, name) for name in COLUMNS} for result in results]
+    rows = [{name: getattr(result, name) for name in columns} for result in results]
     if format_ is Format.CSV:
-        write_rows(rows, COLUMNS, format_)
+        write_rows(rows, columns, format_)
         return
-    click.echo("preview: nothing was committed")
-    print_table([c.replace("_", " ") for c in COLUMNS], [list(row.values()) for row in rows])
+    print_table([c.replace("_", " ") for c in columns], [list(row.values()) for row in rows])
     for result in results:
-        _show_samples(result)
-    print_notes([preview.as_real(report) for report in done])
+        _show_samples(result.table, result.samples)
 
 
-def _show_samples(result: Previewed) -> None:
+def _show_samples(table: str, samples: Iterable[Sample]) -> None:
     """Print the changed rows of a table, what is gone with `-` and what is new with `+`."""
     lines = [
         (sign, row)
-        for sample in result.samples
+        for sample in samples
         for sign, row in (("-", sample.before), ("+", sample.after))
         if row is not None
     ]
     if lines:
         columns = list(dict.fromkeys(name for _, row in lines for name in row))
         values = [(sign, *(row.get(name) for name in columns)) for sign, row in lines]
-        print_table(("", *columns), values, title=result.table)
+        print_table(("", *columns), values, title=table)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from sluice.declare.environment import of_base
 from sluice.declare.project import load
 from sluice.declare.schema import json_schema
 from sluice.engine.planning.nodes import nodes_of
@@ -70,7 +71,10 @@ def init(patterns: tuple[str, ...], example: str | None, more: tuple[str, ...]) 
     written = start_example(folder, example, editors) if example else start(folder, wanted, editors)
     for file in written:
         click.echo(f"wrote {file.relative_to(folder)}")
-    runs = [f"sluice run {name}" for name in load(folder / "config", review=mistakes).pipelines]
+    runs = [
+        f"sluice run {name}"
+        for name in load(folder / "config", environ=of_base(), review=mistakes).pipelines
+    ]
     steps = NEXT[example] if example else ("sluice plan", *runs)
     click.echo(f"next: {', then '.join(f'`{step}`' for step in steps)}")
 

@@ -24,6 +24,7 @@ from sluice.errors import UsageError
 from sluice.language.interval import Interval, parse_time
 from sluice.language.names import listing, unknown
 from sluice.limits import Limits
+from sluice.operate.bring import followed
 from sluice.operate.failures import Failures
 from sluice.operate.outside import news_of_sources
 from sluice.operate.preview import downstream
@@ -188,7 +189,7 @@ def advance(
     pins = {project.graph.table(name).id: version for name, version in read_pins(pin).items()}
     this = replace(_run("advance"), pins=pins)
     tables = [_view(project, name) for name in views]
-    do(project, tables, this, lambda s, p, t: advance_view(s, p, t, this), format_, preview=preview)
+    do(project, tables, this, lambda s, p, t: followed(s, p, t, this), format_, preview=preview)
 
 
 def do(

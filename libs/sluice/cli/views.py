@@ -15,11 +15,11 @@ from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
 from sluice.delta.places.lake import exists, layout
 from sluice.engine.advance import Run
-from sluice.engine.advance import advance as advance_view
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, UsageError
 from sluice.operate.against import Compared, compare, differing
+from sluice.operate.bring import bring, to_bring
 from sluice.operate.explain import Part, Step, explain_all, parts_of_query
 from sluice.operate.failures import raise_all
 from sluice.operate.maintain import Upkeep
@@ -140,12 +140,15 @@ def rebuild(
     if start and (changed or as_landed):
         raise UsageError("--from keeps the rows of one topic: give it alone")
     project = load_project(config)
-    chosen = to_rebuild(project) if changed else [project.graph.table(str(table))]
+    found = to_bring if project.environment else to_rebuild
+    chosen = found(project) if changed else [project.graph.table(str(table))]
     if not changed:
         check_asked(chosen[0], as_landed=as_landed)
     run = _rebuilding(allow_empty=allow_empty)
 
     def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
+        if changed and project.environment and not as_landed:
+            return bring(spark, project, table, run)
         if changed:
             return _redefine(spark, project, table, run, as_landed=as_landed)
         if start:
@@ -214,12 +217,7 @@ def _show_compared(
     if preview and (chosen := differing(project, compared)):
         run = _rebuilding()
 
-        def step(spark: Spark, project: Project, table: Table) -> Iterable[BatchReport]:
-            if table.is_view and not exists(layout(project).uri(table.id)):
-                return advance_view(spark, project, table, run)
-            return _redefine(spark, project, table, run)
-
-        do(project, chosen, run, step, format_, preview=preview)
+        do(project, chosen, run, lambda s, p, t: bring(s, p, t, run), format_, preview=preview)
 
 
 def _only(project: Project) -> str:

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from sluice.declare.building import Declaration, build
 from sluice.declare.code import check_module
+from sluice.declare.environment import VARIABLE, existing
 from sluice.declare.graph import Graph
 from sluice.declare.mistakes import Mistakes
 from sluice.declare.names_elsewhere import check_compared, check_modules
@@ -81,9 +82,14 @@ class Pipeline(Model):
 
 
 class Project(Model):
-    """Everything that is declared, checked; `root` is where relative paths start."""
+    """Everything that is declared, checked; `root` is where relative paths start.
 
-    LOADED: ClassVar[frozenset[str]] = frozenset({"pipelines", "root", "graph", "limits"})
+    `environment`: the one that `lake` is, if it is not the lake of the settings.
+    """
+
+    LOADED: ClassVar[frozenset[str]] = frozenset(
+        {"pipelines", "root", "graph", "limits", "environment"}
+    )
 
     lake: str = "lake"
     spark: SparkSettings = SparkSettings()
@@ -94,6 +100,7 @@ class Project(Model):
     root: Path = Path()
     graph: Graph = Graph()
     limits: Limits = Limits()
+    environment: str = ""
 
     @field_validator("modules")
     @classmethod
@@ -106,6 +113,10 @@ class Project(Model):
         """Resolve a path against the project's root, unless it is absolute or has a scheme."""
         return path if "://" in path else str(self.root / path)
 
+    def within(self, name: str) -> "Project":
+        """Return the project in an environment of its lake. Raises UsageError if it has none."""
+        return self.model_copy(update={"lake": existing(self.lake, name), "environment": name})
+
 
 def load(
     config_dir: Path | str = "config",
@@ -116,6 +127,7 @@ def load(
 ) -> Project:
     """Load the project declared in that folder; ConfigError lists every mistake.
 
+    Its lake is the environment that `SLUICE_ENV` names, if any; UsageError if there is none.
     `review` gives a further opinion on each expectation, as mistakes in words. Files named in
     `without` are ignored.
     """
@@ -134,7 +146,9 @@ def load(
         check_modules(declared.values(), project.modules, mistakes)
         _check_store(project, settings, declared.values(), environ, mistakes)
     mistakes.raise_any()
-    return _assembled(project or Project(), pipelines, graph, folder.resolve().parent)
+    loaded = _assembled(project or Project(), pipelines, graph, folder.resolve().parent)
+    chosen = environ.get(VARIABLE)
+    return loaded.within(chosen) if chosen else loaded
 
 
 def _assembled(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:

@@ -2,7 +2,8 @@
 
 A view's position names the versions of its inputs that it reflects. Its next batch reads the feeds
 from there, and `verify` reads their rows as of then. A view whose rows keep the dimension
-versions of their batches names each of those until it is rebuilt.
+versions of their batches names each of those until it is rebuilt. An environment is compared with
+the versions that it began with.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from sluice.declare.project import Project
 from sluice.delta.log.position import REBUILD, Head, Position, head_as_found, positions
+from sluice.delta.places.environments import read
 from sluice.delta.places.lake import LakeLayout, layout
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
@@ -17,7 +19,12 @@ from sluice.engine.planning.nodes import nodes_of
 
 def oldest_named(project: Project, table_id: str, at: Head) -> int:
     """Return the oldest version that a consumer names; the table's head if none names one."""
-    return min((v for _, v in consumers(project, table_id, at.table)), default=at.version)
+    named = [version for _, version in consumers(project, table_id, at.table)]
+    began = read(layout(project).root) if project.environment else None
+    first = began.tables.get(table_id) if began else None
+    if first and first.table == at.table:
+        named.append(first.version)
+    return min(named, default=at.version)
 
 
 def oldest_logged(project: Project, table_id: str, at: Head) -> int:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sluice.declare.environment import FOLDER as ENV
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.arrow import clean_rows
-from sluice.delta.places import dropped
+from sluice.delta.places import dropped, environments
 from sluice.delta.places.lake import layout
+from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import sweep
 from sluice.delta.upkeep.log_cleaning import clean_log
 from sluice.delta.upkeep.maintenance import Filing
@@ -25,7 +27,6 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.language.internal import DELIVERIES, INTERVALS, QUARANTINE, STATE, internal
 from sluice.operate.guard import oldest_logged, oldest_named
 from sluice.operate.leftovers import remove_leftovers
-from sluice.operate.preview import FOLDER as PREVIEW
 from sluice.spark.session import Spark
 
 
@@ -34,7 +35,8 @@ class Upkeep:
     """Upkeep of one table: what was done, and to how many of its files.
 
     `done`: expiry, seal, compact or vacuum; log, of commits; remove, of a table that a changed
-    query left behind; deleted, of a table that was dropped a week ago.
+    query left behind; deleted, of a table that was dropped a week ago, and of an environment that
+    has expired.
     """
 
     table: str
@@ -52,7 +54,8 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     done += [Upkeep(table_id, "remove", files) for table_id, files in removed]
     sweep(Path(layout(project).root, PREVIEW))
     expired = dropped.expire(layout(project), datetime.now(UTC))
-    return [*done, *(Upkeep(table_id, "deleted", 0) for table_id in expired)]
+    expired += (f"{ENV}/{name}" for name in environments.expire(layout(project), datetime.now(UTC)))
+    return [*done, *(Upkeep(name, "deleted", 0) for name in expired)]
 
 
 def kept_in(table: Table, project: Project) -> Iterator[Kept]:

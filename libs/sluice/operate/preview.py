@@ -21,7 +21,6 @@ from sluice.language.internal import declared
 from sluice.read.lake import Lake
 from sluice.read.samples import Sample, samples
 
-FOLDER = "__preview"
 DONE = ("committed", "position")
 
 
@@ -110,7 +109,7 @@ class Preview:
 def previewing(project: Project, tables: Iterable[Table]) -> Iterator[Preview]:
     """Yield a preview of work on these tables; nothing of it is left afterwards."""
     lake = layout(project)
-    with overlay(lake, FOLDER, _read_by(project, tables)) as beside:
+    with overlay(lake, _read_by(project, tables)) as beside:
         there = project.model_copy(update={"lake": beside.root})
         stored = [t.id for t in project.graph.tables.values() if t.is_stored]
         uris = {name: beside.uri(name) for name in stored}

@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from sluice.declare.environment import of_base
 from sluice.declare.project import Project, load
 from sluice.errors import ConfigError, MissingDependency, UsageError
 
@@ -16,15 +17,17 @@ from sluice.errors import ConfigError, MissingDependency, UsageError
 def other_project(config: str, against: str) -> Iterator[Project]:
     """Yield the project that a folder declares, or that `config` declared as of a revision.
 
-    A folder of that name goes before a revision. Raises UsageError if there is neither, and
+    Its lake is that of the settings, in no environment. A folder of that name goes before a
+    revision. Raises UsageError if there is neither, and
     ConfigError with the mistakes of the other configuration.
     """
     if Path(against).is_dir():
-        yield load(against)
+        yield load(against, environ=of_base())
         return
     with TemporaryDirectory(prefix="sluice-plan-") as folder:
         try:
-            yield load(_extracted(Path(config).resolve(), against, Path(folder)))
+            there = _extracted(Path(config).resolve(), against, Path(folder))
+            yield load(there, environ=of_base())
         except ConfigError as error:
             named = [mistake.replace(f"{folder}/", f"{against}:") for mistake in error.mistakes]
             raise ConfigError(named, hint=error.hint) from None

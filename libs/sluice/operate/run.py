@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
@@ -18,6 +19,7 @@ from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval, show
 from sluice.limits import Limits
+from sluice.operate.bring import brought
 from sluice.operate.failures import Failures
 from sluice.operate.maintain import maintain
 from sluice.operate.workers import Workers
@@ -119,8 +121,14 @@ class _Steps:
         this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
         is_by_interval = table.is_source and not is_stream(table)
         taken = self._ingested if is_by_interval else self._taken
-        for report in taken(spark, table, this):
+        for report in chain(self._brought(spark, table, this), taken(spark, table, this)):
             self.on_step(report)
+
+    def _brought(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
+        if self.project.environment:
+            yield from self.failures.attempt(
+                table, lambda: brought(spark, self.project, table, this)
+            )
 
     def _taken(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
         return self.failures.attempt(table, lambda: self._step(spark, table, this))

@@ -94,7 +94,7 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
     session = node.batch.session_for(spark, context, _read(context, uri, at))
     rows = snapshot(session, uri, at.version, context.limits)
     recomputed = _expected(session, context, node, at, rows)
-    expected = _leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
+    expected = leniently(rows, node.operator.remembered(rows, recomputed), node.operator)
     key, visible = node.operator.key, rows.select(*names(tuple(expected.columns)))
     repeated = _repeated(visible, key)
     differs = diff(rows, expected, key, ignore=node.ignored).unionByName(repeated).persist()
@@ -135,7 +135,7 @@ def _counts(differs: DataFrame) -> DataFrame:
     return differs.groupBy(CHANGE).agg(F.count(F.lit(1)).alias("n"))
 
 
-def _leniently(rows: DataFrame, expected: DataFrame, operator: Operator) -> DataFrame:
+def leniently(rows: DataFrame, expected: DataFrame, operator: Operator) -> DataFrame:
     """Return the expected rows, with the table's values where both agree within their error."""
     agreements = operator.agreements(expected.schema)
     if not agreements:

@@ -38,7 +38,7 @@ def samples(lake: Lake, table: Table, version: int | None, most: int) -> Iterato
     was = lake.stored(table, version) if version is not None else None
     found = 0
     for key in _candidates(now, -1 if version is None else version, most * SPARE):
-        sample = Sample(_row(was, key) if was else None, _row(now, key))
+        sample = Sample(row_of(was, key) if was else None, row_of(now, key))
         if found < most and sample.before != sample.after:
             found += 1
             yield sample
@@ -60,7 +60,8 @@ def _candidates(now: KeyedTable, after: int, most: int) -> Iterator[tuple[Any, .
                 return
 
 
-def _row(table: KeyedTable, key: tuple[Any, ...]) -> Row | None:
+def row_of(table: KeyedTable, key: tuple[Any, ...]) -> Row | None:
+    """Return the row of a whole key, hidden columns of it included; None if there is none."""
     if not {*table.identity} <= {*table.snapshot.schema.names}:
         return None  # rebuilt with a key of other columns
     columns = KeyColumns.of(table.name, table.identity, table.snapshot.schema)

@@ -1,11 +1,13 @@
 """Options shared by commands."""
 
+import os
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import click
 
+from sluice.declare.environment import VARIABLE
 from sluice.errors import UsageError
 from sluice.terminal.output import Format
 
@@ -97,6 +99,24 @@ def debug_option(command: F) -> F:
     return click.option(
         "--debug", is_flag=True, expose_value=False, callback=_remember, help="Show error traces."
     )(command)
+
+
+def env_option(command: F) -> F:
+    """Add `--env NAME`, which chooses an environment for this command and what it starts."""
+    return click.option(
+        "--env",
+        metavar="NAME",
+        expose_value=False,
+        callback=_choose_environment,
+        help="Work in this environment of the lake (or SLUICE_ENV).",
+    )(command)
+
+
+def _choose_environment(context: click.Context, _option: click.Parameter, name: str | None) -> None:
+    if name is not None:
+        before = os.environ.get(VARIABLE, "")
+        os.environ[VARIABLE] = name
+        context.call_on_close(lambda: os.environ.update({VARIABLE: before}))
 
 
 def wants_trace(context: click.Context) -> bool:

@@ -119,8 +119,10 @@ def _may_see(user: Any, dag_id: str) -> bool:
 
 def _page(request: Request, template: str, **shown: Any) -> Response:
     nonce, root = secrets.token_urlsafe(16), request.scope["root_path"]
-    has_report = (report_folder(_project()) / "index.html").is_file()
+    declared = _project()
+    has_report = (report_folder(declared) / "index.html").is_file()
+    shown |= {"has_report": has_report, "environment": declared.environment}
     airflow = str(Path(root).parent).rstrip("/")
-    html = render(template, root=root, airflow=airflow, nonce=nonce, has_report=has_report, **shown)
+    html = render(template, root=root, airflow=airflow, nonce=nonce, **shown)
     headers = {"Content-Security-Policy": POLICY.format(nonce=nonce), "Cache-Control": "no-store"}
     return HTMLResponse(html, headers=headers)

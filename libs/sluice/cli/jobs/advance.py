@@ -2,16 +2,17 @@
 
 from sluice.cli.job import Job, command
 from sluice.declare.table import Table
-from sluice.engine.advance import advance
 from sluice.engine.report import BatchReport
+from sluice.operate.bring import followed
 from sluice.operate.rebuild import rebuild
 from sluice.spark.session import Spark
 
 
 def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
     """Advance a view and the internal tables behind it; a full refresh rebuilds them."""
-    bring = rebuild if job.run.full_refresh else advance
-    return bring(spark, job.project, table, job.run)
+    if job.run.full_refresh:
+        return rebuild(spark, job.project, table, job.run)
+    return followed(spark, job.project, table, job.run)
 
 
 main = command(step)

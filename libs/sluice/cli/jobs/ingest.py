@@ -9,6 +9,7 @@ from sluice.dimensions.load import load
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
+from sluice.operate.bring import brought
 from sluice.sources.ingest import ingest
 from sluice.sources.kafka.backfill import backfill_topic
 from sluice.sources.spec import is_topic
@@ -23,6 +24,7 @@ def deliver(
 
     Of a topic, intervals are those whose messages are read again.
     """
+    yield from brought(spark, project, table, run)
     if table.is_dimension:
         yield from load(spark, project, table, run)
     elif is_topic(table) and intervals:

@@ -1,15 +1,17 @@
 """Bring dimensions to the state of their sources: `load.py DIMENSION...`."""
 
+from collections.abc import Iterator
+
 from sluice.cli.job import Job, command
+from sluice.cli.jobs.ingest import deliver
 from sluice.declare.table import Table
-from sluice.dimensions.load import load
 from sluice.engine.report import BatchReport
 from sluice.spark.session import Spark
 
 
-def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
+def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
     """Load a dimension."""
-    return load(spark, job.project, table, job.run)
+    return deliver(spark, job.project, table, job.run, ())
 
 
 main = command(step)

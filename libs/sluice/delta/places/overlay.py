@@ -19,25 +19,26 @@ from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import LakeLayout
 from sluice.errors import Retryable, UsageError
 
+FOLDER = "__preview"  # of the lake
 LOG, LAST = "_delta_log", "_last_checkpoint"
 DATA, COMMIT = ".parquet", re.compile(r"\d{20}\.json")
 ATTEMPTS = 3
 
 
 @contextmanager
-def overlay(lake: LakeLayout, folder: str, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
+def overlay(lake: LakeLayout, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
     """Yield a lake with these tables as they are now, which is removed afterwards.
 
-    It lies in `folder` of the lake. Raises UsageError if the lake can't be linked to, Retryable if
-    its tables changed meanwhile, each time.
+    Whoever moves it elsewhere keeps it. Raises UsageError if the lake can't be linked to, Retryable
+    if its tables changed meanwhile, each time.
     """
     if "://" in lake.root:
         raise UsageError(
             f"{lake.root} is an object store, which has no links to files",
-            hint="a lake on a disk can be previewed",
+            hint="only a lake on a disk has previews and environments",
         )
     wanted = list(table_ids)
-    with _own_folder(Path(lake.root, folder)) as root:
+    with _own_folder(Path(lake.root, FOLDER)) as root:
         for _ in range(ATTEMPTS):
             if _share(lake, root, wanted):
                 break

@@ -25,7 +25,7 @@ from sluice.delta.writing.commit import (
 from sluice.delta.writing.fence import Committed
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
-from sluice.engine.query.operator import names
+from sluice.engine.query.operator import is_unique
 from sluice.engine.report import Clock
 from sluice.limits import Limits
 
@@ -64,8 +64,8 @@ def swap(
             return Swapped(_overwritten(session, before, rows, position), ends_feed=True)
     added = {name: type_ for name, type_ in has.items() if name not in had}
     wide = old.select("*", *[F.lit(None).cast(type_).alias(n) for n, type_ in added.items()])
-    key = target.key if _is_unique(wide, target.key) else tuple(had)
-    if key != target.key and not _is_unique(wide, key):
+    key = target.key if is_unique(wide, target.key) else tuple(had)
+    if key != target.key and not is_unique(wide, key):
         with clock.phase("commit"):  # no MERGE could delete only one of two equal rows
             return Swapped(_overwritten(session, before, rows, position))
     changelog = diff(wide, rows, key, ignore=ignore)
@@ -107,8 +107,3 @@ def _widened(
 
 def _types(rows: DataFrame) -> dict[str, DataType]:
     return {f.name: f.dataType for f in nullable(rows.schema).fields}
-
-
-def _is_unique(rows: DataFrame, key: tuple[str, ...]) -> bool:
-    """True if today's key distinguishes an earlier definition's rows. Takes one Spark job."""
-    return rows.groupBy(*names(key)).count().where("count > 1").isEmpty()

@@ -145,6 +145,11 @@ def names(columns: tuple[str, ...]) -> list[Column]:
     return [F.col(f"`{c}`") for c in columns]
 
 
+def is_unique(rows: DataFrame, key: tuple[str, ...]) -> bool:
+    """True if a key distinguishes all rows. Takes one Spark job."""
+    return rows.groupBy(*names(key)).count().where("count > 1").isEmpty()
+
+
 def passed_on(rows: DataFrame, used: tuple[str, ...]) -> list[str]:
     """Return the columns of `rows` beside those that an operator uses."""
     return [c for c in rows.columns if c not in used]

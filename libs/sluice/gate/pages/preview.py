@@ -1,14 +1,25 @@
-"""Page of a preview, in the quality report's style: counts of each table, and some changed rows."""
+"""Page of changes that were not committed, in the quality report's style: counts and rows."""
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sluice.gate.pages.report import environment, replace_file
 
 
-def write_preview(path: Path, lake: str, results: Sequence[Any], now: dt.datetime) -> None:
-    """Write the page of these results, which have the fields of a previewed table."""
+@dataclass(frozen=True)
+class Heading:
+    """Top of the page; `counts`: fields of each result that its table shows."""
+
+    title: str
+    lake: str
+    note: str
+    counts: Sequence[str]
+
+
+def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.datetime) -> None:
+    """Write the page of results, which have `table`, `outcome`, `error`, `samples` and counts."""
     template = environment(now).get_template("preview.html.j2")
-    replace_file(path, template.render(lake=lake, tables=results))
+    replace_file(path, template.render(heading=heading, tables=results))

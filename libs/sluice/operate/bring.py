@@ -1,0 +1,50 @@
+"""Tables that a configuration defines otherwise than a lake has them, and what depends on them.
+
+They are rebuilt, new views are built, and the views over them follow. An environment takes this
+before its ordinary steps, and a promotion takes it in the lake.
+"""
+
+from collections.abc import Iterable
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.places.lake import exists, layout
+from sluice.engine.advance import Run, advance
+from sluice.engine.report import BatchReport
+from sluice.operate.preview import downstream
+from sluice.operate.rebuild import rebuild
+from sluice.operate.redefined import redefined_parts
+from sluice.spark.session import Spark
+
+
+def to_bring(project: Project) -> list[Table]:
+    """Return the tables that differ or are new views, and all views over them, inputs first."""
+    lake, graph = layout(project), project.graph
+    differ = [
+        table
+        for table in graph.tables.values()
+        if redefined_parts(project, table)
+        or (table.is_view and table.is_stored and not exists(lake.uri(table.id)))
+    ]
+    ids = {table.id for table in (*differ, *downstream(project, differ))}
+    return [table for table in graph.tables.values() if table.id in ids]
+
+
+def bring(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[BatchReport]:
+    """Rebuild a table that another definition filled; bring any other view up to its inputs."""
+    if redefined_parts(project, table):
+        return rebuild(spark, project, table, run)
+    return advance(spark, project, table, run) if table.is_view else ()
+
+
+def brought(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[BatchReport]:
+    """Rebuild a table before its step in an environment; the lake itself asks for that."""
+    if project.environment and redefined_parts(project, table):
+        return rebuild(spark, project, table, run)
+    return ()
+
+
+def followed(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
+    """Bring a view up to its inputs; in an environment, by its definition as it is now."""
+    first = brought(spark, project, table, run)
+    return (*first, *advance(spark, project, table, run))
