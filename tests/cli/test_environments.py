@@ -29,11 +29,27 @@ from sluice.delta.places.lake import exists, layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.terminal.output import to_json
 
-NEW = "  early: {kind: select, from: flights, where: delay < 3, select: {flight: flight}}\n"
+NEW = "  early: {kind: select, from: flights, where: delay < 8, select: {flight: flight}}\n"
 CHANGED = PIPELINE.replace("delay > 5", "delay > 3").replace("limit: 2", "limit: 3") + NEW
 WIDER = CHANGED.replace("s: sum(delay)", "least: min(delay)")
 BESIDE = ("__env", "__preview")
 Rows = dict[tuple[Any, ...], str]
+INTERPRETED = """
+import os
+os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+from sluice.interpreter.session import Session
+Session.stop = lambda self: None
+Session._set_default_and_active_session(Session())
+from sluice.cli.main import main
+main()
+"""
+
+
+class Interpreted(Here):
+    """A project whose commands, also those that take Spark, compute in a process without a JVM."""
+
+    def sluice(self, *arguments: str) -> Ended:
+        return self._python("-c", INTERPRETED, *arguments)
 
 
 def base(project: Project) -> dict[str, str]:
@@ -93,10 +109,11 @@ def project(landed: Path, tmp_path: Path) -> Here:
     return Here(tmp_path / "trips")
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it_was(
-    tmp_path: Path, remote: str, seed: int
+    tmp_path: Path, request: pytest.FixtureRequest, seed: int
 ) -> None:
+    """The last seed by Spark."""
     chance = random.Random(seed)
     project = Here(tmp_path / "trips")
     project.declare(PIPELINE)
@@ -104,7 +121,11 @@ def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it
     for _ in range(chance.randint(2, 4)):
         world.land()
     assert project.sluice("run", "trips").code == 0
-    by_spark, copy = Project(project.folder, remote), Project(tmp_path / "copy", remote)
+    here: Project = Interpreted(project.folder)
+    copy: Project = Interpreted(tmp_path / "copy")
+    if seed == 2:
+        remote = request.getfixturevalue("remote")
+        here, copy = (Project(one.folder, remote) for one in (here, copy))
     shutil.copytree(project.folder, copy.folder)
     was, files = rows(project), base(project)
     assert project.sluice("env", "create", "dev").code == 0
@@ -113,7 +134,7 @@ def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it
             one.declare(text)
         world.land()
         shutil.copytree(project.folder / "landing", copy.folder / "landing", dirs_exist_ok=True)
-        ran = by_spark.sluice("--env", "dev", "run", "trips", "--changed")
+        ran = here.sluice("--env", "dev", "run", "trips", "--changed")
         assert ran.code == 0, ran.err
         assert copy.sluice("rebuild", "--changed").code == 0
         assert copy.sluice("run", "trips", "--changed").code == 0
@@ -130,10 +151,8 @@ def test_an_environment_has_the_tables_of_a_full_copy_and_the_lake_is_left_as_it
             assert len(standing["samples"]) == sum(expected)
 
 
-def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(
-    project: Here, remote: str
-) -> None:
-    by_spark = Project(project.folder, remote)
+def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(project: Here) -> None:
+    here = Interpreted(project.folder)
     assert project.sluice("env", "create", "dev").code == 0
     project.declare(CHANGED)
     refused = project.sluice("env", "promote", "dev")
@@ -142,14 +161,14 @@ def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(
     assert standings(project.sluice("env", "diff", "dev", "--json"))["late"]["reason"] == (
         "where delay > 5 -> delay > 3"
     )
-    assert by_spark.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
     found = standings(project.sluice("env", "diff", "dev", "--json"))
     touched = {n for n, s in found.items() if s["outcome"] not in ("untouched", "equal")}
     assert touched == {"late", "worst", "pairs", "early"}
     before = base(project)
-    foreseen = by_spark.sluice("env", "promote", "dev", "--preview", "--json")
+    foreseen = here.sluice("env", "promote", "dev", "--preview", "--json")
     assert (foreseen.code, base(project)) == (0, before)
-    ended = by_spark.sluice("env", "promote", "dev", "--json")
+    ended = here.sluice("env", "promote", "dev", "--json")
     assert ended.code == 0, ended.err
     batches = [r for r in ended.records if "kind" in r]
     agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}
@@ -162,22 +181,20 @@ def test_what_is_promoted_are_the_differences_alone_and_then_both_are_equal(
     assert "nothing to promote" in project.sluice("env", "promote", "dev").out
 
 
-def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(
-    project: Here, remote: str
-) -> None:
-    by_spark = Project(project.folder, remote)
+def test_a_lake_that_moved_on_keeps_its_deliveries_and_is_said_to_have_moved(project: Here) -> None:
+    here = Interpreted(project.folder)
     assert project.sluice("env", "create", "dev").code == 0
     assert project.sluice("run", "trips", "--changed").code == 0
     project.declare(CHANGED)
-    assert by_spark.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
     found = standings(project.sluice("env", "diff", "dev", "--json"))
     assert (found["flights"]["outcome"], found["flights"]["moved_on"] > 0) == ("untouched", True)
-    ended = by_spark.sluice("env", "promote", "dev", "--json")
+    ended = here.sluice("env", "promote", "dev", "--json")
     assert ended.code == 0, ended.err
     agreed = {r["table"]: r for r in ended.records if "kind" not in r}
     assert agreed["trips.late"]["outcome"] == "moved on"
     assert "other rows are in the lake's " in agreed["trips.late"]["reason"]
-    verified = by_spark.sluice("verify", "late", "worst", "pairs", "early")
+    verified = here.sluice("verify", "late", "worst", "pairs", "early")
     assert verified.code == 0, verified.out
 
 
@@ -266,7 +283,7 @@ def as_owner_only(project: Here, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here, remote: str) -> None:
+def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here) -> None:
     lake, files = project.folder / "lake", base(project)
     assert project.killed("sharing:dev", "env", "create", "dev") == -9
     assert project.sluice("env", "list", "--json").out == ""
@@ -279,20 +296,20 @@ def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here, re
     assert not list((lake / "__preview").iterdir())
     assert base(project) == files
     project.declare(CHANGED)
-    by_spark = Project(project.folder, remote)
-    assert by_spark.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    here = Interpreted(project.folder)
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_REMOTE", remote)
-        assert project.killed("committed:late", "env", "promote", "dev") == -9
+        patch.setenv("SLUICE_FAILPOINT", "committed:late")
+        assert here.sluice("env", "promote", "dev").code == -9
     assert rows(project)["late"] == rows(project, "dev")["late"]
-    ended = by_spark.sluice("env", "promote", "dev", "--json")
+    ended = here.sluice("env", "promote", "dev", "--json")
     agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}
     assert (ended.code, {*agreed.values()}) == (0, {"equal"})
     assert rows(project) == rows(project, "dev")
 
 
 def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_nothing_of_it(
-    project: Here, remote: str
+    project: Here,
 ) -> None:
     earlier = project.folder / "earlier"
     shutil.copytree(project.folder / "config", earlier / "config")
@@ -301,8 +318,8 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     (earlier / "landing").symlink_to(project.folder / "landing")
     assert project.sluice("env", "create", "dev").code == 0
     project.declare(CHANGED)
-    by_spark = Project(project.folder, remote)
-    assert by_spark.sluice("--env", "dev", "rebuild", "--changed").code == 0
+    here = Interpreted(project.folder)
+    assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
     command = [sys.executable, "-m", "sluice.cli.main", "run", "trips", "--changed"]
     run = subprocess.Popen(
         [*command, "--config", str(earlier / "config")],
@@ -312,7 +329,7 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     )
     os.waitpid(run.pid, os.WUNTRACED)
     try:
-        promoted = by_spark.sluice("env", "promote", "dev", "--json")
+        promoted = here.sluice("env", "promote", "dev", "--json")
     finally:
         os.kill(run.pid, signal.SIGCONT)
     said = run.communicate()[1]
@@ -324,7 +341,7 @@ def test_a_run_by_the_earlier_definition_that_a_promotion_overtakes_commits_noth
     assert at is not None
     assert at.position is not None
     assert at.position.meaning["declared"]["where"] == "delay > 3"
-    assert by_spark.sluice("verify", "late", "worst").code == 0
+    assert here.sluice("verify", "late", "worst").code == 0
 
 
 def test_people_see_counts_and_rows_and_a_page_has_them_too(project: Here) -> None:

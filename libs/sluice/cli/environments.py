@@ -145,14 +145,16 @@ def promote(name: str, preview: Asked | None, format_: Format, config: str) -> N
     project = _base(config)
     beside = Beside.of(project, name)
     beside.check_built()
-    chosen = [table for table in to_bring(project) if beside.has(table)]
+    own = {*beside.own()}
+    chosen = [table for table in to_bring(project) if table.id in own]
     if not chosen and format_ is Format.TABLE:
         click.echo("nothing to promote: the lake has every table by the configuration's definition")
         return
     run = Run(f"promote-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:6]}")
     do(project, chosen, run, lambda s, p, t: bring(s, p, t, run), format_, preview=preview)
     if not preview:
-        _show_agreements(beside, chosen, format_)
+        compared = [t for t in project.graph.tables.values() if t.id in own and t.is_view]
+        _show_agreements(beside, compared, format_)
 
 
 @env.command(short_help="Remove one at once.")

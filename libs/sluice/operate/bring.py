@@ -11,23 +11,34 @@ from sluice.declare.table import Table
 from sluice.delta.places.lake import exists, layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
+from sluice.errors import SluiceError
 from sluice.operate.preview import downstream
 from sluice.operate.rebuild import rebuild
 from sluice.operate.redefined import redefined_parts
+from sluice.read.pending import pending
 from sluice.spark.session import Spark
 
 
 def to_bring(project: Project) -> list[Table]:
-    """Return the tables that differ or are new views, and all views over them, inputs first."""
-    lake, graph = layout(project), project.graph
-    differ = [
-        table
-        for table in graph.tables.values()
-        if redefined_parts(project, table)
-        or (table.is_view and table.is_stored and not exists(lake.uri(table.id)))
-    ]
+    """Return the tables that differ, views that are new or behind, and all views over them.
+
+    Inputs come first. Views are behind also after somebody was killed at bringing them.
+    """
+    graph = project.graph
+    every = graph.tables.values()
+    differ = [t for t in every if redefined_parts(project, t) or _is_behind(project, t)]
     ids = {table.id for table in (*differ, *downstream(project, differ))}
     return [table for table in graph.tables.values() if table.id in ids]
+
+
+def _is_behind(project: Project, table: Table) -> bool:
+    """True if a view is not built, or not up to its inputs; false if nobody can know."""
+    if not (table.is_view and table.is_stored):
+        return False
+    try:
+        return not exists(layout(project).uri(table.id)) or bool(pending(project, table))
+    except SluiceError:
+        return False
 
 
 def bring(spark: Spark, project: Project, table: Table, run: Run) -> Iterable[BatchReport]:

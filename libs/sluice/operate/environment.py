@@ -94,10 +94,6 @@ class Beside:
         ids = [t.id for t in self.env.graph.tables.values() if t.is_stored]
         return [i for i in ids if _is_own(self._head(self.env, i), self.began.tables.get(i))]
 
-    def has(self, table: Table) -> bool:
-        """True if the environment has that table."""
-        return self._head(self.env, table.id) is not None
-
     def moved_on(self, table_id: str) -> int | None:
         """Return by how many versions the lake's table has moved on; None if by none."""
         at, began = self._head(self.base, table_id), self.began.tables.get(table_id)
