@@ -242,6 +242,16 @@ def test_two_at_once_and_a_preview_at_work_are_named(project: Here) -> None:
     assert forgotten(project, "people", "--key", "4711")["is_proven"]
 
 
+def test_environments_which_share_the_rows_are_named(project: Here) -> None:
+    assert project.sluice("env", "create", "dev").code == 0
+    refused = project.sluice("forget", "people", "--key", "4711")
+    assert (refused.code, "environments have these rows, too: dev" in refused.err) == (2, True)
+    refused = project.sluice("--env", "dev", "forget", "people", "--key", "4711")
+    assert (refused.code, "is the environment 'dev'" in refused.err) == (2, True)
+    assert project.sluice("env", "drop", "dev").code == 0
+    assert forgotten(project, "people", "--key", "4711")["is_proven"]
+
+
 def test_tables_that_can_not_follow_are_named_before_anything_is_done(project: Here) -> None:
     project.declare(SHOP.replace("limit: 2", "limit: 1"))
     refused = project.sluice("forget", "sales", "--where", f"person = '{ANNA}'")

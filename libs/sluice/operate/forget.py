@@ -18,12 +18,15 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.declare.declared import FILES
+from sluice.declare.environment import names
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head
+from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
 from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import lock, sweep
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
@@ -31,7 +34,6 @@ from sluice.errors import Retryable, UsageError
 from sluice.language.internal import FORGOTTEN, declared
 from sluice.operate.dependents import built_from, fed_by
 from sluice.operate.forgetting import Done, Forgetting
-from sluice.operate.preview import FOLDER as PREVIEW
 from sluice.operate.remains import Searched, Sought
 from sluice.operate.subject import rows_of
 from sluice.read.snapshot import Snapshot
@@ -144,7 +146,22 @@ def _check(project: Project, tables: Sequence[Table]) -> None:
         if exists(lake.uri(node.id)):
             plan_batch(node, lake, project.graph, project.limits)
     if "://" not in lake.root:
+        _check_environments(lake.root)
         _check_previews(Path(lake.root, PREVIEW))
+
+
+def _check_environments(lake: str) -> None:
+    """Raise UsageError if other lakes have the tables' files too, or this one is such a lake."""
+    if shared := names(lake):
+        raise UsageError(
+            f"environments have these rows, too: {_listed(shared)}",
+            hint="`sluice env drop` each; then run this again",
+        )
+    if here := read(lake):
+        raise UsageError(
+            f"{lake} is the environment {here.name!r}, and its lake would keep the rows",
+            hint=f"`sluice env drop {here.name}`; then run this without --env and SLUICE_ENV",
+        )
 
 
 def _check_previews(folder: Path) -> None:

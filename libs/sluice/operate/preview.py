@@ -14,7 +14,7 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import opened
 from sluice.delta.places.lake import exists, layout
-from sluice.delta.places.overlay import overlay
+from sluice.delta.places.overlay import FOLDER, overlay
 from sluice.engine.report import BatchReport
 from sluice.errors import SluiceError
 from sluice.language.internal import declared
