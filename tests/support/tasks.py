@@ -17,5 +17,6 @@ def context(day: Interval) -> dict[str, Any]:
     """As far as it is looked at."""
     bounds = {"data_interval_start": day.start, "data_interval_end": day.end}
     run = SimpleNamespace(**bounds, start_date=day.end)
-    ti = SimpleNamespace(xcom_pull=lambda **_: [], xcom_push=lambda *_: None)
+    named = {"dag_id": "shop", "task_id": "t", "run_id": "r1", "try_number": 1}
+    ti = SimpleNamespace(xcom_pull=lambda **_: [], xcom_push=lambda *_: None, **named)
     return {"run_id": "r1", "dag_run": run, "ti": ti, "outlet_events": Events()}
