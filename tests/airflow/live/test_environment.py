@@ -14,6 +14,8 @@ from stack import ROOT, Ports, Stack
 
 from .corner import CORNER, DAYS, SALES, contents, sell, sluice
 
+# `dags test` of Airflow 3.3 fails after a DAG with a deadline.
+PLAIN = CORNER.replace(', deadline: 1 second, webhook: "${SLUICE_WEBHOOK:-}"', "")
 pytestmark = pytest.mark.slow
 
 
@@ -24,7 +26,7 @@ def dev(tmp_path: Path) -> Stack:
     pipelines = tmp_path / "config" / "pipelines"
     pipelines.mkdir(parents=True)
     (pipelines.parent / "sluice.yaml").write_text("lake: lake\n", "utf-8")
-    (pipelines / "corner.yaml").write_text(CORNER, "utf-8")
+    (pipelines / "corner.yaml").write_text(PLAIN, "utf-8")
     for day in DAYS[:3]:
         sell(tmp_path / "landing", day, SALES[day])
     variables = LEAN | {"SLUICE_LANDING": str(tmp_path / "landing"), "SLUICE_ENV": "dev"}
@@ -32,7 +34,7 @@ def dev(tmp_path: Path) -> Stack:
     plain = {"SLUICE_ENV": "", "SPARK_REMOTE": ""}
     sluice(stack, "run", "corner", "--start", DAYS[0], "--end", DAYS[2], **plain)
     sluice(stack, "env", "create", "dev", **plain)
-    (pipelines / "corner.yaml").write_text(CORNER.replace("limit: 2", "limit: 1"), "utf-8")
+    (pipelines / "corner.yaml").write_text(PLAIN.replace("limit: 2", "limit: 1"), "utf-8")
     stack.airflow.prepare()
     return stack
 
