@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "why-not": (
         "sluice.cli.why_not:why_not",
-        "Show what keeps a row out: a condition, a rank, quarantine, a missing match.",
+        "Show what keeps a row out, such as a condition or a rank.",
     ),
     "range": ("sluice.cli.reads:range_", "Show the rows of a range of keys, in order."),
     "doctor": ("sluice.cli.doctor:doctor", "Look tables over: logs, files, positions, retention."),
