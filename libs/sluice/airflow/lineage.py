@@ -13,9 +13,13 @@ from uuid import NAMESPACE_URL, uuid5
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run
 
 
-def parent_of(context: Mapping[str, Any]) -> str:
-    """Return the task's try, for the environment of its job."""
-    task = context["ti"]
+def name_parent(context: Mapping[str, Any]) -> None:
+    """Name the task's try in the environment, for its job; only where events are set up at all."""
+    if any(name.startswith("OPENLINEAGE_") for name in os.environ):
+        os.environ[PARENT] = _parent_of(context["ti"])
+
+
+def _parent_of(task: Any) -> str:
     with suppress(Exception):  # no provider, or one that can't name the task: no reason to fail
         from airflow.providers.openlineage.plugins.macros import lineage_parent_id
 

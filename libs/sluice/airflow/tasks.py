@@ -25,7 +25,7 @@ from sluice.airflow.commands import Command, Run, job
 from sluice.airflow.connections import export
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.launch import Launch
-from sluice.airflow.lineage import PARENT, parent_of
+from sluice.airflow.lineage import name_parent
 from sluice.airflow.outcome import JobRefused, Outcome, Report, check, foreseen, sentence
 from sluice.airflow.projects import project
 from sluice.airflow.request import asked
@@ -81,7 +81,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
     def _do(self, tables: Iterable[str], run: Run, context: Context) -> Outcome:
         failure = None
         export(project(self.config), tables)
-        os.environ[PARENT] = parent_of(context)
+        name_parent(context)
         with tempfile.TemporaryDirectory(prefix="sluice-") as folder:
             file = Path(folder) / "report.json"
             try:
