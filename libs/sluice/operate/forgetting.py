@@ -109,7 +109,7 @@ class Forgetting:
         assert at.position is not None
         attempt = uuid.uuid4().hex
         position = replace(
-            *(at.position,),
+            at.position,
             batch=at.next_batch,
             attempt=attempt,
             kind=KIND,
