@@ -52,6 +52,11 @@ log.segment.delete.delay.ms=100
 Message = tuple[bytes | None, bytes | None]  # key and value
 
 
+def _cluster() -> str:
+    """Make a cluster's id; one that began with a dash would be an option to Kafka's tool."""
+    return urlsafe_b64encode(b"K" + secrets.token_bytes(15)).decode()[:22]
+
+
 @dataclass
 class Broker:
     """One broker; `cluster` is the id that it was formatted with.
@@ -65,9 +70,7 @@ class Broker:
     controller: int
     advertised: int = 0
     data: Path | None = None
-    cluster: str = field(
-        default_factory=lambda: urlsafe_b64encode(secrets.token_bytes(16)).decode()[:22]
-    )
+    cluster: str = field(default_factory=_cluster)
     process: subprocess.Popen[bytes] | None = None
 
     @property
