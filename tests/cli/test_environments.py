@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from tests.cli.test_preview import PIPELINE, World, digest, done
-from tests.cli.trips import Ended, Here, Project
+from tests.cli.trips import Ended, Here, Project, invoked
 from tests.support.ageing import age
 from tests.support.lake import stored_rows
 
@@ -34,22 +34,25 @@ CHANGED = PIPELINE.replace("delay > 5", "delay > 3").replace("limit: 2", "limit:
 WIDER = CHANGED.replace("s: sum(delay)", "least: min(delay)")
 BESIDE = ("__env", "__preview")
 Rows = dict[tuple[Any, ...], str]
-INTERPRETED = """
-import os
-os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
-from sluice.interpreter.session import Session
-Session.stop = lambda self: None
-Session._set_default_and_active_session(Session())
-from sluice.cli.main import main
-main()
-"""
 
 
 class Interpreted(Here):
     """A project whose commands, also those that take Spark, compute in a process without a JVM."""
 
     def sluice(self, *arguments: str) -> Ended:
-        return self._python("-c", INTERPRETED, *arguments)
+        return self._forked(_interpreted, *arguments)
+
+    def killed(self, place: str, *arguments: str) -> int:
+        return self._forked(_interpreted, *arguments, SLUICE_FAILPOINT=place).code
+
+
+def _interpreted(arguments: list[str]) -> Ended:
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    from sluice.interpreter.session import Session
+
+    Session.stop = lambda self: None  # type: ignore[method-assign]
+    Session._set_default_and_active_session(Session())
+    return invoked(arguments)
 
 
 def base(project: Project) -> dict[str, str]:
@@ -292,9 +295,7 @@ def test_what_is_killed_leaves_no_half_environment_and_goes_on(project: Here) ->
     project.declare(CHANGED)
     here = Interpreted(project.folder)
     assert here.sluice("--env", "dev", "rebuild", "--changed").code == 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_FAILPOINT", "committed:late")
-        assert here.sluice("env", "promote", "dev").code == -9
+    assert here.killed("committed:late", "env", "promote", "dev") == -9
     assert rows(project)["late"] == rows(project, "dev")["late"]
     ended = here.sluice("env", "promote", "dev", "--json")
     agreed = {r["table"]: r["outcome"] for r in ended.records if "kind" not in r}

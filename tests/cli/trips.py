@@ -1,18 +1,23 @@
-"""A project of its own folder, and the real command line in a process of its own."""
+"""A project of its own folder, and the real command line in a process of its own.
+
+Such a process is the fork of one that has imported what this one has of Sluice: a command costs
+its work, not two seconds of imports. Jobs, and commands that are killed, start from nothing.
+"""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 from pyspark import SparkContext
+from tests.support.forked import Pipe, forked
 
 from sluice.cli.main import main
 
@@ -67,6 +72,9 @@ class Ended:
         return [line for line in self.err.splitlines() if not line.startswith("WARNING:")]
 
 
+Work = Callable[[list[str]], Ended]
+
+
 @dataclass(frozen=True)
 class Project:
     """One project in a folder; its processes share the Spark at `remote`."""
@@ -90,7 +98,7 @@ class Project:
 
     def sluice(self, *arguments: str) -> Ended:
         """The command line, as a user has it."""
-        return self._python("-m", "sluice.cli.main", *arguments)
+        return self._forked(invoked, *arguments)
 
     def job(self, name: str, *arguments: str) -> Ended:
         """A job, as Airflow starts it."""
@@ -98,9 +106,24 @@ class Project:
 
     def _python(self, *arguments: str) -> Ended:
         command = [sys.executable, *arguments, "--config", str(self.folder / "config")]
-        environment = {**os.environ, "SPARK_REMOTE": self.remote}
+        environment = self._environment()
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return Ended(done.returncode, done.stdout, done.stderr)
+
+    def _forked(self, work: Work, *arguments: str, **variables: str) -> Ended:
+        """What `work` makes of the arguments in a process of its own, which has no JVM."""
+        given = [*arguments, "--config", str(self.folder / "config")]
+        answer, told = Pipe(duplex=False)
+        process = forked(_within, told, {**self._environment(), **variables}, work, given)
+        told.close()
+        ended: Ended | None = None
+        with answer, suppress(EOFError):  # it was killed
+            ended = answer.recv()
+        process.join()
+        return ended or Ended(process.exitcode or 0, "", "")
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, **({"SPARK_REMOTE": self.remote} if self.remote else {})}
 
 
 @dataclass(frozen=True)
@@ -110,33 +133,21 @@ class Here(Project):
     remote: str = ""
 
     def sluice(self, *arguments: str) -> Ended:
-        given = [*arguments, "--config", str(self.folder / "config")]
-        if not SparkContext._active_spark_context:
-            return _invoked(given)
-        with _processes() as processes:
-            return processes.submit(_invoked_with, dict(os.environ), given).result()
+        if SparkContext._active_spark_context:
+            return self._forked(invoked, *arguments)
+        return invoked([*arguments, "--config", str(self.folder / "config")])
 
     def killed(self, place: str, *arguments: str) -> int:
         """The exit code of the command in a process of its own that is killed at a place."""
-        command = [sys.executable, "-m", "sluice.cli.main", *arguments]
-        command += ["--config", str(self.folder / "config")]
-        environment = {**os.environ, "SLUICE_FAILPOINT": place}
-        return subprocess.run(command, env=environment, capture_output=True, check=False).returncode
+        return self._forked(invoked, *arguments, SLUICE_FAILPOINT=place).code
 
 
-def _processes() -> ProcessPoolExecutor:
-    """New processes without a JVM: forks of one that has imported what this one has of Sluice."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload([name for name in sys.modules if name.startswith("sluice.")])
-    return ProcessPoolExecutor(1, context)
-
-
-def _invoked_with(environment: dict[str, str], arguments: list[str]) -> Ended:
+def _within(told: Connection, environment: dict[str, str], work: Work, given: list[str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    return _invoked(arguments)
+    told.send(work(given))
 
 
-def _invoked(arguments: list[str]) -> Ended:
+def invoked(arguments: list[str]) -> Ended:
     done = CliRunner().invoke(main, arguments)
     return Ended(done.exit_code, done.stdout, done.stderr)

@@ -6,7 +6,6 @@ Each run is a process that a server forks, with everything imported, so a kill c
 needs Spark: what is between two commits is the same with it.
 """
 
-import multiprocessing
 import os
 import signal
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import ClassVar
 
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, PIPELINE, POSITIONED, Shop, day
+from tests.support.forked import forked
 
 from sluice.declare.project import Project
 from sluice.delta.log.vectors import has_vectors
@@ -48,8 +48,6 @@ STEPS = ("creating", "created", "pinned", "committing", "committed")
 PLACES = ("committing:beside", "committed:flows", "pinned:shops", "committed:steps")
 MARKING = ("marked:totals__state", "committed:totals__state", "marked:totals", "committed:totals")
 IN_DEPTH = os.environ.get("SLUICE_KILLS", "1") != "1"
-FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["tests.crash.test_every_place"])
 
 
 class Mall(Shop):
@@ -75,8 +73,7 @@ def go(kind: type[Mall], folder: Path, place: str) -> None:
 
 def ran(mall: Mall, place: str = "") -> int:
     """How a run in a process of its own has ended: 0, or the signal that has killed it."""
-    process = FORKED.Process(target=go, args=(type(mall), mall.folder, place))
-    process.start()
+    process = forked(go, type(mall), mall.folder, place)
     process.join()
     assert process.exitcode is not None
     return process.exitcode
