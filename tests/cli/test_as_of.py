@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.cli.test_preview import PIPELINE, World
 from tests.cli.trips import Here
+from tests.support.games import seeds
 
 from sluice.delta.log.position import head
 from sluice.delta.places.lake import exists
@@ -71,7 +72,7 @@ class History:
         return open_lake(self.project.folder / "config")
 
 
-@pytest.fixture(scope="module", params=range(2))
+@pytest.fixture(scope="module", params=seeds(1, deep=20))
 def history(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> History:
     return History(tmp_path_factory.mktemp("past"), request.param)
 

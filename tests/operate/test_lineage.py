@@ -4,12 +4,14 @@ import json
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.test_preview import PIPELINE, World
 from tests.cli.trips import Here
+from tests.support.games import seeds
 
 from sluice.declare.registry import kinds
 from sluice.delta.log.active import active_files
@@ -170,7 +172,7 @@ def found(parts: list[Part]) -> Sources:
     return flights, weather, {row["code"] for row in rows_of(parts, "carriers")}
 
 
-@pytest.fixture(scope="module", params=range(2))
+@pytest.fixture(scope="module", params=seeds(1, deep=20))
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Several runs of random deliveries, through a table of every kind."""
     project = Here(tmp_path_factory.mktemp("lineage"))
@@ -183,6 +185,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return world
 
 
+@cache
 def opened(world: World) -> Lake:
     return open_lake(world.project.folder / "config")
 

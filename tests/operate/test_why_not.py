@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.cli.test_preview import PIPELINE
 from tests.cli.trips import Here
-from tests.operate.test_lineage import MORE, Repeating, Truth, opened, stored
+from tests.operate.test_lineage import MORE, Repeating, Truth, stored
 
 import sluice
 from sluice.operate.reasons import Reason
@@ -189,7 +189,7 @@ def test_a_view_behind_its_source_is_named(world: Repeating) -> None:
     world.project.land("flights", 4, [*world.flights[4], {**world.flights[4][0], "flight": 900}])
     interval = ("--start", "2024-01-04", "--end", "2024-01-05")
     assert world.project.sluice("ingest", "flights", *interval).code == 0
-    lake = opened(world)
+    lake = sluice.open(world.project.folder / "config")
     if lake.table("flights").get(900):
         ended = world.project.sluice("why-not", "named", "900", "--json")
         ((reason,),) = [record["reasons"] for record in ended.records]

@@ -24,6 +24,11 @@ def in_depth() -> bool:
     return os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
 
+def seeds(default: int, deep: int) -> range:
+    """Seeds of a random history whose every step is dear."""
+    return range(deep if in_depth() else default)
+
+
 def games(default: Games, deep: Games) -> settings:
     """`HYPOTHESIS_PROFILE=deep` plays elsewhere each time, and makes what it finds short."""
     is_deep = in_depth()

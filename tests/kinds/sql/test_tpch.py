@@ -21,7 +21,7 @@ def test_tpchs_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> None:
     for turn in range(3):
         (lake.by_spark() if turn == 1 else lake.here()).advance()
         assert wrong(lake, spark, QUERIES) == {}, turn
-        seen |= {name for name in QUERIES if lake.rows(name)}
+        seen |= {name for name in QUERIES.keys() - seen if lake.rows(name)}
         data.insert_orders(5)
         data.delete_orders(4)
         data.move_customers(2)
