@@ -2,17 +2,15 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pyarrow.fs import AwsDefaultS3RetryStrategy
 from tests.crash.shop import day
 from tests.stores.conftest import StoredShop
 from tests.support.proxy import COMMIT, LIST, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
-from sluice.delta.places import stores
 from sluice.delta.places.faults import store_fault
 from sluice.engine import retries
 from sluice.errors import SluiceError, StoreRefused
@@ -22,18 +20,10 @@ WRONG = ("unknown", "wrong")
 CLOSED = "http://127.0.0.1:9"
 
 
-SOON = {"backoff_config.init_backoff": "10ms", "backoff_config.max_backoff": "50ms"}
-
-
 @pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Requests are tried as often as ever, and batches once more, but almost at once."""
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are tried again, but at once."""
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
-    monkeypatch.setattr(stores, "RETRIES", {**stores.RETRIES, **SOON})
-    monkeypatch.setattr(stores, "AwsStandardS3RetryStrategy", AwsDefaultS3RetryStrategy)
-    stores._s3.cache_clear()
-    yield
-    stores._s3.cache_clear()
 
 
 def sluice(shop: StoredShop, environ: Mapping[str, str], *words: str) -> tuple[int, str]:
