@@ -8,7 +8,7 @@ impossible date is a mistake of its key, not of the file.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -104,9 +104,12 @@ class Document:
 
 def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
     """Read the document in that file; BrokenDocument if it is not a YAML mapping."""
+    yaml = YAML(typ="rt", pure=True)
+    yaml.Constructor = _Constructor
+    yaml.preserve_quotes = True
     try:
         text = path.read_text(encoding="utf-8")
-        tree = _tree(text)
+        tree = yaml.load(text)
     except DuplicateKeyError as error:
         raise _named_twice(error) from None
     except MarkedYAMLError as error:
@@ -122,15 +125,6 @@ def read(path: Path, shown: str, environ: Mapping[str, str]) -> Document:
         first, *more = reader.cut
         raise BrokenDocument(*first, *more)
     return document
-
-
-@lru_cache(maxsize=16)
-def _tree(text: str) -> Any:
-    """Parse a YAML text, once while it stays the same: a tree to look at, never to change."""
-    yaml = YAML(typ="rt", pure=True)
-    yaml.Constructor = _Constructor
-    yaml.preserve_quotes = True
-    return yaml.load(text)
 
 
 def _named_twice(error: DuplicateKeyError) -> BrokenDocument:

@@ -63,7 +63,7 @@ class Expression(Written):
         """
         sql = syntax.render(tree)
         if not text:
-            syntax.known(sql)
+            syntax.parse(sql)
         return cls(text=text or sql, sql=sql, columns=frozenset(syntax.columns(tree)))
 
     @property

@@ -58,7 +58,7 @@ def is_interval(expression: Expression, columns: Columns, joined: Mapping[str, C
 
 def whole_type(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
     """Return the expression's type, even one that no column can have."""
-    tree = syntax.known(expression.sql)
+    tree = syntax.parse(expression.sql)
     return Types(tree, columns, joined).of(tree)
 
 

@@ -9,7 +9,6 @@ refused. SQL for Spark is regenerated from the checked tree, never taken from th
 import logging
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
@@ -107,12 +106,6 @@ def parse(text: str) -> Tree:
     tree = parse_as(text, None)
     check(tree)
     return tree
-
-
-@lru_cache(maxsize=4096)
-def known(text: str) -> Tree:
-    """Parse as `parse` does, once for each text: a tree to look at, never to change."""
-    return parse(text)
 
 
 def parse_as(text: str, into: type[Tree] | None) -> Tree:

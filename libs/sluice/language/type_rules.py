@@ -30,7 +30,7 @@ def problems(
     expression: Expression, columns: Columns, joined: Mapping[str, Columns]
 ) -> Iterator[str]:
     """Yield each problem once that makes Spark refuse a checked expression over these columns."""
-    tree = syntax.known(expression.sql)
+    tree = syntax.parse(expression.sql)
     yield from dict.fromkeys(_Rules(Types(tree, columns, joined)).of(tree))
 
 
