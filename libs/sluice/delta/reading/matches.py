@@ -6,7 +6,8 @@ scanning the whole table by Spark takes seconds. The result may hold too many ro
 the join itself is Spark's. Values are compared by plain equality, so only exact types are searched.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.feed_size import size_of
 from sluice.delta.log.opened import opened
+from sluice.delta.places.walk import local_path
 from sluice.delta.reading.clusters import Span, clusters
 from sluice.delta.reading.live import LiveRows, live_rows
 from sluice.delta.reading.local import plain, spark_schema
@@ -69,36 +70,71 @@ class Place:
         """
         if self._bytes > self.limits.searched_bytes:
             return None
-        wanted = list(wanted)
-        dataset = _dataset(self._table, self.uri, wanted)
-        where = _any_of([_test(dataset.schema, values) for values in wanted])
-        if where is None:
+        return self.few(wanted, self.limits.matched_rows)
+
+    def few(self, wanted: Iterable[Values], most: int) -> pa.Table | None:
+        """Return rows like `rows`, of a table of any size; None if they are more than `most`."""
+        schema = plain(pa.schema(self._table.schema().to_arrow()).empty_table()).schema
+        exact = [_exact(schema, values) for values in wanted]
+        known = [values for values in exact if values]
+        if len(known) < len(exact):
             return None
-        near = _any_of([_test(dataset.schema, _compared(values)) for values in wanted])
-        is_near = all(len(_compared(values)) == len(values) for values in wanted)
-        columns = list(self.columns or dataset.schema.names)
-        schema = pa.schema([dataset.schema.field(name) for name in columns])
-        pages, count = [schema.empty_table()], 0
-        for batch in dataset.to_batches(columns=columns, filter=near):
-            if batch.num_rows:
-                page = plain(pa.Table.from_batches([batch]))
-                pages.append(page if is_near else page.filter(where))
-                count += pages[-1].num_rows
-            if count > self.limits.matched_rows:
-                return None
-        return plain(pa.concat_tables(pages))
+        chosen = pa.schema([schema.field(name) for name in self.columns or schema.names])
+        if (folder := local_path(self.uri)) is not None:
+            from sluice.delta.reading import searching  # with polars, which takes a moment
+
+            far = files_far(self._table, known)
+            files = searching.files_of(self._table, folder, far)
+            search = searching.Search(schema, known, most + 1)
+            with suppress(searching.Unreadable):
+                return _joined(search.rows(files, chosen.names), chosen, most)
+        pages = _scanned(self._table, self.uri, known, chosen.names)
+        return _joined(pages, chosen, most)
+
+
+def _joined(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table | None:
+    """Return the pages as one table of these columns; None if they have more than `most` rows."""
+    found, count = [schema.empty_table()], 0
+    for page in pages:
+        found.append(plain(page.select(schema.names)).cast(schema))
+        count += page.num_rows
+        if count > most:
+            return None
+    return plain(pa.concat_tables(found))
+
+
+def _exact(schema: pa.Schema, wanted: Values) -> Values | None:
+    """Return the values in the table's types; None if Spark may treat different ones as equal."""
+    found = {}
+    for name, values in wanted.items():
+        type_ = schema.field(name).type
+        if pa.types.is_integer(type_) and pa.types.is_integer(values.type):
+            values = values.cast(type_, safe=False)  # noqa: PLW2901 - at most it finds too much
+        if type_ != values.type or not is_exact(type_):
+            return None
+        found[name] = values
+    return found
+
+
+def _scanned(
+    table: DeltaTable, uri: str, wanted: Sequence[Values], columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """Yield the wanted rows, found by Arrow."""
+    where, near = _any_of(wanted), _any_of([_compared(values) for values in wanted])
+    for batch in _dataset(table, uri, wanted).to_batches(columns=columns, filter=near):
+        if batch.num_rows:
+            page = plain(pa.Table.from_batches([batch]))
+            yield page.filter(where)
 
 
 def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> LiveRows:
     """Return the files that may hold wanted rows, judged by their partitions and whole numbers.
 
-    The log's other statistics can't be compared here. Local files are read without a detour through
-    Python.
+    The log's other statistics can't be compared here.
     """
     import pyarrow.dataset as ds  # with pandas, which takes a moment
 
-    local = None if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
-    rows, parts = live_rows(table, uri, local), table.metadata().partition_columns
+    rows, parts = live_rows(table, uri), table.metadata().partition_columns
     found, far = rows.dataset, files_far(table, wanted)
     fragments = [
         file.format.make_fragment(file.path, file.filesystem, _partition(file, parts))
@@ -148,33 +184,23 @@ def _compared(values: Values) -> Values:
     return {name: some for name, some in values.items() if not pa.types.is_string(some.type)}
 
 
-def _any_of(tests: Sequence[pc.Expression | None]) -> pc.Expression | None:
-    """Join tests by OR; None if one of them is None."""
-    known = [test for test in tests if test is not None]
-    if len(known) < len(tests):
-        return None
-    return reduce(pc.Expression.__or__, known, pc.scalar(False))
+def _any_of(wanted: Sequence[Values]) -> pc.Expression:
+    tests = [_all_in(values) for values in wanted]
+    return reduce(pc.Expression.__or__, tests, pc.scalar(False))
 
 
-def _test(schema: pa.Schema, values: Values) -> pc.Expression | None:
-    tests = [_is_in(schema.field(name), some) for name, some in values.items()]
-    known = [test for test in tests if test is not None]
-    return reduce(pc.Expression.__and__, known) if known and len(known) == len(tests) else None
+def _all_in(values: Values) -> pc.Expression:
+    tests = [_is_in(pc.field(name), pc.unique(some)) for name, some in values.items()]
+    return reduce(pc.Expression.__and__, tests, pc.scalar(True))
 
 
-def _is_in(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
-    """Return a test for these values; None if Spark may treat different values as equal."""
-    if pa.types.is_integer(field.type) and pa.types.is_integer(values.type):
-        values = values.cast(field.type, safe=False)  # at most this finds too much
-    if not is_exact(values.type) or field.type != values.type:
-        return None
-    some, column = pc.unique(values), pc.field(field.name)
-    if some.null_count or not len(some):
-        return column.isin(some)
-    is_whole = pa.types.is_integer(some.type)
-    spans = clusters(some) if is_whole else [tuple(pc.min_max(some).values())]
+def _is_in(column: pc.Expression, values: pa.Array) -> pc.Expression:
+    if values.null_count or not len(values):
+        return column.isin(values)
+    is_whole = pa.types.is_integer(values.type)
+    spans = clusters(values) if is_whole else [tuple(pc.min_max(values).values())]
     near = [(column >= least) & (column <= most) for least, most in spans]
-    return reduce(pc.Expression.__or__, near) & column.isin(some)  # the spans skip files
+    return reduce(pc.Expression.__or__, near) & column.isin(values)  # the spans skip files
 
 
 def is_exact(type_: pa.DataType) -> bool:

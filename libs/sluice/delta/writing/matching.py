@@ -1,7 +1,7 @@
 """Rows of a table's files by the keys of a changelog: their file, their number in it, their values.
 
-Only the key's columns are read of all rows, and the others of the row groups that have a match. All
-columns of a key count as equal if they are the same value, null included.
+Only the key's columns are read of all rows. Two keys are equal if their columns have the same
+values, null included.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sluice.delta.log.vectors import file_name, mask_of
+from sluice.delta.log.vectors import file_name
 from sluice.delta.reading.local import plain
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -31,6 +31,11 @@ class Keys:
             known = self._codes(rows, place)
             self._pairs.append(pc.unique(known))
         self._places = self._codes(rows, len(self.key))
+
+    @property
+    def values(self) -> Mapping[str, pa.ChunkedArray]:
+        """The values of each column of the key."""
+        return dict(zip(self.key, map(pa.chunked_array, ([v] for v in self._values)), strict=True))
 
     def places(self, page: pa.Table) -> pa.Array:
         """Return the number of each row's key in the changelog; null if it has none."""
@@ -70,16 +75,16 @@ def matched(
 
     `paths` are as in the log, `kept` the rows that each file still has, `schema` that of the rows.
     """
-    for path in paths:
-        with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
-            page = plain(file.read(columns=list(keys.key)))
-            places = keys.places(page)
-            if (mask := kept.get(file_name(path))) is not None:
-                places = pc.if_else(mask_of(mask, 0, page.num_rows), places, None)
-            numbers = np.flatnonzero(places.is_valid())
-            if len(numbers):
-                at = places.drop_null().to_numpy()
-                yield Matched(path, numbers, at, _rows(file, numbers, schema))
+    from sluice.delta.reading.searching import ROW, File, Search  # with polars
+
+    files = [File(Path(folder, unquote(path)), kept.get(file_name(path))) for path in paths]
+    pages = Search(schema, [keys.values]).rows(files, schema.names)
+    for path, page in zip(paths, pages, strict=True):
+        places = keys.places(plain(page))
+        if page.num_rows > places.null_count:
+            found = page.filter(places.is_valid())
+            rows = plain(found.select(schema.names)).cast(schema)
+            yield Matched(path, found[ROW].to_numpy(), places.drop_null().to_numpy(), rows)
 
 
 def rows_at(folder: str, path: str, numbers: Numbers, schema: pa.Schema) -> pa.Table:

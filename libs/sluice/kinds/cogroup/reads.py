@@ -6,7 +6,7 @@ a stream's key is computed, or its type is not exact, the state must be small.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from sluice.delta.reading.local import (
     read_feed,
     read_few,
 )
-from sluice.delta.reading.matches import is_exact
+from sluice.delta.reading.matches import Place, Values, is_exact
 from sluice.delta.reading.table import snapshot
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows
@@ -56,14 +56,13 @@ class GroupReads:
         ):
             return None
         feeds = {i: read_feed(lake.uri(i), *range_) for i, range_ in plan.ranges.items()}
-        wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version), batch.horizon)
+        wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version))
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.cogroup_handed_rows
         if count > most or (wanted is None and size > limits.read_here_bytes):
             return None
-        where, bounds = wanted or (None, None)
-        at = plan.before
-        rows = read_few(plan.uri, at.version, most, where=where, bounds=bounds)
+        place = Place(plan.uri, plan.before.version, limits)
+        rows = _rows(place, most, wanted, batch.horizon)
         if rows is None:
             return None
 
@@ -87,18 +86,34 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
         wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
         if wanted is None or size > limits.cogroup_input_bytes:
             return None
-        few = read_few(uri, version, limits.cogroup_handed_rows, columns, *wanted)
+        few = Place(uri, version, limits, columns).few(wanted, limits.cogroup_handed_rows)
         if few is None:
             return None
         found[input_id] = handed_over(batch.session, uri, version, few).coalesce(1)
     return found
 
 
+def _rows(
+    place: Place, most: int, wanted: Values | None, horizon: Horizon | None
+) -> pa.Table | None:
+    """Return rows that include those of touched and expiring groups; None if they are many."""
+    now = horizon.now if horizon else None
+    if wanted is None:
+        return read_few(place.uri, place.version, most)
+    if place.is_large and now is None:
+        return place.few([wanted], most)
+    where, bounds = _among(wanted)
+    if horizon and now is not None:
+        expired = _expired(horizon, now, arrow_schema(place.uri, place.version))
+        where, bounds = where | expired, None if bounds is None else bounds | expired
+    return read_few(place.uri, place.version, most, where=where, bounds=bounds)
+
+
 def _made_of(
     part: CogroupState, input_id: str, groups: pa.Table, stored: pa.Schema
-) -> Wanted | None:
-    """Return the condition that the groups' rows meet in an input; None if not known."""
-    streams: list[Wanted] = []
+) -> list[Values] | None:
+    """Return the values that the groups' rows have in an input; None if not known."""
+    streams: list[Values] = []
     for _, stream in part.streams_of(input_id):
         columns = [e.plain_column for e in stream.key]
         named = zip(part.spec.key, columns, strict=True)
@@ -106,9 +121,8 @@ def _made_of(
         exact = {k: c for k, c in plain.items() if is_exact(stored.field(c).type)}
         if not exact:
             return None
-        values = {c: _as(groups[k], stored.field(c).type) for k, c in exact.items()}
-        streams.append(_among(values))
-    return reduce(_either, streams)
+        streams.append({c: _as(groups[k], stored.field(c).type) for k, c in exact.items()})
+    return streams
 
 
 def _as(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
@@ -129,9 +143,9 @@ def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
     return True
 
 
-def _among(values: Mapping[str, pa.Array]) -> Wanted:
+def _among(values: Values) -> Wanted:
     """Return the condition that each column has one of its values."""
-    each = {c: pc.field(c).isin(v) for c, v in values.items()}
+    each = {c: pc.field(c).isin(pc.unique(v)) for c, v in values.items()}
     bounded = [each[c] for c, v in values.items() if _has_bounds(v.type)]
     return _all(each.values()), _all(bounded) if bounded else None
 
@@ -140,38 +154,29 @@ def _all(conditions: Iterable[pc.Expression]) -> pc.Expression:
     return reduce(lambda a, b: a & b, conditions)
 
 
-def _either(a: Wanted, b: Wanted) -> Wanted:
-    bounds = None if a[1] is None or b[1] is None else a[1] | b[1]
-    return a[0] | b[0], bounds
-
-
 def _has_bounds(type_: pa.DataType) -> bool:
     """True if the statistics of files are exact for values of the type, whoever wrote them."""
     return bool(pa.types.is_integer(type_) or pa.types.is_date(type_))
 
 
 def _touched(
-    state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema, horizon: Horizon | None
-) -> Wanted | None:
-    """Return the condition that rows of touched or expiring groups meet; None if not known."""
+    state: CogroupState, feeds: Mapping[str, pa.Table], stored: pa.Schema
+) -> Values | None:
+    """Return the values that rows of touched groups have; None if not known."""
     named = {n: _values(state, n, feeds, stored.field(n).type) for n in state.spec.key}
-    known = {name: values for name, values in named.items() if values is not None}
-    if not known:
-        return None
-    touched = _among(known)
-    if horizon is None or horizon.now is None:
-        return touched
+    return {name: values for name, values in named.items() if values is not None} or None
+
+
+def _expired(horizon: Horizon, now: datetime, stored: pa.Schema) -> pc.Expression:
+    """Return the condition that rows of expiring groups meet."""
     slack = MONTHS_DIFFER if horizon.retention.keep.months else timedelta(0)
-    last = pa.scalar(
-        horizon.retention.keep.before(horizon.now) + slack, stored.field(windows.END).type
-    )
-    expired = pc.field(windows.END) <= last
-    return _either(touched, (expired, expired))
+    last = pa.scalar(horizon.retention.keep.before(now) + slack, stored.field(windows.END).type)
+    return pc.field(windows.END) <= last
 
 
 def _values(
     state: CogroupState, name: str, feeds: Mapping[str, pa.Table], stored: pa.DataType
-) -> pa.Array | None:
+) -> pa.ChunkedArray | None:
     """Return a key column's values in the feeds; None if it is not a plain column of each."""
     place, found = state.spec.key.index(name), [pa.array([], stored)]
     for input_id, feed in feeds.items():
@@ -180,4 +185,4 @@ def _values(
             if column not in feed.column_names or not is_exact(feed[column].type):
                 return None
             found.append(_as(feed[column], stored))
-    return pa.concat_arrays(found)
+    return pa.chunked_array(found)

@@ -1,0 +1,127 @@
+"""Rows of local Parquet files that have some of the wanted values, found by polars.
+
+The columns that are compared are read first, and the others only of the matching rows. Of random
+keys in a large table this takes a quarter of the time of a scan by Arrow.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from polars.exceptions import PolarsError
+
+from sluice.delta.log.active import active_files
+from sluice.delta.log.vectors import file_name, kept_rows
+
+Values = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
+ROW = "_sluice_row"
+FILES = 16  # read at a time
+
+
+@dataclass(frozen=True)
+class File:
+    """A file. `kept`: true for the rows that it still has; `constants`: columns beside it."""
+
+    path: Path
+    kept: pa.BooleanArray | None = None
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Unreadable(Exception):
+    """A file has columns of other types than its table."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Columns of files, the wanted values, and the most rows to look for in a file, if any.
+
+    Wanted are the rows whose values are all among those of one of `wanted`. A column that a file
+    lacks is null in it.
+    """
+
+    stored: pa.Schema
+    wanted: Sequence[Values]
+    most: int | None = None
+
+    def rows(self, files: Sequence[File], columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the wanted rows of each file, in its order, with their numbers as ROW.
+
+        Raises Unreadable for a file with columns of other types.
+        """
+        near = [(file, test) for file in files if (test := self._test(file)) is not None]
+        for at in range(0, len(near), FILES):
+            some = near[at : at + FILES]
+            frames = [self._frame(file, test, columns) for file, test in some]
+            try:
+                found = pl.collect_all(frames)
+            except PolarsError as error:
+                raise Unreadable from error
+            for (file, _), rows in zip(some, found, strict=True):
+                yield _kept(rows.to_arrow(), file.kept)
+
+    def _frame(self, file: File, test: pl.Expr, columns: Sequence[str]) -> pl.LazyFrame:
+        types = pl.from_arrow(self.stored.empty_table()).schema  # type: ignore[union-attr]
+        scan = pl.scan_parquet(
+            file.path,
+            schema=types,
+            row_index_name=ROW,
+            parallel="prefiltered",
+            glob=False,
+            hive_partitioning=False,
+            missing_columns="insert",
+            extra_columns="ignore",
+        )
+        found = scan.filter(test)
+        found = found if self.most is None else found.head(self.most)
+        constants = [pl.lit(v, dtype=types[n]).alias(n) for n, v in file.constants.items()]
+        return found.with_columns(*constants).select(*columns, ROW)
+
+    def _test(self, file: File) -> pl.Expr | None:
+        """Return the condition that wanted rows of a file meet; None if it has none."""
+        tests = []
+        for values in self.wanted:
+            if all(_has(values[n], v) for n, v in file.constants.items() if n in values):
+                inner = [_among(n, v) for n, v in values.items() if n not in file.constants]
+                tests.append(reduce(and_, inner, pl.lit(value=True)))
+        return reduce(or_, tests) if tests else None
+
+
+def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[File]:
+    """Return the files of a version of the table in a folder, without those that are far."""
+    kept, parts = kept_rows(table), table.metadata().partition_columns
+    return [
+        File(
+            Path(folder, unquote(file["path"])),
+            kept.get(file_name(file["path"])),
+            {name: file[f"partition.{name}"] for name in parts},
+        )
+        for file in active_files(table).to_pylist()
+        if file["path"] not in far
+    ]
+
+
+def _among(name: str, values: pa.ChunkedArray) -> pl.Expr:
+    wanted = pl.Series(pc.unique(values))
+    return pl.col(name).is_in(wanted.implode(), nulls_equal=True)
+
+
+def _has(values: pa.ChunkedArray, value: Any) -> bool:
+    return value in values.to_pylist()
+
+
+def _kept(rows: pa.Table, kept: pa.BooleanArray | None) -> pa.Table:
+    """Drop rows that the file has lost; the mask may end before the file does."""
+    if kept is None or not rows.num_rows:
+        return rows
+    number = rows[ROW].cast(pa.int64())
+    is_known = pc.less(number, len(kept))
+    live = pc.take(kept, pc.min_element_wise(number, len(kept) - 1))
+    return rows.filter(pc.or_(pc.invert(is_known), live))

@@ -1,0 +1,136 @@
+"""Searched rows are exactly those that have the wanted values, whoever wrote the files."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from sluice.delta.log.vectors import FEATURE
+from sluice.delta.reading import searching
+from sluice.delta.reading.matches import Place
+from sluice.limits import Limits
+
+ROWS = 60
+SCHEMA = pa.schema(
+    {
+        "part": pa.string(),
+        "small": pa.int16(),
+        "big": pa.int64(),
+        "text": pa.string(),
+        "day": pa.date32(),
+        "at": pa.timestamp("us", "UTC"),
+        "price": pa.decimal128(12, 2),
+        "is_on": pa.bool_(),
+        "ratio": pa.float64(),
+        "tags": pa.list_(pa.struct({"name": pa.string(), "n": pa.int32()})),
+        "counts": pa.map_(pa.string(), pa.int64()),
+    }
+)
+COMPARED = ("part", "small", "big", "text", "day", "at", "price", "is_on")
+
+
+def a_row(chance: random.Random) -> dict[str, Any]:
+    n = chance.randrange(6)
+    values = {
+        "part": f"p{n % 3}",
+        "small": n,
+        "big": n * 10**12,
+        "text": f"é{n}",
+        "day": date(1, 1, 1 + n),
+        "at": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(microseconds=n),
+        "price": Decimal(n) / 4,
+        "is_on": n % 2 == 0,
+        "ratio": float("nan") if n == 3 else -0.0,
+        "tags": [{"name": "a", "n": n}, None, {"name": None, "n": None}],
+        "counts": [("a", n), ("b", None)],
+    }
+    return {k: None if chance.random() < 0.15 else v for k, v in values.items()}
+
+
+def written(folder: Path, chance: random.Random, parts: Sequence[str]) -> str:
+    """Write rows in four commits; the first has fewer columns."""
+    uri = str(folder / "t")
+    for number in range(4):
+        rows = pa.Table.from_pylist([a_row(chance) for _ in range(ROWS)], SCHEMA)
+        rows = rows.drop_columns(["text", "tags"]) if number == 0 else rows
+        write_deltalake(
+            uri, rows, mode="append", schema_mode="merge" if number else None, partition_by=[*parts]
+        )
+    return uri
+
+
+def among(row: dict[str, Any], wanted: dict[str, list[Any]]) -> bool:
+    return all(row[name] in values for name, values in wanted.items())
+
+
+def searched(uri: str, wanted: list[dict[str, list[Any]]]) -> pa.Table:
+    place = Place(uri, DeltaTable(uri).version(), Limits())
+    values = [
+        {n: pa.chunked_array([pa.array(v, SCHEMA.field(n).type)]) for n, v in one.items()}
+        for one in wanted
+    ]
+    found = place.rows(values)
+    assert found is not None
+    return found
+
+
+def shown(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize("parts", [(), ("part",)])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rows_are_those_with_the_values(
+    tmp_path: Path, seed: int, parts: tuple[str, ...]
+) -> None:
+    chance = random.Random(seed)
+    uri = written(tmp_path, chance, parts)
+    rows = DeltaTable(uri).to_pyarrow_table().to_pylist()
+    found = 0
+    for _ in range(25):
+        wanted = [
+            {
+                name: [a_row(chance)[name] for _ in range(chance.randrange(1, 4))]
+                for name in chance.sample(COMPARED, chance.randrange(1, 4))
+            }
+            for _ in range(chance.randrange(1, 3))
+        ]
+        matching = [row for row in rows if any(among(row, one) for one in wanted)]
+        assert shown(searched(uri, wanted).to_pylist()) == shown(matching)
+        found += len(matching)
+    assert found > 100
+
+
+def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = written(tmp_path, random.Random(9), ())
+    files = searching.files_of(DeltaTable(uri), uri)
+    assert FEATURE not in (DeltaTable(uri).protocol().reader_features or ())
+    lost = {file.path: pa.array([i % 3 > 0 for i in range(ROWS // 2)]) for file in files}
+    marked = [replace(file, kept=lost[file.path]) for file in files]
+    everything = {"part": pa.chunked_array([pa.array(["p0", "p1", "p2", None])])}
+    schema = pa.schema(DeltaTable(uri).schema().to_arrow())
+    pages = list(searching.Search(schema, [everything]).rows(marked, ["small"]))
+    numbers = [page[searching.ROW].to_pylist() for page in pages]
+    assert numbers == [[i for i in range(ROWS) if i >= ROWS // 2 or i % 3]] * len(files)
+
+
+def test_files_of_other_types_are_read_by_arrow(tmp_path: Path) -> None:
+    uri = written(tmp_path, random.Random(4), ())
+    before = searched(uri, [{"big": [0]}])
+    for file in searching.files_of(DeltaTable(uri), uri):
+        pq.write_table(pq.read_table(file.path), file.path, use_deprecated_int96_timestamps=True)
+    assert searched(uri, [{"big": [0]}]).equals(before)
+
+
+def test_too_many_rows_are_not_held(tmp_path: Path) -> None:
+    uri = written(tmp_path, random.Random(5), ())
+    place = Place(uri, DeltaTable(uri).version(), replace(Limits(), matched_rows=ROWS // 3))
+    assert place.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
