@@ -138,7 +138,7 @@ class Replacement:
         is_counted = old is None and not delivery.spec.keeps_deliveries
         inserts = verdict.rows_accepted if is_counted else None
         target = self._target(before, verdict.rows_read, keeps)
-        if keeps:
+        if keeps and not delivery.is_added:  # what a batch of messages has read stays true
             intervals.withdraw(delivery.intervals_uri, delivery.interval)
         context, changelog = Context.of(self.project), _changelog(new, old)
         done = write(session, context, target, changelog, position, self.clock, inserts=inserts)

@@ -1,26 +1,34 @@
-"""A topic in a real Airflow, with a real broker: a scheduled run, and the page."""
+"""A topic in a real Airflow, with a real broker: runs of every kind, and the page.
+
+The tests follow each other: each goes on from the lake that the one before it left.
+"""
 
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from tests.support.kafka import Broker, running
 
 from airflow_client import AirflowClient
+from sluice.language.interval import parse_time
 from sluice.read.lake import Lake
 
-from .corner import await_all, log_of
+from .corner import await_all, await_run, log_of
 
 pytestmark = pytest.mark.slow
-DAG, SOLD = "till", "till.sold"
+DAG, SOLD, DAY = "till", "till.sold", "2024-03-01"
 
 
 @pytest.fixture(scope="module")
 def broker(client: AirflowClient) -> Iterator[Broker]:
-    """A broker whose connection Airflow has in its own database, and nobody in the environment."""
+    """A broker whose connection Airflow has in its own database, and nobody in the environment.
+
+    Its topic keeps messages of any age: by default, it would soon delete those of that March.
+    """
     with running() as started:
-        started.topic("shop.till")
+        started.topic("shop.till", retention_ms="-1")
         connection = {"connection_id": "till_kafka", "conn_type": "kafka"}
         extra = {"bootstrap.servers": started.servers}
         made = client.http.post(
@@ -61,3 +69,27 @@ def test_a_scheduled_run_takes_what_has_arrived_and_the_page_shows_the_rest(
     assert "partition 0: 0" in page(client)
     sell(broker, (4, 5), hour=11)
     assert "partition 0: 1, since 2024-03-01 11:00" in page(client)
+
+
+def test_a_backfill_by_time_reads_the_messages_of_its_day_again_and_what_has_arrived(
+    client: AirflowClient, broker: Broker, folder: Path, lake: Lake
+) -> None:
+    assert paid(lake) == {1: 3, 3: 4}
+    pipeline = folder / "config/pipelines/till.yaml"
+    pipeline.write_text(pipeline.read_text().replace("max_value: 10,", "max_value: 100,"))
+    sell(broker, (1, 7), hour=12)
+    ((run, _),) = [(run.id, run.state) for run in client.runs(DAG)]
+    number = client.backfill(DAG, parse_time(DAY), parse_time(DAY), runs=1, reprocess="completed")
+    assert await_run(client, DAG, run) == "success"
+    client.finish(number)
+    assert paid(lake) == {1: 7, 2: 99, 3: 4, 4: 5}, log_of(client, DAG, run, "ingest.sold")
+    assert {row["id"]: row["rank"] for row in lake.table("till.best").read()} == {2: 1, 1: 2}
+
+
+def test_a_manual_run_takes_what_has_arrived(
+    client: AirflowClient, broker: Broker, lake: Lake
+) -> None:
+    sell(broker, (5, 6), (1, 8), hour=13)
+    run = client.trigger(DAG)
+    assert await_run(client, DAG, run) == "success"
+    assert paid(lake) == {1: 8, 2: 99, 3: 4, 4: 5, 5: 6}, log_of(client, DAG, run, "ingest.sold")

@@ -9,7 +9,7 @@ catchup: true
 airflow: {retries: 1, retry_delay: 1 second}
 sources:
   sold:
-    kafka: {topic: shop.till, connection: till_kafka}
+    kafka: {topic: shop.till, connection: till_kafka, max_rows: 2}
     value: {format: json}
     schema: id INT, paid INT
     key: [id]

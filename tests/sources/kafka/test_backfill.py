@@ -1,6 +1,7 @@
 """Backfills by the time of messages: they replace what those messages gave, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -132,7 +133,9 @@ def test_messages_that_the_topic_lost_keep_their_rows_and_are_named(topical: Mad
     (report,) = backfill(lake, 0, 2)
     assert numbers(lake) == [(0, 1)]
     assert "partition 0 begins at offset 1 now" in report.warnings[0]
-    with pytest.raises(HistoryLost, match=r"no message of .* any more; .* begins at offset 1"):
+    with pytest.raises(
+        HistoryLost, match=r"no delivered message of .* any more; .* begins at offset 1"
+    ):
         backfill(lake, 0, 1)
     assert [r.outcome for r in backfill(lake, 5, 6)] == ["unchanged"]
 
@@ -153,7 +156,7 @@ def test_the_command_and_the_task_take_the_bounds_of_a_backfill(topical: Made) -
     bounds = ("--start", "2024-05-01", "--end", "2024-05-02")
     assert called(lake, "ingest", "events", "--start", "2024-05-01")[0] == ExitCode.CONFIGURATION
     assert called(lake, "ingest", "events", *bounds)[0] == 0
-    assert numbers(lake) == [(0, 9)]
+    assert numbers(lake) == [(0, 9), (1, 1)]
     ingest = Task("ingest.events", TaskKind.INGEST, "shop")
     run = Run("r", Interval.parse("2024-05-01", "2024-05-02"))
     assert "--backfill" not in job(ingest, (), run, lake.folder, lake.folder).arguments
@@ -161,23 +164,61 @@ def test_the_command_and_the_task_take_the_bounds_of_a_backfill(topical: Made) -
     assert "--backfill" in job(ingest, (), run, lake.folder, lake.folder).arguments
 
 
+@pytest.mark.parametrize("again", ["take", "backfill"])
 def test_a_batch_that_was_not_noted_is_noted_by_the_next_run(
+    topical: Made, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    lake = kept(topical, extra=RULE)
+    lake.send({"id": 0, "v": 1}, {"id": 1, "v": 9}, at=ms(0))
+    lake.take()
+    lake.send({"id": 2, "v": 2}, {"id": 3, "v": 9}, at=ms(0))
+    with killed_before_the_note(monkeypatch):
+        lake.take()
+    lake.send({"id": 4, "v": 3}, at=ms(1))
+    lake.take() if again == "take" else backfill(lake, 0, 1)
+    noted = deliveries(layout(lake.project).uri("shop.events", INTERVALS))
+    assert [(n.rows_read, n.rows_quarantined) for n in noted] == [(2, 1), (2, 1), (1, 0)]
+    assert numbers(lake) == [(0, 1), (2, 2), (4, 3)]
+    rule(lake, 5, 10)
+    backfill(lake, 0, 1)
+    assert numbers(lake) == [(0, 1), (1, 9), (2, 2), (3, 9), (4, 3)]
+    assert_sound(lake)
+
+
+def test_a_backfill_that_was_killed_before_it_was_noted_is_repeated_without_a_second_row(
     topical: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = kept(topical, extra="key: [id]\n" + RULE)
-    lake.send({"id": 0, "v": 1}, {"id": 1, "v": 9}, at=ms(0))
+    lake = kept(topical, extra=RULE)
+    for minute in range(3):
+        lake.send({"id": minute, "v": 1}, {"id": 10 + minute, "v": 9}, at=ms(minute))
+        lake.take()
+    rule(lake, 5, 10)
+    with killed_before_the_note(monkeypatch):
+        backfill(lake, 1, 2)
+    assert numbers(lake) == [(0, 1), (1, 1), (2, 1), (11, 9)]
+    backfill(lake, 1, 2)
+    assert numbers(lake) == [(0, 1), (1, 1), (2, 1), (11, 9)]
+    assert_sound(lake)
+
+
+@contextmanager
+def killed_before_the_note(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as killed:
         killed.setattr("sluice.sources.replacement.intervals.record", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            lake.take()
-    lake.send({"id": 2, "v": 2}, at=ms(1))
+            yield
+
+
+def test_a_backfill_takes_what_has_arrived_for_messages_of_its_time_may_be_among_it(
+    topical: Made,
+) -> None:
+    lake = kept(topical, extra="key: [id]\n" + RULE, bounds=", max_rows: 2")
+    lake.send(*({"id": n, "v": 1} for n in range(3)), at=ms(0))
     lake.take()
-    noted = deliveries(layout(lake.project).uri("shop.events", INTERVALS))
-    assert [(n.rows_read, n.rows_quarantined) for n in noted] == [(2, 1), (1, 0)]
-    rule(lake, 5, 10)
+    lake.send({"id": 0, "v": 2}, at=ms(0))
+    lake.send({"id": 1, "v": 3}, at=ms(1))
     backfill(lake, 0, 1)
-    assert numbers(lake) == [(0, 1), (1, 9), (2, 2)]
-    assert len(lake.stored("events__deliveries")) == 3
+    assert numbers(lake) == [(0, 2), (1, 3), (2, 1)]
     assert_sound(lake)
 
 

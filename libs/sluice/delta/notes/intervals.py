@@ -3,9 +3,10 @@
 Each source has one small table, `<source>__intervals`. An interval's note is withdrawn before the
 source's own commit and appended after it. After a crash in between, the interval counts as not
 delivered: it is read once more, and nothing changes. A note never outlives the rows that it
-describes. An interval without rows, that had none before, has a note and no commit: it names the
-newest batch. If overlapping deliveries ran at once, the note of the later batch stands. Each note
-is a file of its own; MANY_FILES of them are merged into one.
+describes. Only a batch of messages keeps its note while they are judged again: it names the offsets
+that were read, and those stay the same. An interval without rows, that had none before, has a note
+and no commit: it names the newest batch. If overlapping deliveries ran at once, the note of the
+later batch stands. Each note is a file of its own; MANY_FILES of them are merged into one.
 """
 
 from collections.abc import Mapping, Sequence

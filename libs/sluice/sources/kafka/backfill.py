@@ -1,6 +1,7 @@
 """Backfill of a time: the messages that bear it are read again, and replace what they gave.
 
-A message belongs to the time of its own timestamp. Timestamps need not follow the offsets, so each
+What has arrived since is delivered first, as by any run: messages of that time may be among it. A
+message belongs to the time of its own timestamp. Timestamps need not follow the offsets, so each
 partition is read from its first message of that time on, up to the recorded place. Messages that
 the topic no longer has keep their rows.
 """
@@ -16,10 +17,10 @@ from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.errors import HistoryLost
 from sluice.language.interval import Interval
-from sluice.sources.ingest import check_source, unchanged
+from sluice.sources.ingest import unchanged
 from sluice.sources.kafka.batches import Batches
 from sluice.sources.kafka.broker import Brokers
-from sluice.sources.kafka.ingest import ingest_topic
+from sluice.sources.kafka.ingest import arrived, ingest_topic
 from sluice.sources.kafka.messages import Read
 from sluice.sources.kafka.place import Found, Offsets, Place
 from sluice.sources.kafka.replay import judged_again
@@ -29,37 +30,45 @@ from sluice.spark.session import Spark
 def backfill_topic(
     spark: Spark, project: Project, table: Table, span: Interval, run: Run
 ) -> tuple[BatchReport, ...]:
-    """Read the messages of a time again. Safe to repeat; a source that is empty is filled first.
+    """Take what has arrived, then read the earlier messages of a time again. Safe to repeat.
 
-    Raises HistoryLost if the topic has none of them any more, DeliveriesLost if the notes of an
-    earlier Sluice don't say what was read.
+    Raises HistoryLost if the topic has no message of that time, though it had some,
+    DeliveriesLost if the notes of an earlier Sluice don't say what was read.
     """
     source = Read.of(project, table)
     before = head(source.uri)
-    check_source(project, table, before)
     place = Place.of(before)
     if before is None or place is None:
         return ingest_topic(spark, project, table, run)
-    brokers = Brokers.of(table.id, source.topic)
-    found = brokers.describe()
-    place.check(found, table.id)
-    since = brokers.since(span.start, found)
-    reports = list(_delivered(spark, source, brokers, place, since, span, run))
-    gone = tuple(_gone(source, found, since))
-    if gone and not reports:
-        what = f"{source.topic.topic} has no message of {span.shown()} any more"
-        raise HistoryLost(
-            f"{table.id}: {what}; {gone[0]}",
-            hint="nothing was changed: what those messages gave stays as it is",
-        )
+    reports = [*arrived(spark, source, run), *_again(spark, source, place, span, run)]
     reports = reports or [unchanged(source.stored_as, before, span)]
-    reports[0] = replace(reports[0], warnings=(*gone, *reports[0].warnings))
     if source.spec.keeps_deliveries:
         reports += advance(spark, project, table, run)
     return tuple(reports)
 
 
-def _delivered(
+def _again(
+    spark: Spark, source: Read, place: Place, span: Interval, run: Run
+) -> Iterator[BatchReport]:
+    """Read a time's messages before that place again; warnings are in the first report."""
+    brokers = Brokers.of(source.table.id, source.topic)
+    found = brokers.describe()
+    place.check(found, source.table.id)
+    since = brokers.since(span.start, found)
+    gone = tuple(_gone(source, found, since))
+    first = True
+    for report in _judged(spark, source, brokers, place, since, span, run):
+        yield replace(report, warnings=(*gone, *report.warnings)) if first else report
+        first = False
+    if gone and first:
+        what = f"{source.topic.topic} has no delivered message of {span.shown()} any more"
+        raise HistoryLost(
+            f"{source.table.id}: {what}; {gone[0]}",
+            hint="what arrived since was delivered; what those messages gave stays as it is",
+        )
+
+
+def _judged(
     spark: Spark,
     source: Read,
     brokers: Brokers,

@@ -13,7 +13,7 @@ from itertools import chain
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.position import Head, head
+from sluice.delta.log.position import head
 from sluice.delta.notes.arrow import delete_rows, read_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake import exists, layout
@@ -35,9 +35,7 @@ def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> tupl
     Raises HistoryLost if the topic no longer has what follows the recorded place.
     """
     source = Read.of(project, table)
-    before = head(source.uri)
-    check_source(project, table, before)
-    reports = list(_deliver(spark, source, before, run))
+    reports = list(arrived(spark, source, run))
     if not reports and (at := head(source.uri)):
         reports.append(unchanged(source.stored_as, at))
     if source.spec.keeps_deliveries and exists(source.uri):
@@ -45,7 +43,10 @@ def ingest_topic(spark: Spark, project: Project, table: Table, run: Run) -> tupl
     return tuple(reports)
 
 
-def _deliver(spark: Spark, source: Read, before: Head | None, run: Run) -> Iterator[BatchReport]:
+def arrived(spark: Spark, source: Read, run: Run) -> Iterator[BatchReport]:
+    """Deliver the messages that are there now, and yield a report of each batch."""
+    before = head(source.uri)
+    check_source(source.project, source.table, before)
     brokers = Brokers.of(source.table.id, source.topic)
     found = brokers.describe()
     place = Place.of(before)
@@ -96,8 +97,8 @@ def _delivered(
     plain = place.plain()
     delivery = source.delivery(place.at, fingerprint(plain))
     delivery = replace(delivery, topic=plain, after=after, message_bytes=taken.bytes)
-    arrived = partial(source.rows, taken.messages, delivery.interval)
-    return replace_interval(spark, source.project, delivery, run, arrived=arrived)
+    rows = partial(source.rows, taken.messages, delivery.interval)
+    return replace_interval(spark, source.project, delivery, run, arrived=rows)
 
 
 def _forget(source: Read, place: Place) -> None:
