@@ -78,6 +78,8 @@ LAMBDAS = (
         "to_json(g)",
         "to_json(g, map('ignoreNullFields', 'false'))",
         "unbase64('QUI=')",
+        "base64(t)",
+        "base64(unbase64('QUI='))",
         "double('-Infinity')",
     ),
     *("CAST('16777217.1' AS FLOAT)", "CAST('1.00000017881393432617187499' AS FLOAT)"),

@@ -66,7 +66,10 @@ class Gate:
         if judges := is_judged(parsed):
             by_rules = f"CASE WHEN {judges} THEN {by_rules} ELSE {NO_REASONS} END"
         usable = f"CASE WHEN {REASON} IS NULL THEN {by_rules} ELSE {by_reader} END"
-        return marked.withColumn(REASONS, F.expr(f"CAST({usable} AS {REASON_TYPE})"))
+        split = marked.withColumn(REASONS, F.expr(f"CAST({usable} AS {REASON_TYPE})"))
+        if KEPT not in split.columns:
+            return split
+        return split.withColumn(KEPT, F.expr(f"CASE WHEN NOT {ACCEPTED} THEN {KEPT} END"))
 
     def check(self, split: DataFrame) -> Verdict:
         """Return the verdict on a split batch. Cache the batch: several jobs may read it."""

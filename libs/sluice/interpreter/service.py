@@ -12,7 +12,8 @@ from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.from_protocol import type_of
 from sluice.interpreter.relations.plans import Plans
 from sluice.interpreter.relations.relation import Relation
-from sluice.interpreter.values.arrow import arrow_type, to_arrow
+from sluice.interpreter.values.arrow import arrow_type
+from sluice.interpreter.values.columns import column_of
 
 CONF = {
     "spark.sql.session.timeZone": "UTC",
@@ -123,5 +124,5 @@ def computed(relation: Relation) -> pa.Table:
     batch = relation.whole()
     if not fields:
         return pa.Table.from_struct_array(pa.array([{}] * batch.count, pa.struct([])))
-    columns = [to_arrow(batch.column(i), c.type) for i, c in enumerate(relation.columns)]
+    columns = [column_of(batch.column(i), c.type) for i, c in enumerate(relation.columns)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))

@@ -116,9 +116,7 @@ def test_a_container_gives_all_of_its_rows_in_order(tmp_path: Path) -> None:
     read = reader(tmp_path, encoding="container")
     rows = decoded("t", columns, [message(each) for each in sent], read).to_pylist()
     assert "no container of Avro" in rows.pop()[FAULT]
-    assert [row["id"] for row in sorted(rows, key=lambda row: row[ID])] == [
-        str(n) for n in range(120)
-    ]
+    assert [row["id"] for row in sorted(rows, key=lambda row: row[ID])] == [*range(120)]
 
 
 @pytest.mark.parametrize(

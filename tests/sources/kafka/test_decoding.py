@@ -13,7 +13,6 @@ from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
 from sluice.sources.kafka.decoded import FAULT, decoded
 from sluice.sources.kafka.json_messages import of_json
-from sluice.sources.kafka.kept import kept_all, kept_of, message_of
 from sluice.sources.kafka.records import Reader, Record, Unusable
 
 TEXT = StringType()
@@ -103,15 +102,7 @@ def test_a_message_that_was_too_large_is_kept_without_its_bytes() -> None:
     huge = message(5, left_out=12_000_000)
     (found,) = decoded("t", [], [huge], Reader(records)).to_pylist()
     assert found[FAULT] == "the message has 12,000,000 bytes, more than `max_message_bytes`"
-    assert message_of(found["_sluice_kept"]) == huge
-    assert json.loads(kept_of('"t"', message(6, b"x"))) == {
-        "topic": "t",
-        "partition": 3,
-        "offset": 6,
-        "timestamp": 1_700_000_000_000,
-        "key": None,
-        "value": "eA==",
-    }
+    assert (found["_sluice_left_out"], found["_sluice_value"]) == (12_000_000, None)
 
 
 def one_by_one(values: Sequence[bytes]) -> str:
@@ -143,13 +134,3 @@ def test_messages_that_are_not_surely_one_object_each_are_read_one_by_one(
 ) -> None:
     assert json_messages.rows_of_json(values) is None
     assert json_messages.rows_of_json([b'{"a":1}', b'{"a":2}']) == [{"a": 1}, {"a": 2}]
-
-
-def test_all_that_is_kept_is_what_is_kept_of_each() -> None:
-    messages = [
-        Message(3, 1, 5, None, b""),
-        Message(0, 2**40, 0, b"\xff", None),
-        Message(1, 2, 7, b"k", b"x" * 100),
-    ]
-    for given in ([], messages, [*messages, message(5, left_out=9)]):
-        assert kept_all('"t"', given).to_pylist() == [kept_of('"t"', each) for each in given]

@@ -5,7 +5,6 @@ Nothing is computed yet, so what is unknown here is reported before any answer.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark.sql import types as T
 
@@ -26,6 +25,7 @@ from sluice.interpreter.expressions.nodes import (
 from sluice.interpreter.functions.arrays import element
 from sluice.interpreter.functions.known import COUNTS, FUNCTIONS
 from sluice.interpreter.functions.lambdas import HIGHER_ORDER
+from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value, constant, rows_of
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.types import LONG, plain
@@ -87,7 +87,7 @@ def _called(node: Call, scope: Scope) -> Value:
     if node.name in ("struct", "named_struct"):
         return _struct(node, scope)
     if node.name == "monotonically_increasing_id":
-        return Value(LONG, lambda batch: list(range(batch.count)))
+        return Value(LONG, lambda batch: range(batch.count))
     if node.name not in FUNCTIONS:
         raise NotHere(f"the function {node.name}")
     if len(node.arguments) not in COUNTS.get(node.name, (len(node.arguments),)):
@@ -164,7 +164,7 @@ def find(parts: Sequence[str], columns: Sequence[Column]) -> tuple[int, Sequence
 def column(key: Hashable, type_: T.DataType) -> Value:
     """Return the values of a column or a variable."""
 
-    def run(batch: Batch) -> list[Any]:
+    def run(batch: Batch) -> Values:
         return batch.column(key)
 
     return Value(type_, run)

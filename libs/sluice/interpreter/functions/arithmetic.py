@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -113,7 +113,7 @@ def binary(name: str, arguments: list[Value]) -> Value:
 def _within(fits: Callable[[int], int], value: Value) -> Value:
     """Return the numbers, of which the least and the greatest are checked to fit."""
 
-    def run(batch: Batch) -> list[Any]:
+    def run(batch: Batch) -> Sequence[Any]:
         found = value.run(batch)
         if given := [v for v in found if v is not None]:
             fits(min(given)), fits(max(given))

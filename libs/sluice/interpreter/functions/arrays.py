@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import alike, equality
 from sluice.interpreter.functions.maps import MAPS, of_map
-from sluice.interpreter.values.batch import Value, each, element_type, whole
+from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.keys import keyed, nulls_first, order_of
@@ -58,7 +58,7 @@ def _array(arguments: list[Value]) -> Value:
     type_ = common(a.type for a in arguments)
     values = [cast(a, type_) for a in arguments]
     if not values:
-        return Value(T.ArrayType(type_), lambda b: [()] * b.count, ())
+        return constant((), T.ArrayType(type_))
     return whole(T.ArrayType(type_), lambda *row: row, *values)
 
 

@@ -1,19 +1,28 @@
 """Comparisons, logic, and the choice between values."""
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
+from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value, constant, each, whole
 from sluice.interpreter.values.casts import boolean, cast
+from sluice.interpreter.values.columns import Held, compared, is_null, negated, settled
 from sluice.interpreter.values.keys import key_of, order_of, same_value
 from sluice.interpreter.values.types import BOOLEAN, common, wider
 
 Function = Callable[[list[Value]], Value]
+PLAIN = (T.StringType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
+ARROWS: Mapping[Callable[[Any, Any], bool], str] = {
+    operator.lt: "less",
+    operator.le: "less_equal",
+    operator.gt: "greater",
+    operator.ge: "greater_equal",
+}
 
 
 def alike(a: Value, b: Value) -> tuple[Value, Value]:
@@ -30,7 +39,7 @@ def _ordered(compare: Callable[[Any, Any], bool], arguments: list[Value]) -> Val
         return constant(None, BOOLEAN)
     order = order_of(a.type)
     if order is same_value:
-        return each(BOOLEAN, compare, a, b)
+        return _by_arrow(ARROWS[compare], a, b, each(BOOLEAN, compare, a, b))
     return each(BOOLEAN, lambda x, y: compare(order(x), order(y)), a, b)
 
 
@@ -40,8 +49,23 @@ def _equal(arguments: list[Value], *, negated: bool = False) -> Value:
         return constant(None, BOOLEAN)
     same = equality(a.type)
     if negated:
-        return each(BOOLEAN, lambda x, y: not same(x, y), a, b)
-    return each(BOOLEAN, same, a, b)
+        found = each(BOOLEAN, lambda x, y: not same(x, y), a, b)
+        return _by_arrow("not_equal", a, b, found)
+    return _by_arrow("equal", a, b, each(BOOLEAN, same, a, b))
+
+
+def _by_arrow(name: str, a: Value, b: Value, otherwise: Value) -> Value:
+    """Return a comparison with a constant, by Arrow where the values are Arrow's."""
+    if not isinstance(a.type, PLAIN) or not b.is_literal or b.literal is None:
+        return otherwise
+
+    def run(batch: Batch) -> Values:
+        values = a.run(batch)
+        return (
+            compared(name, values, b.literal) if isinstance(values, Held) else otherwise.run(batch)
+        )
+
+    return Value(BOOLEAN, run)
 
 
 def equality(type_: T.DataType) -> Callable[[Any, Any], bool]:
@@ -81,8 +105,11 @@ def _logic(arguments: list[Value], *, decides: bool) -> Value:
     """Return AND or OR; the second side is computed only where the first doesn't decide."""
     left, right = (boolean(a) for a in arguments)
 
-    def run(batch: Batch) -> list[Any]:
+    def run(batch: Batch) -> Values:
         found = left.run(batch)
+        one = settled(found)
+        if one and one.value is not None:
+            return one if one.value is decides else right.run(batch)
         if decides not in found and None not in found:
             return right.run(batch)
         open_ = [i for i, v in enumerate(found) if v is not decides]
@@ -99,17 +126,17 @@ def _logic(arguments: list[Value], *, decides: bool) -> Value:
 
 
 def _not(arguments: list[Value]) -> Value:
-    return each(BOOLEAN, operator.not_, boolean(arguments[0]))
+    run = boolean(arguments[0]).run
+    return Value(BOOLEAN, lambda b: negated(run(b)))
 
 
 def _isnull(arguments: list[Value]) -> Value:
     run = arguments[0].run
-    return Value(BOOLEAN, lambda b: [v is None for v in run(b)])
+    return Value(BOOLEAN, lambda b: is_null(run(b)))
 
 
 def _isnotnull(arguments: list[Value]) -> Value:
-    run = arguments[0].run
-    return Value(BOOLEAN, lambda b: [v is not None for v in run(b)])
+    return _not([_isnull(arguments)])
 
 
 def _in(arguments: list[Value]) -> Value:
@@ -143,26 +170,34 @@ def _when(arguments: list[Value]) -> Value:
     values = [cast(v, type_) for v in values]
     default = cast(default, type_) if default else constant(None, type_)
 
-    def run(batch: Batch) -> list[Any]:
-        found: list[Any] = [None] * batch.count
-        left = list(range(batch.count))
+    def run(batch: Batch) -> Values:
+        found: list[Any] = []
+        left: Sequence[int] = range(batch.count)
         for condition, value in zip(conditions, values, strict=True):
             if not left:
                 return found
             holds = condition.run(_part(batch, left))
+            one = settled(holds)
+            if one and not one.value:
+                continue
+            if one and not found:
+                return value.run(batch)
+            found = found or [None] * batch.count
             _fill(found, [i for i, t in zip(left, holds, strict=True) if t], value, batch)
             left = [i for i, t in zip(left, holds, strict=True) if not t]
+        if not found:
+            return default.run(batch)
         _fill(found, left, default, batch)
         return found
 
     return Value(type_, run)
 
 
-def _part(batch: Batch, rows: list[int]) -> Batch:
+def _part(batch: Batch, rows: Sequence[int]) -> Batch:
     return batch if len(rows) == batch.count else batch.take(rows)
 
 
-def _fill(found: list[Any], rows: list[int], value: Value, batch: Batch) -> None:
+def _fill(found: list[Any], rows: Sequence[int], value: Value, batch: Batch) -> None:
     if not rows:
         return
     for row, result in zip(rows, value.run(_part(batch, rows)), strict=True):
@@ -173,9 +208,15 @@ def _coalesce(arguments: list[Value]) -> Value:
     type_ = common(a.type for a in arguments)
     first, *others = (cast(a, type_) for a in arguments)
 
-    def run(batch: Batch) -> list[Any]:
+    def run(batch: Batch) -> Values:
         found = first.run(batch)
         for other in others:
+            gaps = settled(is_null(found))
+            if gaps and not gaps.value:
+                return found
+            if gaps:
+                found = other.run(batch)
+                continue
             left = [i for i, v in enumerate(found) if v is None]
             if not left:
                 return found

@@ -58,13 +58,13 @@ FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
 
 # Numbers of arguments; Spark refuses a call with another.
 _COUNTS = """
-1: ! ~ abs array_compact array_distinct array_max array_min array_size bigint boolean cardinality
-1: ceil ceiling char_length character_length date date_from_unix_date day dayofmonth dayofweek
-1: double flatten floor hex hour int is_valid_utf8 isnan isnotnull isnull last_day lcase len length
-1: lower make_valid_utf8 map_entries map_from_entries map_keys map_values md5 minute month negative
-1: not octet_length positive quarter raise_error reverse second sign signum size smallint sqrt
-1: string timestamp_micros timestamp_millis tinyint ucase unix_date unix_micros unix_millis
-1: unix_seconds unbase64 upper weekday weekofyear year dayofyear
+1: ! ~ abs array_compact array_distinct array_max array_min array_size base64 bigint boolean
+1: cardinality ceil ceiling char_length character_length date date_from_unix_date day dayofmonth
+1: dayofweek double flatten floor hex hour int is_valid_utf8 isnan isnotnull isnull last_day lcase
+1: len length lower make_valid_utf8 map_entries map_from_entries map_keys map_values md5 minute
+1: month negative not octet_length positive quarter raise_error reverse second sign signum size
+1: smallint sqrt string timestamp_micros timestamp_millis tinyint ucase unix_date unix_micros
+1: unix_millis unix_seconds unbase64 upper weekday weekofyear year dayofyear
 2: != % & * / ^ | < <= <=> <> = == > >= and array_contains array_except array_position array_repeat
 2: contains date_add date_format date_sub date_trunc div element_at endswith equal_null
 2: from_utc_timestamp get ifnull instr left like map_from_arrays mod nullif nvl or pmod regexp

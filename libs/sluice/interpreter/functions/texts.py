@@ -109,6 +109,13 @@ def _hashed(value: bytes, bits: int) -> str:
     return hashlib.sha256(value).hexdigest()
 
 
+def _base64(arguments: list[Value]) -> Value:
+    def encoded(value: bytes) -> str:
+        return binascii.b2a_base64(value, newline=False).decode()
+
+    return each(STRING, encoded, _bytes(arguments[0]))
+
+
 def _decoded(value: str) -> bytes:
     try:
         return binascii.a2b_base64(value, strict_mode=True)
@@ -233,6 +240,7 @@ TEXTS: Mapping[str, Function] = {
     "hex": _hex,
     "md5": _md5,
     "sha2": _sha2,
+    "base64": _base64,
     "unbase64": partial(_of_text, BINARY, _decoded),
     "octet_length": _octets,
     "substring_index": _substring_index,

@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.batch import Value
 from sluice.interpreter.values.casts import boolean, number
+from sluice.interpreter.values.columns import Same
 from sluice.interpreter.values.keys import has_floats, keyed, normal, order_of, same_value
 from sluice.interpreter.values.numbers import bounded, fits_in, half_up
 from sluice.interpreter.values.types import (
@@ -33,6 +34,8 @@ Aggregate = tuple[T.DataType, Fold, list[Value]]
 
 
 def _given(rows: Rows) -> list[Any]:
+    if isinstance(rows, Same) and rows and rows[0][0] is None:
+        return []
     return [row[0] for row in rows if row[0] is not None]
 
 

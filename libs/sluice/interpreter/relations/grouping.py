@@ -12,10 +12,14 @@ from sluice.interpreter.expressions.walking import outermost
 from sluice.interpreter.relations.aggregates import AGGREGATES, OF_ONE, SPARKS, aggregate_of
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.sorting import grouped
-from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.arrow import Values
+from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.casts import boolean
+from sluice.interpreter.values.columns import Same, settled
 from sluice.interpreter.values.keys import normal
 from sluice.interpreter.values.types import INT
+
+Groups = Sequence[Sequence[int]]
 
 
 def _is_call(node: Node) -> bool:
@@ -44,7 +48,7 @@ def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> 
         batch = relation.rows()
         groups = grouped(batch, keys)
         if not keys:
-            groups = groups or {(): []}
+            groups = groups or {(): ()}
         lists = list(groups.values())
         by_key = list(zip(*groups, strict=True)) if lists else [()] * len(keys)
         whole = Batch(
@@ -59,33 +63,51 @@ def aggregate(relation: Relation, by: Sequence[Node], nodes: Sequence[Node]) -> 
     return Relation(tuple(columns), compute)
 
 
-def _folded(
-    call: Call, scope: Scope
-) -> tuple[T.DataType, Callable[[Batch, list[list[int]]], Values]]:
+def _folded(call: Call, scope: Scope) -> tuple[T.DataType, Callable[[Batch, Groups], Values]]:
     stars = [Literal(1, INT) if isinstance(a, Star) else a for a in call.arguments]
     arguments = [compile_node(a, scope) for a in stars]
     where = boolean(compile_node(call.where, scope)) if call.where else None
     type_, fold, taken = aggregate_of(call.name, arguments, is_distinct=call.is_distinct)
 
+    counts = call.name == "count_if" and not call.is_distinct
     shows_one = call.name in OF_ONE and not isinstance(type_, T.DoubleType)
 
-    def run(batch: Batch, groups: list[list[int]]) -> Values:
+    def run(batch: Batch, groups: Groups) -> Values:
         if where is not None:
-            wanted = where.run(batch)
-            groups = [[i for i in group if wanted[i]] for group in groups]
+            groups = _met(where.run(batch), groups)
         if not taken:
             return [fold([()] * len(group)) for group in groups]
+        if counts and (one := settled(taken[0].run(batch))):
+            return [len(group) if one.value else 0 for group in groups]
         rows = _rows(batch, taken)
         if not shows_one:
-            return [fold([rows[i] for i in group]) for group in groups]
+            return [fold(_of(rows, group)) for group in groups]
         return [
-            rows[group[0]][0] if len(group) == 1 else fold([rows[i] for i in group])
-            for group in groups
+            rows[group[0]][0] if len(group) == 1 else fold(_of(rows, group)) for group in groups
         ]
 
     return type_, run
 
 
-def _rows(batch: Batch, values: list[Value]) -> list[tuple[Any, ...]]:
+def _met(wanted: Values, groups: Groups) -> Groups:
+    """Return the rows of groups that meet a condition."""
+    if one := settled(wanted):
+        return groups if one.value else [()] * len(groups)
+    return [[i for i in group if wanted[i]] for group in groups]
+
+
+def _rows(batch: Batch, values: list[Value]) -> Sequence[tuple[Any, ...]]:
+    """Return each row's values; rows that are all alike are not made one by one."""
     columns = [v.run(batch) for v in values]
-    return list(zip(*columns, strict=True)) if columns else [()] * batch.count
+    same = [one.value for one in map(settled, columns) if one]
+    if len(same) == len(columns):
+        return Same(tuple(same), batch.count)
+    return list(zip(*columns, strict=True))
+
+
+def _of(rows: Sequence[tuple[Any, ...]], group: Sequence[int]) -> Sequence[tuple[Any, ...]]:
+    if len(group) == len(rows):  # in their order, because all groups are
+        return rows
+    return (
+        Same(rows[0], len(group)) if isinstance(rows, Same) and group else [rows[i] for i in group]
+    )

@@ -14,7 +14,8 @@ from sluice.interpreter.expressions.walking import every
 from sluice.interpreter.functions.comparing import alike
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.sorting import keys_of
-from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.arrow import Values
+from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.casts import boolean
 
 _KIND = proto.Join.JoinType

@@ -20,8 +20,10 @@ from sluice.interpreter.relations.projecting import project
 from sluice.interpreter.relations.relation import Narrow, Relation
 from sluice.interpreter.relations.sorting import SortKey, in_order, keys_of
 from sluice.interpreter.relations.stored import MOST_ROWS, of_arrow
-from sluice.interpreter.values.batch import Batch, Values
+from sluice.interpreter.values.arrow import Values
+from sluice.interpreter.values.batch import Batch
 from sluice.interpreter.values.casts import boolean, cast
+from sluice.interpreter.values.columns import Same, settled
 from sluice.interpreter.values.types import plain, wider
 
 UNION = proto.SetOperation.SET_OP_TYPE_UNION
@@ -126,8 +128,11 @@ def _where(relation: Relation, node: Node) -> Relation:
     condition = compile_node(node, Scope(relation.columns))
     holds = boolean(condition)
 
-    def rows(batch: Batch) -> list[int]:
-        return [i for i, is_so in enumerate(holds.run(batch)) if is_so]
+    def rows(batch: Batch) -> Sequence[int]:
+        found = holds.run(batch)
+        if one := settled(found):
+            return range(batch.count if one.value else 0)
+        return [i for i, is_so in enumerate(found) if is_so]
 
     return _rows(relation, rows, relation.through(lambda less: _where(less, node)))
 
@@ -188,7 +193,7 @@ def _only(relation: Relation, wanted: Sequence[Column]) -> Relation:
         batch = relation.rows()
 
         def shown(place: int | None) -> Values:
-            return [None] * batch.count if place is None else batch.column(place)
+            return Same(None, batch.count) if place is None else batch.column(place)
 
         return Batch(batch.count, {}, {i: partial(shown, p) for i, p in enumerate(places)})
 

@@ -23,7 +23,8 @@ from sluice.interpreter.expressions.nodes import (
 from sluice.interpreter.expressions.walking import outermost
 from sluice.interpreter.relations.relation import Relation
 from sluice.interpreter.relations.windows import compile_over
-from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.arrow import Values
+from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.types import INT
 
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
@@ -123,8 +124,8 @@ def _spread(relation: Relation, nodes: Sequence[Node]) -> Relation:
     def compute() -> Batch:
         arrays = items.run(relation.rows())
         rows: list[int] = []
-        elements: Values = []
-        places: Values = []
+        elements: list[Any] = []
+        places: list[Any] = []
         for row, v in enumerate(arrays):
             found = v or (((None,)) if is_outer else ())
             rows += [row] * len(found)
@@ -138,6 +139,6 @@ def _spread(relation: Relation, nodes: Sequence[Node]) -> Relation:
     return Relation((*before.columns, *made, *after.columns), compute)
 
 
-def _all(relation: Relation) -> list[list[Any]]:
+def _all(relation: Relation) -> list[Values]:
     batch = relation.rows()
     return [batch.column(i) for i in range(len(relation.columns))]

@@ -6,8 +6,11 @@ from typing import Any
 
 from sluice.interpreter.expressions.compiling import Scope, compile_node
 from sluice.interpreter.expressions.nodes import Order
+from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.keys import key_of, order_of, same_value
+
+Groups = dict[tuple[Any, ...], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,14 @@ def in_order(
     return found
 
 
-def grouped(batch: Batch, values: Sequence[Value]) -> dict[tuple[Any, ...], list[int]]:
+def grouped(batch: Batch, values: Sequence[Value]) -> Groups:
     """Return the rows of each group, in the order of its first."""
+    if not values:
+        return {(): range(batch.count)} if batch.count else {}
     groups: dict[tuple[Any, ...], list[int]] = {}
     for row, key in enumerate(keys_of(batch, values)):
         groups.setdefault(key, []).append(row)
-    return groups
+    return dict(groups)
 
 
 def keys_of(batch: Batch, values: Sequence[Value]) -> list[tuple[Any, ...]]:
@@ -56,7 +61,7 @@ def keys_of(batch: Batch, values: Sequence[Value]) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True)) if columns else [()] * batch.count
 
 
-def _normal(values: list[Any], key: Callable[[Any], Any] | None) -> list[Any]:
+def _normal(values: Values, key: Callable[[Any], Any] | None) -> Values:
     if key is None:
         return values
     return [None if v is None else key(v) for v in values]

@@ -1,7 +1,8 @@
 """Stored rows and rows at hand as relations; a large one can be narrowed before it is read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,9 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import Column
 from sluice.interpreter.relations.relation import Relation
-from sluice.interpreter.values.arrow import from_arrow, to_arrow
-from sluice.interpreter.values.batch import Batch, Values
+from sluice.interpreter.values.arrow import Values, to_arrow
+from sluice.interpreter.values.batch import Batch
+from sluice.interpreter.values.columns import held
 from sluice.interpreter.values.types import plain
 
 MOST_ROWS = 100_000  # computed at once; of more, Spark is the quicker
@@ -62,10 +64,7 @@ def _few(rows: pa.Table, columns: Sequence[Column]) -> Batch:
     if rows.num_rows > MOST_ROWS:
         raise NotHere(f"{rows.num_rows:,} rows of a table")
 
-    class Rows(Batch):
-        def column(self, key: Any) -> Values:
-            if key not in self._columns and isinstance(key, int):
-                self._columns[key] = from_arrow(rows.column(key), columns[key].type)
-            return super().column(key)
-
-    return Rows(rows.num_rows, {})
+    later: dict[Hashable, Callable[[], Values]] = {
+        i: partial(held, rows.column(i), c.type) for i, c in enumerate(columns)
+    }
+    return Batch(rows.num_rows, {}, later)

@@ -10,7 +10,8 @@ from sluice.interpreter.expressions.nodes import Call, Frame, Literal, Over, Sta
 from sluice.interpreter.relations.aggregates import AGGREGATES, Fold, aggregate_of
 from sluice.interpreter.relations.frames import Bounds, ends_of, framing
 from sluice.interpreter.relations.sorting import SortKey, grouped, in_order
-from sluice.interpreter.values.batch import Batch, Value, Values
+from sluice.interpreter.values.arrow import Values
+from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.types import DOUBLE, INT, common
 
@@ -64,7 +65,7 @@ def compile_over(node: Over, scope: Scope) -> Value:
     def run(batch: Batch) -> Values:
         places = [key.places(batch) for key in keys]
         state = compute(batch)
-        found: Values = [None] * batch.count
+        found: list[Any] = [None] * batch.count
         for group in grouped(batch, partition).values():
             rows = in_order(group, places, keys) if len(group) > 1 else group
             for row, value in zip(rows, state(rows, _peers(rows, places)), strict=True):

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 
-Values = list[Any]
+Values = Sequence[Any]
 MOMENTS = (T.TimestampType, T.TimestampNTZType)
 _SIMPLE: dict[type[T.DataType], pa.DataType] = {
     T.BooleanType: pa.bool_(),

@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-
-Values = list[Any]
+from sluice.interpreter.values.arrow import Values
+from sluice.interpreter.values.columns import Same, mapped, settled, taken
 
 
 class Batch:
@@ -41,12 +41,14 @@ class Batch:
             return self._later[key]()
         assert self._whole is not None
         values = self._whole.column(key)
-        return values if self._rows is None else [values[row] for row in self._rows]
+        return values if self._rows is None else taken(values, self._rows)
 
     def take(
         self, rows: Sequence[int], columns: Mapping[Hashable, Values] | None = None
     ) -> "Batch":
         """Return these rows, in this order, perhaps repeated, with more columns."""
+        if rows == range(self.count) and not columns:
+            return self
         part = Batch(len(rows), columns or {})
         part._whole, part._rows = self, rows
         return part
@@ -76,39 +78,44 @@ class Value:
 
 def constant(value: Any, type_: T.DataType) -> Value:
     """Return the same value for every row."""
-    return Value(type_, lambda batch: [value] * batch.count, value)
+    return Value(type_, lambda batch: Same(value, batch.count), value)
 
 
 def each(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> Value:
     """Return a function of each row's values; null if one of them is null."""
     runs = [argument.run for argument in arguments]
-    if len(runs) == 1:
-        (run,) = runs
-        return Value(type_, lambda b: [None if v is None else function(v) for v in run(b)])
-    if len(runs) == 2:
-        left, right = runs
-        return Value(
-            type_,
-            lambda b: [
-                None if v is None or w is None else function(v, w)
-                for v, w in zip(left(b), right(b), strict=True)
-            ],
-        )
-    return Value(
-        type_,
-        lambda b: [
-            None if None in row else function(*row)
-            for row in zip(*[run(b) for run in runs], strict=True)
-        ],
-    )
+
+    def run(batch: Batch) -> Values:
+        columns = [run(batch) for run in runs]
+        if len(columns) == 1:
+            return mapped(function, columns[0])
+        if one := _only_row(columns):
+            return Same(None if None in one else function(*one), batch.count)
+        if len(columns) == 2:
+            pairs = zip(*columns, strict=True)
+            return [None if v is None or w is None else function(v, w) for v, w in pairs]
+        return [None if None in row else function(*row) for row in zip(*columns, strict=True)]
+
+    return Value(type_, run)
 
 
 def whole(type_: T.DataType, function: Callable[..., Any], *arguments: Value) -> Value:
     """Return a function of each row's values, which may be null."""
     runs = [argument.run for argument in arguments]
-    return Value(
-        type_, lambda b: [function(*row) for row in zip(*[run(b) for run in runs], strict=True)]
-    )
+
+    def run(batch: Batch) -> Values:
+        columns = [run(batch) for run in runs]
+        if one := _only_row(columns):
+            return Same(function(*one), batch.count)
+        return [function(*row) for row in zip(*columns, strict=True)]
+
+    return Value(type_, run)
+
+
+def _only_row(columns: Sequence[Values]) -> tuple[Any, ...]:
+    """Return the row that all rows are; nothing if they may differ, or if there is none."""
+    same = [one.value for one in map(settled, columns) if one]
+    return tuple(same) if len(same) == len(columns) else ()
 
 
 def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
@@ -116,7 +123,13 @@ def rows_of(type_: T.StructType, values: Sequence[Value]) -> Value:
     runs = [value.run for value in values]
     if not runs:
         return constant((), type_)
-    return Value(type_, lambda b: list(zip(*[run(b) for run in runs], strict=True)))
+
+    def run(batch: Batch) -> Values:
+        columns = [run(batch) for run in runs]
+        one = _only_row(columns)
+        return Same(one, batch.count) if one else list(zip(*columns, strict=True))
+
+    return Value(type_, run)
 
 
 def element_type(value: Value) -> T.DataType:

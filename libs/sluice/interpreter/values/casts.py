@@ -17,6 +17,7 @@ from sluice.interpreter.values.as_text import (
     single_text,
 )
 from sluice.interpreter.values.batch import Value, constant, each
+from sluice.interpreter.values.columns import mapped
 from sluice.interpreter.values.numbers import (
     OutOfRange,
     bounded,
@@ -42,7 +43,7 @@ def cast(value: Value, type_: T.DataType, *, is_try: bool = False) -> Value:
     if value.is_literal:
         return constant(None if value.literal is None else caster(value.literal), type_)
     run = value.run
-    return Value(type_, lambda b: [None if v is None else caster(v) for v in run(b)])
+    return Value(type_, lambda b: mapped(caster, run(b)))
 
 
 def boolean(value: Value) -> Value:

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from fastavro import schemaless_reader, schemaless_writer
 from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
+from sluice.sources.kafka.avro_columns import columns_of_record, plain_record
 from sluice.sources.kafka.debezium import Envelope, Meaning, debezium
-from sluice.sources.kafka.records import Reader, Unusable, plain
+from sluice.sources.kafka.records import Columns, Reader, Types, Unusable, plain
 from sluice.sources.kafka.registry import Registry
 from sluice.sources.kafka.spec import Value
 
@@ -23,7 +24,7 @@ class Parsed(NamedTuple):
     """A schema as the field of a record, and what its columns mean to Debezium; or its fault.
 
     fastavro finds types of other schemas by names only within a record. `marked`: the schema of
-    many values, if they are records.
+    many values, if they are records; `record`: their fields, if all are plain.
     """
 
     schema: Any
@@ -31,6 +32,7 @@ class Parsed(NamedTuple):
     after: Mapping[str, Meaning]
     fault: str = ""
     marked: Any = None
+    record: Mapping[str, Any] | None = None
 
 
 class Schemas(dict[bytes, Parsed]):
@@ -64,7 +66,8 @@ class Schemas(dict[bytes, Parsed]):
             raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
         schema = one["fields"][0]["type"]
         image = _meanings(_image(schema, named))
-        return Parsed(one, _meanings(schema), image, marked=_marked(schema, named))
+        marked, record = _marked(schema, named), plain_record(schema)
+        return Parsed(one, _meanings(schema), image, marked=marked, record=record)
 
 
 def avro_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
@@ -73,7 +76,7 @@ def avro_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
     if value.is_debezium:
         return debezium(partial(_envelope, schemas), partial(_key, schemas), key)
     read = partial(_value, schemas)
-    return plain(read, read, key, partial(_values, schemas))
+    return plain(read, read, key, partial(_values, schemas), partial(_columns, schemas))
 
 
 def _value(schemas: Schemas, data: bytes) -> Any:
@@ -85,8 +88,7 @@ def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, 
 
     They are decoded as a list with a random mark behind each, which shows where each has ended.
     """
-    prefixes = {value[:PREFIX] for value in values}
-    parsed = schemas[prefixes.pop()] if len(prefixes) == 1 else None
+    parsed = _schema_of_all(schemas, values)
     if parsed is None or parsed.marked is None:
         return None
     mark = token_bytes(MARK)
@@ -99,6 +101,18 @@ def _values(schemas: Schemas, values: Sequence[bytes]) -> Sequence[Mapping[str, 
         return None
     is_whole = all(each["mark"] == mark for each in found)
     return [each["value"] for each in found] if is_whole else None
+
+
+def _columns(schemas: Schemas, values: Sequence[bytes], types: Types) -> Columns | None:
+    """Return the declared columns of values of one plain schema; None if that is not sure."""
+    parsed = _schema_of_all(schemas, values)
+    record = parsed.record if parsed else None
+    return columns_of_record(record, values, types) if record else None
+
+
+def _schema_of_all(schemas: Schemas, values: Sequence[bytes]) -> Parsed | None:
+    prefixes = {value[:PREFIX] for value in values}
+    return schemas[prefixes.pop()] if len(prefixes) == 1 else None
 
 
 def _envelope(schemas: Schemas, data: bytes) -> Envelope:

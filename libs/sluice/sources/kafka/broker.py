@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,6 +58,9 @@ class Message(NamedTuple):
     @property
     def moment(self) -> datetime:
         return EPOCH + self.at * MILLISECOND
+
+
+_message = partial(tuple.__new__, Message)  # a third of the time of Message(...)
 
 
 @dataclass
@@ -158,6 +162,8 @@ class Brokers:
                 )
 
     def _take(self, events: Sequence[Any], taken: Taken, due: set[int], end: Offsets) -> None:
+        """Take events over; a batch has a million of them, so each costs as few calls as can be."""
+        following, most = taken.following, self.topic.max_message_bytes
         for event in events:
             partition, offset = event.partition(), event.offset()
             if error := event.error():
@@ -167,21 +173,17 @@ class Brokers:
                 continue
             if offset >= end[partition]:
                 due.discard(partition)
-                taken.following[partition] = end[partition]
+                following[partition] = end[partition]
                 continue
-            self._keep(event, taken)
+            key, value, at = event.key(), event.value(), event.timestamp()[1]
+            size = (len(key) if key else 0) + (len(value) if value else 0)
+            is_whole = size <= most
+            found = (partition, offset, at, key, value, 0)
+            taken.messages.append(_message(found if is_whole else (*found[:3], None, None, size)))
+            taken.bytes += size if is_whole else 0
+            following[partition] = offset + 1
             if offset + 1 >= end[partition]:
                 due.discard(partition)
-
-    def _keep(self, event: Any, taken: Taken) -> None:
-        key, value = event.key(), event.value()
-        size = len(key or b"") + len(value or b"")
-        found = Message(event.partition(), event.offset(), event.timestamp()[1], key, value)
-        if size > self.topic.max_message_bytes:
-            found, size = found._replace(key=None, value=None, left_out=size), 0
-        taken.messages.append(found)
-        taken.bytes += size
-        taken.following[found.partition] = found.offset + 1
 
     def _check(self, error: "KafkaError") -> None:
         """Raise what an event reports, unless it is the end of a partition."""

@@ -32,14 +32,17 @@ class Column:
         return None if value is None else _shaped(value, self.type, self.name)
 
     def of(self, records: Sequence[Fields]) -> pa.Array:
-        """Return the values of records as texts; `shaped` has looked at nested ones."""
+        """Return the values of records as texts, or as BIGINT if all are whole numbers.
+
+        `shaped` has looked at nested ones.
+        """
         values = [fields.get(self.name) for fields in records]
         if self.is_nested:
             return pa.array(values, arrow_type(self.texts))
         kinds = set(map(type, values)) - {type(None)}
         if kinds == {int}:
             try:
-                return pa.array(values, pa.int64()).cast(pa.string())
+                return pa.array(values, pa.int64())
             except OverflowError:  # a number of more than 64 bits
                 pass
         elif kinds <= {str, Number}:

@@ -1,30 +1,28 @@
 """Messages decoded into Arrow: the declared columns as texts, and what is known of each row."""
 
 import gc
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import LongType, StringType, StructField
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField
 
-from sluice.declare.delivered_row import FILE, ID, KEPT, OP
+from sluice.declare.delivered_row import FILE, ID, OP
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.json_texts import MARK
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
-from sluice.sources.kafka.kept import kept_all
+from sluice.sources.kafka.kept import AT, KEY, LEFT_OUT, VALUE
 from sluice.sources.kafka.records import INSERT, Fields, Reader, Record, Unusable
 
 FAULT = "_sluice_fault"
 LONGEST_FAULT = 300
-TEXTS = (MARK, FAULT, KEPT, FILE, OP, ID)
 OWN = (
-    *(StructField(name, StringType()) for name in TEXTS),
-    StructField(BLOCK, LongType()),
-    StructField(ROW, LongType()),
+    *(StructField(name, StringType()) for name in (MARK, FAULT, FILE, OP, ID)),
+    *(StructField(name, LongType()) for name in (BLOCK, ROW, AT, LEFT_OUT)),
+    *(StructField(name, BinaryType()) for name in (KEY, VALUE)),
 )
 AT_ONCE = 2_000  # messages that are Python's objects at a time; Arrow holds the others
 NO_ROW = Record({})
@@ -46,12 +44,21 @@ class Rows(NamedTuple):
 def decoded_all(
     topic: str, columns: Sequence[Column], messages: Sequence[Message], reader: Reader
 ) -> pa.Table:
-    """Return the rows of any number of messages, decoded some at a time."""
+    """Return the rows of any number of messages, decoded some at a time.
+
+    A column has its values if all of its parts have them, else texts.
+    """
     starts = range(0, len(messages) or 1, AT_ONCE)
     with _without_collector():
-        return pa.concat_tables(
-            decoded(topic, columns, messages[n : n + AT_ONCE], reader) for n in starts
-        )
+        parts = [decoded(topic, columns, messages[n : n + AT_ONCE], reader) for n in starts]
+    for nth, column in enumerate(columns):
+        if len({part.schema.types[nth] for part in parts}) > 1:
+            parts = [_with_texts(part, nth, column.name) for part in parts]
+    return pa.concat_tables(parts)
+
+
+def _with_texts(part: pa.Table, nth: int, name: str) -> pa.Table:
+    return part.set_column(nth, name, part.column(nth).cast(pa.string()))
 
 
 @contextmanager
@@ -69,16 +76,33 @@ def _without_collector() -> Iterator[None]:
 def decoded(
     topic: str, columns: Sequence[Column], messages: Sequence[Message], reader: Reader
 ) -> pa.Table:
-    """Return the rows of messages: the declared columns as texts, and OWN."""
+    """Return the rows of messages: the declared columns, as texts or as values, and OWN."""
     nested = [c for c in columns if c.is_nested]
+    if not nested and (arrays := _whole(columns, messages, reader)):
+        return pa.table({**arrays, **_own(topic, Rows(messages, [NO_ROW.fields] * len(messages)))})
     found = _at_once(nested, messages, reader) or _one_by_one(nested, messages, reader)
     return pa.table({**{c.name: c.of(found.fields) for c in columns}, **_own(topic, found)})
 
 
+def _whole(
+    columns: Sequence[Column], messages: Sequence[Message], reader: Reader
+) -> Mapping[str, pa.Array] | None:
+    """Return the columns of messages that are one row each, if the format has a way for them."""
+    values = _values(messages) if reader.whole else ()
+    types = {column.name: column.type for column in columns}
+    return reader.whole(values, types) if reader.whole and values else None
+
+
+def _values(messages: Sequence[Message]) -> Sequence[bytes]:
+    """Return the values of messages; nothing if one has none."""
+    values = [m.value for m in messages if m.value is not None and not m.left_out]
+    return values if len(values) == len(messages) else ()
+
+
 def _at_once(nested: Sequence[Column], messages: Sequence[Message], reader: Reader) -> Rows | None:
     """Return the rows of messages that are one row each, if the format has a way for many."""
-    values = [m.value for m in messages if m.value is not None and not m.left_out]
-    fields = reader.many(values) if reader.many and 0 < len(values) == len(messages) else None
+    values = _values(messages) if reader.many else ()
+    fields = reader.many(values) if reader.many and values else None
     if fields is None:
         return None
     try:
@@ -129,21 +153,26 @@ def _shaped(fields: Fields, nested: Sequence[Column]) -> Fields:
 
 def _own(topic: str, found: Rows) -> dict[str, pa.Array]:
     """Return the columns of OWN."""
-    shown, text, count = json.dumps(topic), pa.string(), len(found.fields)
-    partitions = pa.array([message.partition for message in found.messages], pa.int64())
-    offsets = pa.array([message.offset for message in found.messages], pa.int64())
+    text, count = pa.string(), len(found.fields)
+    parts = list(zip(*found.messages, strict=True)) or [()] * len(Message._fields)
+    partitions, offsets, times = (pa.array(part, pa.int64()) for part in parts[:3])
+    keys, values = (pa.array(part, pa.binary()) for part in parts[3:5])
+    left_out = pa.array([size or None for size in parts[5]], pa.int64())
     place = [partitions.cast(text), offsets.cast(text)]
     if found.nths:
         place.append(pa.array([_place(nth) if nth else None for nth in found.nths], text))
     return {
         MARK: pa.nulls(count, text),
         FAULT: pa.array(found.faults, text) if found.faults else pa.nulls(count, text),
-        KEPT: kept_all(shown, found.messages),
         FILE: pc.binary_join_element_wise(topic, partitions.cast(text), "/"),
         OP: pa.array(found.does, text) if found.does else pa.repeat(INSERT, count),
         ID: pc.binary_join_element_wise(*place, "-", null_handling="skip"),
         BLOCK: partitions,
         ROW: offsets,
+        AT: times,
+        LEFT_OUT: left_out,
+        KEY: keys,
+        VALUE: values,
     }
 
 

@@ -40,15 +40,9 @@ def _is_whole(found: Any, data: bytes) -> bool:
 
 
 def rows_of_json(values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
-    """Return what `bare` would of each value, decoded at once; None unless that is sure.
-
-    Values on lines of their own, each between braces, are one object each: nothing in JSON goes on
-    behind a brace with another one.
-    """
-    lines = b"\n".join(values)
-    breaks = len(values) - 1
-    is_lines = lines.count(b"\n") == lines.count(b"}\n{") == breaks
-    if not is_lines or lines[:1] != b"{" or lines[-1:] != b"}":
+    """Return what `bare` would of each value, decoded at once; None unless that is sure."""
+    lines = lines_of(values)
+    if not lines:
         return None
     try:
         found = _FAST.decode_lines(lines)
@@ -58,6 +52,18 @@ def rows_of_json(values: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
         return None
     has_schemas = b'"schema"' in lines and any(map(_has_schema, found))
     return None if has_schemas else found
+
+
+def lines_of(values: Sequence[bytes]) -> bytes:
+    """Return values on lines of their own; nothing unless each is surely one object, if valid.
+
+    Each stands between braces, and nothing in JSON goes on behind a brace with another one. Two
+    objects on one line are more rows than values.
+    """
+    lines = b"\n".join(values)
+    breaks = len(values) - 1
+    is_lines = lines.count(b"\n") == lines.count(b"}\n{") == breaks
+    return lines if is_lines and lines[:1] == b"{" and lines[-1:] == b"}" else b""
 
 
 def _checked(data: bytes) -> Any:

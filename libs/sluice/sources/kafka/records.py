@@ -6,12 +6,19 @@ raises Unusable for a message that it can't read; that becomes the reason of the
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sluice.sources.kafka.broker import Message
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 INSERT, DELETE = "insert", "delete"
 Fields = Mapping[str, Any]
+Many = Callable[[Sequence[bytes]], Sequence[Fields] | None]
+Types = Mapping[str, Any]  # Spark's, by column
+Columns = Mapping[str, "pa.Array"]
+Whole = Callable[[Sequence[bytes], Types], Columns | None]
 
 
 class Unusable(Exception):
@@ -30,12 +37,14 @@ class Record(NamedTuple):
 class Reader:
     """A reader of a format. `one` returns the rows of a message.
 
-    `many`, if there is a faster way for many values, returns the fields of the one row that each of
-    them is. It returns None if that is not sure; they are read one by one then.
+    `many` and `whole`, if there are faster ways for many values, return the fields of the one row
+    that each of them is, or the declared columns of these rows: texts, or values of the column's
+    type. They return None if that is not sure; the next slower way reads the same messages then.
     """
 
     one: Callable[[Message], Iterable[Record]]
-    many: Callable[[Sequence[bytes]], Sequence[Fields] | None] | None = None
+    many: Many | None = None
+    whole: Whole | None = None
 
     def __call__(self, message: Message) -> Iterable[Record]:
         return self.one(message)
@@ -52,7 +61,8 @@ def plain(
     value: Callable[[bytes], Any],
     of_key: Callable[[bytes], Any],
     key: tuple[str, ...],
-    many: Callable[[Sequence[bytes]], Sequence[Fields] | None] | None = None,
+    many: Many | None = None,
+    whole: Whole | None = None,
 ) -> Reader:
     """Return the reader of messages that are rows; with a key, a null value deletes its row."""
 
@@ -61,7 +71,7 @@ def plain(
             return (_deleted(message, of_key, key),)
         return (Record(_object(value(message.value))),)
 
-    return Reader(read, many)
+    return Reader(read, many, whole)
 
 
 def several(

@@ -4,14 +4,15 @@ A message's identity is its partition and offset, so a message that is read agai
 rows. In quarantine a row keeps its message whole.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import IntegralType, StructField, StructType
 
-from sluice.declare.delivered_row import OP, REASON
+from sluice.declare.delivered_row import KEPT, OP, REASON
 from sluice.files.changes import unknown_word
 from sluice.files.conversion import BLOCK, ROW, ddl
 from sluice.files.here import as_texts
@@ -20,11 +21,13 @@ from sluice.files.marks import POSITION
 from sluice.files.plain_texts import plain_values
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
+from sluice.interpreter.values.arrow import arrow_type
 from sluice.language.interval import Interval
 from sluice.sources.delivery import time_reasons
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
 from sluice.sources.kafka.decoded import FAULT, OWN, decoded_all
+from sluice.sources.kafka.kept import AT, KEY, LEFT_OUT, VALUE, kept
 from sluice.sources.kafka.records import Reader
 from sluice.sources.spec import Source
 
@@ -36,26 +39,32 @@ def rows_of(
     declared = session.createDataFrame([], ddl(spec)).schema.fields
     columns = [Column(f.name, f.dataType, as_texts(f.dataType, session)) for f in declared]
     topic = spec.kafka.topic if spec.kafka else ""
-    texts = decoded_all(topic, columns, messages, reader)
-    values = dict(_values(texts, columns))
+    found = decoded_all(topic, columns, messages, reader)
+    values = set()
     for nth, column in enumerate(columns):
-        if column.name in values:
-            texts = texts.set_column(nth, column.name, values[column.name])
+        array, has_values = _best(found.column(nth).combine_chunks(), column)
+        found = found.set_column(nth, column.name, array)
+        values |= {column.name} if has_values else set()
     types = (c.type if c.name in values else c.texts for c in columns)
     fields = [*(StructField(c.name, t) for c, t in zip(columns, types, strict=True)), *OWN]
-    rows = session.createDataFrame(texts, StructType(fields))
+    rows = session.createDataFrame(found, StructType(fields))
+    rows = rows.withColumn(KEPT, F.expr(kept(topic))).drop(AT, KEY, VALUE, LEFT_OUT)
     own = Texts({}, MARK)
     return _judged(of_texts(rows, spec, own, reason=FAULT, values=values), spec, at)
 
 
-def _values(texts: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[str, pa.Array]]:
-    """Yield the columns that need no rules, because all of their texts are plain."""
-    for column in columns:
-        if column.is_nested:
-            continue
-        values = plain_values(texts[column.name].combine_chunks(), column.type)
-        if values is not None:
-            yield column.name, values
+def _best(found: pa.Array, column: Column) -> tuple[pa.Array, bool]:
+    """Return a column's values and True, if all are plain and need no rules; else its texts."""
+    if column.is_nested:
+        return found, False
+    if found.type == arrow_type(column.type):
+        return found, True
+    if pa.types.is_integer(found.type) and isinstance(column.type, IntegralType):
+        with suppress(pa.ArrowInvalid):  # a number beyond the type
+            return found.cast(arrow_type(column.type)), True
+    texts = found.cast(pa.string())
+    values = plain_values(texts, column.type)
+    return (texts, False) if values is None else (values, True)
 
 
 def _judged(rows: DataFrame, spec: Source, at: Interval) -> DataFrame:
