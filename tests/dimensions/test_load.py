@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from tests.dimensions.things import declared, landed
 from tests.support.lake import counted, folded
 from tests.support.landed import Landed, write
@@ -252,3 +252,18 @@ def test_a_table_behind_jdbc_is_a_snapshot_too(
         lake.load()
     assert {r["id"] for r in lake.rows("things")} == {2, 3}
     assert len(lake.quarantine("things")) == 1
+
+
+def test_a_small_delta_table_needs_no_spark(spark: "SparkSession", tmp_path: Path) -> None:
+    """Somebody else's table is read at a version, only if it is new, and never written."""
+    theirs = str(tmp_path / "landing" / "things")
+    write_deltalake(theirs, pa.table({"id": [1, 2], "v": [1, 2], "more": ["x", "y"]}))
+    lake = Landed(tmp_path, declared().replace("format: json", "format: delta"), spark)
+    report = lake.load()
+    assert (report.engine, report.inserted) == ("process", 2)
+    DeltaTable(theirs).delete("id = 1")
+    DeltaTable(theirs).update(updates={"v": "9"}, predicate="id = 2")
+    report = lake.load()
+    assert (report.engine, report.updated, report.deleted) == ("process", 1, 1)
+    assert lake.rows("things") == [{"id": 2, "v": 9}]
+    assert lake.load().outcome == "unchanged"

@@ -77,7 +77,7 @@ def troubles(one: TableStatus) -> Iterator[str]:
 
 
 def _unread(one: TableStatus) -> Iterator[str]:
-    """Yield a line on the lag behind a topic, or on why it is not known."""
+    """Yield a line on the lag behind what is followed, or on why it is not known."""
     if one.unheard:
         yield f"lag: {one.table} is not known: {one.unheard.removeprefix(f'{one.table}: ')}"
     elif one.unread:
@@ -87,7 +87,8 @@ def _unread(one: TableStatus) -> Iterator[str]:
 
 def _partition(part: Unread) -> str:
     since = f" since {_second(part.since)}" if part.since else ""
-    return f"partition {part.partition} by {counted(part.messages, 'message')}{since}"
+    place = "" if part.partition is None else f"partition {part.partition} "
+    return f"{place}by {counted(part.messages, part.what)}{since}"
 
 
 def _status_row(one: TableStatus, quality: Health) -> tuple[Any, ...]:

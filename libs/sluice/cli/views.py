@@ -30,7 +30,7 @@ from sluice.operate.redefined import meanings, redefined_parts, to_rebuild
 from sluice.operate.revision import other_project
 from sluice.operate.verify import Verdict
 from sluice.operate.verify import verify as verify_table
-from sluice.sources.kafka.resume import resume
+from sluice.sources.resume import resume
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.fitting import print_fitted
 from sluice.terminal.options import config_option, format_option

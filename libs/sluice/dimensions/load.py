@@ -75,7 +75,7 @@ def load_as(
             return spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
 
     is_little = _size(wanted, before, 0).bytes <= project.limits.computed_here_bytes
-    is_plain = is_of_files(found.spec) and not found.spec.is_log
+    is_plain = found.spec.format == "delta" or (is_of_files(found.spec) and not found.spec.is_log)
     report, engine = spark.best(work, large, is_small=is_little and is_plain)
     return replace(report, engine=engine)
 

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import CUT, FILE
+from sluice.delta.reading.foreign import read_version
 from sluice.errors import QualityStop
 from sluice.files.conversion import BLOCK, METADATA, ROW, converted, ddl
 from sluice.files.csv_texts import read_csv
@@ -102,8 +103,11 @@ def _micros(name: str) -> str:
 
 def store(session: SparkSession, spec: Declared) -> DataFrame:
     """Read Delta tables, JDBC and other stores: typed rows without files or an order."""
-    reader = session.read.format(spec.format).options(**spec.options)
-    rows = reader.load(spec.path) if spec.path else reader.load()
+    if spec.format == "delta" and set(spec.options) == {VERSION}:
+        rows = read_version(session, spec.path, int(spec.options[VERSION]), tuple(spec.of_files))
+    else:
+        reader = session.read.format(spec.format).options(**spec.options)
+        rows = reader.load(spec.path) if spec.path else reader.load()
     if missing := [name for name in spec.of_files if name not in rows.columns]:
         raise QualityStop(
             f"{spec.pipeline}.{spec.name}: {spec.path or spec.format} lacks the declared "
@@ -116,4 +120,5 @@ def store(session: SparkSession, spec: Declared) -> DataFrame:
     return converted(known, spec, origin=spec.path or spec.format)
 
 
+VERSION = "versionAsOf"  # the option that chooses one of a Delta table
 READERS: Mapping[str, Reader] = {"json": _json, "csv": read_csv, "parquet": _parquet}

@@ -32,7 +32,7 @@ from sluice.sources.arrivals import Stream
 from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import check_source
 from sluice.sources.kafka.registry import check_registry
-from sluice.sources.spec import Source, is_topic
+from sluice.sources.spec import Source
 
 NOTES = ("quarantine", "intervals", "arrivals")
 MISSING = "missing-intervals"
@@ -112,8 +112,8 @@ def _of_files(project: Project, table: Table, now: datetime) -> Iterator[Finding
 def _of_batches(project: Project, table: Table) -> Iterator[Finding]:
     """Yield what the next batch would report."""
     lake = layout(project)
-    if is_topic(table):
-        yield from _of_topic(project, table)
+    if isinstance(table.spec, Source) and table.spec.is_followed:
+        yield from _of_followed(project, table)
     elif isinstance(table.spec, Source) and table.spec.delivery == "stream":
         yield from _of_stream(project, table, table.spec)
     if isinstance(table.spec, Source) and table.spec.delivery == "interval":
@@ -155,8 +155,8 @@ def _of_stream(project: Project, table: Table, spec: Source) -> Iterator[Finding
         yield Finding(table.id, *_finding(error))
 
 
-def _of_topic(project: Project, table: Table) -> Iterator[Finding]:
-    """Yield why the topic can't be read on, asking its brokers and its registry."""
+def _of_followed(project: Project, table: Table) -> Iterator[Finding]:
+    """Yield why its topic or table can't be read on, asking brokers, registry and table."""
     value = table.spec.value if isinstance(table.spec, Source) else None
     asked: list[Callable[[], object]] = [partial(unread, project, table)]
     asked += [partial(check_registry, value, table.id)] if value and value.registry else []

@@ -141,7 +141,7 @@ def _delivery(
 ) -> Iterator[Step]:
     if isinstance(table.spec, Source):
         step = _ingest(project, table, now, others)
-        yield _with_messages(step, unread(project, table)) if table.spec.kafka else step
+        yield _with_unread(step, unread(project, table)) if table.spec.is_followed else step
     elif isinstance(table.spec, Dimension):
         yield _load(project, table, others.get(table.id, ""))
 
@@ -169,13 +169,15 @@ def _ingest(project: Project, table: Table, now: datetime, others: Mapping[str, 
     return step
 
 
-def _with_messages(step: Step, parts: tuple[Unread, ...]) -> Step:
-    """Return a topic's step with the messages that are there to be read."""
+def _with_unread(step: Step, parts: tuple[Unread, ...]) -> Step:
+    """Return the step with the messages or versions that are there to be read."""
     count = sum(part.messages for part in parts)
     since = min((part.since for part in parts if part.since), default=None)
     waits = f" since {show(since)}" if since else ""
-    reason = f"{counted(count, 'message')} to read{waits}; {step.reason}"
-    return replace(step, reason=reason, rows=count if step.next == "ingest" else step.rows)
+    what = parts[0].what if parts else "message"
+    reason = f"{counted(count, what)} to read{waits}; {step.reason}"
+    are_rows = step.next == "ingest" and what == "message"
+    return replace(step, reason=reason, rows=count if are_rows else step.rows)
 
 
 def _load(project: Project, table: Table, what: str) -> Step:

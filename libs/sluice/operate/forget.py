@@ -102,7 +102,7 @@ def _source(table: Table) -> Source:
             hint="a view follows its sources; a dimension follows its files: correct these, and "
             "load it",
         )
-    if spec.delivery == "stream" and spec.format not in FILES and not spec.kafka:
+    if spec.delivery == "stream" and spec.format not in FILES and not spec.is_followed:
         raise UsageError(
             f"{table.id} is a stream of a {spec.format} table, whose arrivals keep the rows as "
             "they came; these can't be forgotten yet",
@@ -220,7 +220,7 @@ def _receipt(
         searched,
         left={p: n for p, n in searched.found.items() if p not in others},
         elsewhere=others,
-        outside=f"the topic {spec.kafka.topic}" if spec.kafka else project.resolve(spec.path),
+        outside=spec.outside or project.resolve(spec.path),
     )
 
 

@@ -81,7 +81,7 @@ def _counts(project: Project, table: Table, table_id: str) -> Iterator[str]:
     """Yield the faults that the notes of deliveries show in the table that they went to."""
     uri, spec = layout(project).uri(table_id), table.spec
     noted = deliveries(layout(project).uri(table.id, INTERVALS))
-    if isinstance(spec, Source) and (spec.delivery == "interval" or spec.kafka):
+    if isinstance(spec, Source) and (spec.delivery == "interval" or spec.is_followed):
         if table_id == stored_as(table, spec):
             stored: Mapping[object, int] = rows_by(uri, INTERVAL)
             yield from count_faults(noted, stored, repeats=spec.keeps_deliveries)

@@ -23,18 +23,22 @@ Range = tuple[int | None, int]  # (from, to] versions; from is None if nothing w
 
 @dataclass(frozen=True)
 class Unread:
-    """A topic's partition: the messages that were not read yet, and the time of the oldest one."""
+    """A topic's partition: the messages that were not read yet, and the time of the oldest one.
 
-    partition: int
+    Of a table that is followed, there is no partition, and `what` is counted are its versions.
+    """
+
+    partition: int | None
     messages: int
     since: datetime | None
+    what: str = "message"
 
 
 class Lagging(Protocol):
-    """Module `lag` of a kind whose rows may come from a topic."""
+    """Module `lag` of a kind whose rows may come from a topic or another's table."""
 
     def unread(self, project: Project, table: Table) -> tuple[Unread, ...]:
-        """Return the partitions of the table's topic; nothing if it has none. Asks brokers."""
+        """Return the partitions of its topic, or its table; nothing if it has none. Asks them."""
         ...
 
 
@@ -58,9 +62,9 @@ def nothing_new(project: Project, table: Table, interval: Interval | None) -> st
 
 
 def unread(project: Project, table: Table) -> tuple[Unread, ...]:
-    """Return the partitions of the table's topic; nothing if it has none.
+    """Return the partitions of its topic, or the table that it follows; nothing if it has none.
 
-    Raises HistoryLost if the topic can't be read on, and other errors if nobody answers.
+    Raises HistoryLost if that can't be read on, and other errors if nobody answers.
     """
     lagging = cast(Lagging | None, kind(table.kind).part("lag"))
     return lagging.unread(project, table) if lagging else ()

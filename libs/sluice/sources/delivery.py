@@ -38,8 +38,8 @@ from sluice.sources.spec import Source
 class Delivery:
     """Rows of one interval of one source. `path`: where they lie, placeholders filled.
 
-    Of a topic, `topic` is the place after its messages, `after` the one before them, and
-    `message_bytes` their size. `is_added`: its rows join those that the interval has.
+    Of what is followed, `topic` is the place after what was read, `after` the one before it, and
+    `message_bytes` its size. `is_added`: its rows join those that the interval has.
     """
 
     table: Table
@@ -61,7 +61,7 @@ class Delivery:
     @property
     def is_of_messages(self) -> bool:
         """True if its rows are messages, which bring their identity and what they do."""
-        return bool(self.topic) or self.is_added
+        return self.spec.kafka is not None
 
     @property
     def is_delivered(self) -> bool:
@@ -185,8 +185,7 @@ def stored_rows(rows: DataFrame, delivery: Delivery) -> DataFrame:
     known = columns
     interval = F.lit(delivery.interval.start).cast("timestamp").alias(INTERVAL)
     if spec.keeps_deliveries:
-        says_it = delivery.is_of_messages and not spec.change
-        rows = rows if says_it else operations(rows, spec.change)
+        rows = rows if OP in rows.columns else operations(rows, spec.change)
         columns = (*columns, OP)
         known = (*columns, POSITION)
     if delivery.is_of_messages:

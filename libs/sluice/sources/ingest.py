@@ -98,10 +98,10 @@ def replace_interval(
 
 
 def _check_topic(delivery: Delivery, at: Head | None) -> None:
-    """Raise LostRace if another run has read the topic since this delivery was planned."""
+    """Raise LostRace if another run has read on since this delivery was planned."""
     now = at.position.topic if at and at.position else {}
     if delivery.topic and now != delivery.after:
-        raise LostRace(f"{delivery.table.id}: another run has delivered these messages")
+        raise LostRace(f"{delivery.table.id}: another run has delivered this")
 
 
 def _position(

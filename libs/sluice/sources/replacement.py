@@ -69,10 +69,11 @@ class Replacement:
             with self.clock.phase("session"):
                 return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
 
-        is_at_hand = delivery.is_of_messages or (
+        is_at_hand = delivery.spec.is_followed or (
             self.arrived is None and is_of_files(delivery.spec)
         )
-        most = limits.messages_here_bytes if delivery.topic else limits.computed_here_bytes
+        is_of_messages = delivery.is_of_messages and delivery.topic
+        most = limits.messages_here_bytes if is_of_messages else limits.computed_here_bytes
         is_small = is_at_hand and delivery.bytes <= most
         report, engine = spark.best(self._committed, large, is_small=is_small)
         return replace(report, engine=engine)

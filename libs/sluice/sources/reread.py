@@ -4,7 +4,7 @@ The intervals are delivered into a separate lake, which shares nothing with the 
 rows replace the source's in one commit. If an interval's files differ from those delivered, its
 past can't be read again, and the rebuild is refused before anything changes. With `as_landed`, the
 present files are taken instead; missing files are still refused. A topic gives only what it still
-has, so it is read again only with `as_landed`.
+has, so it is read again only with `as_landed`. A Delta table that is followed is read as it is now.
 """
 
 import uuid
@@ -37,6 +37,7 @@ from sluice.files.marks import ID, INTERVAL
 from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTINE, internal
 from sluice.language.interval import Interval
 from sluice.sources.delivery import plan_delivery, stored_as
+from sluice.sources.foreign.ingest import ingest_table
 from sluice.sources.forgotten import noted as forgotten
 from sluice.sources.ingest import replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
@@ -69,15 +70,15 @@ def reread(
     """
     clock, spec = Clock(), table.spec
     assert isinstance(spec, Source)
-    if is_topic(table):
-        if not as_landed:
+    if spec.is_followed:
+        if is_topic(table) and not as_landed:
             raise HistoryLost(
                 f"{table.id}: a topic read again gives only what it still has",
                 hint=f"`sluice rebuild {table.id} --as-landed` takes that in place of the rows",
             )
         with _lake_beside(project, table) as beside:
             with clock.phase("read"):
-                ingest_topic(spark, beside, table, run)
+                (ingest_topic if is_topic(table) else ingest_table)(spark, beside, table, run)
             return _swapped(spark.tune(small=False), project, beside, table, run, clock)
     with clock.phase("plan"):
         delivered = _delivered(spark.session, project, table, spec)
@@ -250,7 +251,7 @@ def _lake_beside(project: Project, table: Table) -> Iterator[Project]:
 def _note(project: Project, beside: Project, table: Table, batch: int) -> int:
     """Note the deliveries as they were read now, and return the number of their rows."""
     noted = _noted(beside, table)
-    if is_topic(table):
+    if table.spec.is_followed:  # type: ignore[attr-defined]
         intervals.withdraw_all(layout(project).uri(table.id, INTERVALS))
     for delivery in noted:
         intervals.record(layout(project).uri(table.id, INTERVALS), replace(delivery, batch=batch))

@@ -11,6 +11,7 @@ from sluice.declare.table import Table
 from sluice.declare.table_spec import Section, Step
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
+from sluice.sources.foreign.spec import ForeignTable
 from sluice.sources.kafka.spec import Topic, Value
 from sluice.sources.own_paths import same_path
 
@@ -19,9 +20,9 @@ SAME_PATH = (
     "{} and {} have the same path, so their rows would count twice; "
     "distinguish them, by %H, or by %z where clocks are set back; or give the source a `key`"
 )
-NOT_OF_TOPICS = frozenset(
-    {"path", "format", "options", "names", "evolve", "missing", "on_conflict"}
-)
+OF_FILES = frozenset({"path", "format", "options", "evolve", "missing"})
+NOT_OF_TOPICS = OF_FILES | {"names", "on_conflict"}
+NOT_OF_TABLES = OF_FILES | {"kafka", "value", "change", "sequence"}
 
 
 class Source(Declared):
@@ -31,13 +32,14 @@ class Source(Declared):
     SECTION: ClassVar[Section] = "sources"
     STEP: ClassVar[Step] = "ingest"
     SILENT: ClassVar[frozenset[str]] = Declared.SILENT | {
-        *("missing", "evolve", "max_ahead", "on_conflict", "kafka")
+        *("missing", "evolve", "max_ahead", "on_conflict", "kafka", "delta")
     }
     CHOOSING: ClassVar[frozenset[str]] = frozenset({"sequence"})
 
     delivery: Literal["interval", "stream"] = "interval"
     format: Literal["json", "csv", "parquet", "delta"] = "parquet"
     kafka: Topic | None = None
+    delta: ForeignTable | None = None
     value: Value | None = None
     time: str | None = None
     max_ahead: Duration = Duration("1 day")
@@ -53,8 +55,9 @@ class Source(Declared):
 
     @model_validator(mode="before")
     @classmethod
-    def _topics_are_streams(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("kafka") is not None:
+    def _followed_are_streams(cls, data: Any) -> Any:
+        followed = (data.get(name) for name in ("kafka", "delta")) if isinstance(data, dict) else ()
+        if any(place is not None for place in followed):
             return {"delivery": "stream", **data}
         return data
 
@@ -75,8 +78,21 @@ class Source(Declared):
         return self
 
     @model_validator(mode="after")
+    def _tables_say_what_stands(self) -> Self:
+        if self.delta is None:
+            return self
+        if self.delivery == "interval":
+            raise ValueError("a Delta table is followed by its versions: leave `delivery` out")
+        if taken := sorted(NOT_OF_TABLES & self.model_fields_set):
+            shown = ", ".join(f"`{name}`" for name in taken)
+            raise ValueError(f"a source with `delta` follows that table: leave {shown} out")
+        if maps := [column.name for column in self.columns if "MAP<" in column.type]:
+            raise ValueError(f"column {maps[0]} is a MAP, so changed rows can't be compared")
+        return self
+
+    @model_validator(mode="after")
     def _slices_are_distinct(self) -> Self:
-        if self.kafka:
+        if self.is_followed:
             return self
         if not self.path:
             raise ValueError(f"`path` is missing: a {self.format} source is read from one")
@@ -124,7 +140,20 @@ class Source(Declared):
     @property
     def keeps_deliveries(self) -> bool:
         """True if its delivered rows are kept beside its table, which is computed from them."""
-        return bool(self.key or self.change or (self.value and self.value.is_debezium))
+        is_of_changes = self.change or self.delta or (self.value and self.value.is_debezium)
+        return bool(self.key or is_of_changes)
+
+    @property
+    def is_followed(self) -> bool:
+        """True if its commits hold the place that it has reached: in a topic, or in a table."""
+        return bool(self.kafka or self.delta)
+
+    @property
+    def outside(self) -> str:
+        """The place that it follows, in words; nothing of a source of files."""
+        if self.kafka:
+            return f"the topic {self.kafka.topic}"
+        return f"the Delta table {self.delta.path}" if self.delta else ""
 
     @property
     def connections(self) -> tuple[str, ...]:
@@ -157,3 +186,8 @@ SPEC = Source
 def is_topic(table: Table) -> bool:
     """True if it is a source of Kafka's messages."""
     return isinstance(table.spec, Source) and table.spec.kafka is not None
+
+
+def is_foreign(table: Table) -> bool:
+    """True if it is a source that follows somebody else's Delta table."""
+    return isinstance(table.spec, Source) and table.spec.delta is not None

@@ -33,11 +33,12 @@ from sluice.language.interval import Interval
 from sluice.sources.arrivals import ARRIVED, FILES, Stream, file_of
 from sluice.sources.delivery import Delivery, check_presence, judged, stored_as
 from sluice.sources.evolution import grow
+from sluice.sources.foreign.ingest import ingest_table, replay_table
 from sluice.sources.ingest import check_source, replace_interval, unchanged
 from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.kafka.replay import replay_topic
 from sluice.sources.replacement import Arriving
-from sluice.sources.spec import Source, is_topic
+from sluice.sources.spec import Source, is_foreign, is_topic
 from sluice.spark.session import Spark
 
 
@@ -52,6 +53,8 @@ def ingest_stream(
     """Deliver what has arrived. Safe to repeat; without arrivals, nothing is committed."""
     if is_topic(table):
         return ingest_topic(spark, project, table, run)
+    if is_foreign(table):
+        return ingest_table(spark, project, table, run)
     stream, lake = _stream(project, table), layout(project)
     spec, path = stream.spec, stream.path
     target = stored_as(table, spec)
@@ -111,6 +114,8 @@ def replay_stream(
     """
     if is_topic(table):
         return replay_topic(spark, project, table, moments, run)
+    if is_foreign(table):
+        return replay_table(spark, project, table, moments, run)
     stream, target = _stream(project, table), stored_as(table, table.spec)  # type: ignore[arg-type]
     now, before = head(stream.uri), head(layout(project).uri(target))
     if now is None or before is None or before.position is None:

@@ -4,7 +4,7 @@ Arrow's own dataset knows no vectors. Without vectors it is used as it is. A fil
 by row groups, because only whole ones show the number of each row.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -105,19 +105,50 @@ def live_rows(table: DeltaTable, uri: str, filesystem: FileSystem | None = None)
     return LiveRows(_dataset(table, uri), kept_rows(table))
 
 
-def _dataset(table: DeltaTable, uri: str) -> "ds.FileSystemDataset":
-    """Return all rows of the files, which deltalake refuses to do for a table with vectors."""
+def rows_of_files(table: DeltaTable, uri: str, paths: Container[str]) -> LiveRows:
+    """Return the rows of some files of a version, by their paths without percent-encoding."""
+    files = [f for f in active_files(table).to_pylist() if unquote(f["path"]) in paths]
+    return LiveRows(_dataset(table, uri, files), kept_rows(table))
+
+
+def change_data(table: DeltaTable, uri: str, files: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return the rows of files of change data, as the log names them, with `_change_type`."""
+    schema = pa.schema(table.schema().to_arrow())
+    named = [{"path": file["path"], **_typed(file, schema)} for file in files]
+    rows = _dataset(table, uri, named, schema.append(pa.field("_change_type", pa.string())))
+    return rows.to_table()
+
+
+def _typed(file: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
+    """Return the values of a file's partition, which the log holds as texts."""
+    values = file["partitionValues"].items()
+    return {
+        f"partition.{name}": text and pa.scalar(text).cast(schema.field(name).type).as_py()
+        for name, text in values
+    }
+
+
+def _dataset(
+    table: DeltaTable,
+    uri: str,
+    some: Sequence[Mapping[str, Any]] | None = None,
+    columns: pa.Schema | None = None,
+) -> "ds.FileSystemDataset":
+    """Return all rows of the files, which deltalake refuses to do for a table with vectors.
+
+    `some`: these files alone. `columns`: what they hold, if it is not what the table does.
+    """
     import pyarrow.dataset as ds  # with pandas, which takes a moment
 
     is_far = "://" in uri
     files = files_below(uri) if is_far else SubTreeFileSystem(uri, LocalFileSystem())
-    schema, format_ = pa.schema(table.schema().to_arrow()), ds.ParquetFileFormat()
+    schema, format_ = columns or pa.schema(table.schema().to_arrow()), ds.ParquetFileFormat()
     parts = table.metadata().partition_columns
     fragments = [
         format_.make_fragment(
             file["path"] if is_far else unquote(file["path"]), files, _partition(file, parts)
         )
-        for file in active_files(table).to_pylist()
+        for file in (active_files(table).to_pylist() if some is None else some)
     ]
     return ds.FileSystemDataset(fragments, schema, format_, files)
 

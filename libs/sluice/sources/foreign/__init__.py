@@ -1,0 +1,1 @@
+"""Sources that follow a Delta table which somebody else writes."""

@@ -1,0 +1,35 @@
+"""Lag of a source behind the table that it follows."""
+
+from collections.abc import Collection
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.foreign import Foreign
+from sluice.delta.log.position import head
+from sluice.delta.log.span import spans
+from sluice.delta.places.lake import layout
+from sluice.language.internal import DELIVERIES
+from sluice.read.pending import Unread
+from sluice.sources.foreign.place import Place, check_columns, check_files
+from sluice.sources.foreign.spec import ForeignTable
+
+VERSION = "version"
+
+
+def unread_of(
+    project: Project, table: Table, names: Collection[str], foreign: ForeignTable
+) -> tuple[Unread, ...]:
+    """Return how many versions were not read yet. `names`: the columns that it must have.
+
+    Raises HistoryLost if they can't be read from the recorded place on, and QualityStop if the
+    table lacks a column.
+    """
+    found = Foreign.at(project.resolve(foreign.path), table.id)
+    check_columns(found, found.version, names, table.id)
+    place = Place.of(head(layout(project).uri(table.id, DELIVERIES)), table.id)
+    if place:
+        place.check(found, table.id)
+        bounds = foreign.max_rows, foreign.max_bytes
+        for span in spans(found.log, place.upto, found.version, *bounds):
+            check_files(found, span, table.id)
+    return (Unread(None, found.version - (place.upto if place else -1), None, VERSION),)

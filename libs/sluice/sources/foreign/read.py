@@ -1,0 +1,98 @@
+"""A source that follows a table: its declaration, and the deliveries that its batches are."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.foreign import Foreign
+from sluice.delta.log.span import Span
+from sluice.delta.places.lake import layout
+from sluice.engine.advance import Run
+from sluice.engine.report import BatchReport
+from sluice.language.internal import INTERVALS
+from sluice.language.interval import Interval
+from sluice.sources.delivery import Delivery, judged, stored_as
+from sluice.sources.foreign.place import Place, check_columns, check_files
+from sluice.sources.foreign.rows import rows_of
+from sluice.sources.foreign.spec import ForeignTable
+from sluice.sources.ingest import replace_interval
+from sluice.sources.spec import Source
+from sluice.spark.session import Spark
+
+INSTANT = timedelta(microseconds=1)
+
+
+class Read(NamedTuple):
+    """A source that follows a table."""
+
+    project: Project
+    table: Table
+    spec: Source
+    foreign: ForeignTable
+    uri: str
+
+    @classmethod
+    def of(cls, project: Project, table: Table) -> "Read":
+        spec = table.spec
+        assert isinstance(spec, Source)
+        assert spec.delta
+        return cls(project, table, spec, spec.delta, project.resolve(spec.delta.path))
+
+    @property
+    def stored_as(self) -> str:
+        return stored_as(self.table, self.spec)
+
+    @property
+    def kept_uri(self) -> str:
+        return layout(self.project).uri(self.stored_as)
+
+    @property
+    def intervals_uri(self) -> str:
+        return layout(self.project).uri(self.table.id, INTERVALS)
+
+    def found(self) -> Foreign:
+        return Foreign.at(self.uri, self.table.id)
+
+    def delivered(
+        self,
+        spark: Spark,
+        found: Foreign,
+        span: Span,
+        place: Place,
+        run: Run,
+        after: Mapping[str, Any] | None = None,
+    ) -> BatchReport:
+        """Deliver a span of commits as the batch of a place.
+
+        `after`: the place that the table's position holds until then; None if it does not move.
+        """
+        assert place.at
+        check_columns(found, span.upto, self.spec.of_files, self.table.id)
+        check_files(found, span, self.table.id)
+        delivery = Delivery(
+            *(self.table, self.spec, _instant(place.at), self.uri, ()),
+            fingerprint=place.fingerprint(),
+            replaced=(),
+            stored_as=self.stored_as,
+            intervals_uri=self.intervals_uri,
+            message_bytes=span.bytes,
+            topic={} if after is None else place.plain(),
+            after=after or {},
+        )
+        arrived = partial(self._arrived, found, span, delivery)
+        return replace_interval(spark, self.project, delivery, run, arrived=arrived)
+
+    def _arrived(
+        self, found: Foreign, span: Span, delivery: Delivery, session: SparkSession
+    ) -> DataFrame:
+        limits = self.project.limits
+        return judged(rows_of(session, self.spec, found, span, limits), delivery)
+
+
+def _instant(at: datetime) -> Interval:
+    return Interval(at, at + INSTANT)

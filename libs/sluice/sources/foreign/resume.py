@@ -1,0 +1,38 @@
+"""Place of a source that is to continue at the newest version of its table."""
+
+from dataclasses import replace
+from typing import Any
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import Head
+from sluice.errors import UsageError
+from sluice.sources.foreign.place import Place
+from sluice.sources.foreign.read import Read
+
+GAP = "the changes of versions {} to {} are passed over"
+
+
+def moved(
+    project: Project, table: Table, before: Head, *, latest: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the place at the newest version, and what is passed over, in words."""
+    if not latest:
+        raise UsageError(
+            f"{table.id} follows a Delta table, whose oldest version is no beginning",
+            hint=f"`sluice rebuild {table.id} --as-landed` reads the table as it is now",
+        )
+    source, place = Read.of(project, table), Place.of(before, table.id)
+    assert place
+    found = source.found()
+    is_same = place.table_id == found.table_id and place.upto <= found.version
+    gap = (place.upto if is_same else -1, found.version)
+    there = replace(
+        place,
+        table_id=found.table_id,
+        after=found.version,
+        upto=found.version,
+        commit=found.digest(found.version),
+        gaps=(*place.gaps, gap),
+    )
+    return there.plain(), [GAP.format(gap[0] + 1, gap[1])]
