@@ -33,6 +33,13 @@ class Unread:
     since: datetime | None
     what: str = "message"
 
+    @property
+    def shown(self) -> str:
+        """What was not read, in words."""
+        if self.partition is None:
+            return f"{self.messages:,} {self.what}{'' if self.messages == 1 else 's'}"
+        return f"partition {self.partition}: {self.messages:,}"
+
 
 class Lagging(Protocol):
     """Module `lag` of a kind whose rows may come from a topic or another's table."""

@@ -10,9 +10,11 @@ from click.testing import CliRunner
 from tests.sources.foreign.conftest import Following, Made
 
 from sluice.airflow.page.facts import table
+from sluice.airflow.page.rendering import render
 from sluice.cli.main import main
 from sluice.errors import ExitCode
 
+AROUND = {"root": "/sluice", "airflow": "", "nonce": "n", "has_report": True, "environment": ""}
 KEYED = "key: [id]"
 
 
@@ -31,7 +33,11 @@ def test_plan_run_status_and_doctor_follow_a_table(following: Made) -> None:
     lake.crm.append({"id": 3, "v": 3})
     lake.crm.table.delete("id = 1")
     assert "lag: shop.events is behind, by 2 versions" in called(lake, "status")[1]
-    assert table(lake.project, lake.table("events")).facts.state == "behind"
+    shown = table(lake.project, lake.table("events"))
+    assert shown.facts.state == "behind"
+    page = render("table", table=shown, **AROUND)
+    assert "<li>2 versions</li>" in page
+    assert "the Delta table crm" in page
     code, said = called(lake, "doctor")
     assert code == 0, said
     assert called(lake, "run", "shop")[0] == 0

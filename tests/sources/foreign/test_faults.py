@@ -131,6 +131,15 @@ def test_an_operator_may_follow_on_from_the_newest_version(following: Made) -> N
         resume(lake.project, lake.table("events"), RUN, latest=False)
 
 
+def test_a_cleaned_log_is_named_where_rows_have_gone(following: Made) -> None:
+    """The commits after the place are there, but not the version before them."""
+    lake = _filled(following)
+    lake.crm.table.delete("id = 1")
+    lake.crm.table.create_checkpoint()
+    Path(lake.crm.path, "_delta_log", f"{0:020}.json").unlink()
+    _refused(lake, LogCleaned, "version 0 of .* can't be opened: its log was cleaned")
+
+
 def test_deleted_files_are_named(following: Made) -> None:
     lake = _filled(following)
     lake.crm.append({"id": 3, "v": 3})

@@ -56,6 +56,13 @@ class Foreign:
         """Return the names of its columns as of a version."""
         return [field.name for field in opened(self.uri, version).schema().fields]
 
+    def can_open(self, version: int) -> bool:
+        """True if the log still shows a version."""
+        try:
+            return bool(opened(self.uri, version))
+        except DeltaError:
+            return False
+
     def digest(self, version: int) -> str:
         """Return a digest of a commit; nothing if it was cleaned."""
         try:

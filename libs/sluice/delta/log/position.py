@@ -51,8 +51,9 @@ class Position:
     `stored_from`: windows that begin before it have expired and were dropped. `refills`: number of
     groups filled again from the input since the table was built. `parts`: fingerprints of the
     definition's parts, if they can be distinguished. `topic`: the place that a source has
-    reached in a Kafka topic. `meaning`: the definition itself. `renames`: old and new ids of
-    tables that got other names since the table was made, in order. `cost`: what the batch spent.
+    reached in a Kafka topic, or in somebody else's table. `meaning`: the definition itself.
+    `renames`: old and new ids of tables that got other names since the table was made, in order.
+    `cost`: what the batch spent.
     """
 
     batch: int

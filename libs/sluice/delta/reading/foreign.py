@@ -4,6 +4,7 @@ Few rows are read here as Arrow. Many, and those of a table with features that o
 Spark's. Nothing is ever written.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql.types import StringType, StructType
 
 from sluice.changes.net import CHANGE_TYPE
 from sluice.declare.stores import takes_spark
+from sluice.delta.log.active import active_files
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.fitness import MAPPING
 from sluice.delta.log.foreign import naming_refusals
@@ -27,6 +29,7 @@ from sluice.interpreter.presence import is_here
 from sluice.limits import Limits
 
 LIMITS = Limits()
+ELSEWHERE = re.compile("[a-z0-9]+:/")  # how an address begins
 KNOWN = {"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
 UNREADABLE = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
@@ -36,7 +39,7 @@ def read_part(
 ) -> DataFrame:
     """Return the wanted columns of a part's rows, and CHANGE_TYPE; a column it lacks is null."""
     table = opened(uri, part.version)
-    if needs_spark(table):
+    if needs_spark(table) or _is_clone(table):
         why = f"{uri} has features that only Spark reads"
     elif part.bytes > _most(session, uri, limits):
         why = f"{part.bytes:,} bytes of {uri} are to be read"
@@ -65,6 +68,11 @@ def needs_spark(table: DeltaTable) -> bool:
     """True if the table has features that only Spark reads rightly."""
     mapping = table.metadata().configuration.get(MAPPING, "none").lower()
     return mapping != "none" or not KNOWN.issuperset(table.protocol().reader_features or ())
+
+
+def _is_clone(table: DeltaTable) -> bool:
+    """True if its files may lie elsewhere, in the table that it was cloned from."""
+    return any(ELSEWHERE.match(path) for path in active_files(table)["path"].to_pylist())
 
 
 def _most(session: SparkSession, uri: str, limits: Limits) -> int:

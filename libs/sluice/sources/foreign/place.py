@@ -97,7 +97,14 @@ class Place:
 
 
 def check_files(found: Foreign, span: Span, table: str) -> None:
-    """Raise FeedVacuumed if the table's owner has deleted files that a span needs."""
+    """Raise FeedVacuumed if the table's owner has deleted files that a span needs.
+
+    Raises LogCleaned if the log no longer shows a version that has some of them.
+    """
+    for version in {part.version for part in span.parts}:
+        if not found.can_open(version):
+            what = f"version {version} of {found.uri} can't be opened: its log was cleaned"
+            raise LogCleaned(f"{table}: {what}", hint=_choice(table))
     paths = [path for part in span.parts for path in part.paths]
     if missing := found.missing(paths):
         raise FeedVacuumed(

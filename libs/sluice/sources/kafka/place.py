@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from sluice.delta.log.position import Head
+from sluice.delta.places.lake import table_at
 from sluice.errors import HistoryLost, InputBehind, InputReplaced
 
 Offsets = Mapping[int, int]
@@ -51,8 +52,11 @@ class Place:
     def of(cls, head: Head | None) -> "Place | None":
         """Return the place that a table's newest commit holds."""
         plain = head.position.topic if head and head.position else {}
-        if not plain:
+        if head is None or not plain:
             return None
+        if "cluster" not in plain:
+            table = table_at(head.uri)
+            raise InputReplaced(f"{table} was filled from another place", hint=_choice(table))
         at = datetime.fromisoformat(plain["at"]) if plain["at"] else None
         gaps = tuple((p, start, end) for p, start, end in plain.get("gaps", ()))
         start, following = (_numbered(plain[name]) for name in ("from", "to"))
