@@ -150,6 +150,22 @@ def test_deleted_files_are_named(following: Made) -> None:
     lake.check()
 
 
+def test_a_replay_of_what_was_deleted_is_named(following: Made) -> None:
+    lake = following(extra=KEYED)
+    lake.crm.create({"id": None, "v": 1}, {"id": 2, "v": 2})
+    lake.take()
+    lake.crm.table.update(updates={"v": "9"})
+    lake.take()
+    resume(lake.project, lake.table("events"), RUN, latest=True)
+    assert lake.replay()[0].quarantined == 1
+    lake.crm.table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    before = lake.versions("events", "events__deliveries", "events__quarantine")
+    with pytest.raises(FeedVacuumed, match=r"version 0 of .* can't be read any more") as lost:
+        lake.replay()
+    assert "--as-landed" in lost.value.hint
+    assert lake.versions("events", "events__deliveries", "events__quarantine") == before
+
+
 def test_a_duplicate_key_is_a_conflict(following: Made) -> None:
     lake = following(extra=KEYED)
     lake.crm.create({"id": 1, "v": 1}, {"id": 1, "v": 2}, {"id": 2, "v": 2})

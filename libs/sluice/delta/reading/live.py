@@ -140,14 +140,11 @@ def _dataset(
     """
     import pyarrow.dataset as ds  # with pandas, which takes a moment
 
-    is_far = "://" in uri
-    files = files_below(uri) if is_far else SubTreeFileSystem(uri, LocalFileSystem())
+    files = files_below(uri) if "://" in uri else SubTreeFileSystem(uri, LocalFileSystem())
     schema, format_ = columns or pa.schema(table.schema().to_arrow()), ds.ParquetFileFormat()
     parts = table.metadata().partition_columns
     fragments = [
-        format_.make_fragment(
-            file["path"] if is_far else unquote(file["path"]), files, _partition(file, parts)
-        )
+        format_.make_fragment(unquote(file["path"]), files, _partition(file, parts))
         for file in (active_files(table).to_pylist() if some is None else some)
     ]
     return ds.FileSystemDataset(fragments, schema, format_, files)

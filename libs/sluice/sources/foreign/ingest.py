@@ -18,9 +18,10 @@ from sluice.delta.notes.arrow import delete_rows, read_rows
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.lake import exists, layout
+from sluice.delta.reading.table import is_readable
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
-from sluice.errors import InputReplaced
+from sluice.errors import FeedVacuumed, InputReplaced
 from sluice.language.internal import QUARANTINE
 from sluice.sources.foreign.place import Place, span_of
 from sluice.sources.foreign.read import INSTANT, Read
@@ -29,6 +30,7 @@ from sluice.spark.session import Spark
 
 NOTHING = -1  # the version before the first
 MOST = 2**62
+REREAD = "nothing was changed; `sluice rebuild {} --as-landed` reads the table as it is now"
 
 
 def ingest_table(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
@@ -60,7 +62,7 @@ def replay_table(
     place = Place.of(head(source.kept_uri), table.id)
     noted = {d.interval.start: d.files for d in deliveries(source.intervals_uri)}
     if place and place.at:
-        noted[place.at] = place.fingerprint()
+        noted.setdefault(place.at, place.fingerprint())
     reports = [
         source.delivered(spark, found, *_again(source, found, noted.get(at, ""), at), run)
         for at in sorted(moments)
@@ -101,14 +103,19 @@ def _again(source: Read, found: Foreign, noted: str, at: datetime) -> tuple[Span
         raise InputReplaced(
             f"{source.table.id}: the batch of {at.isoformat()} was read from another table than "
             f"the one that is at {found.uri} now",
-            hint=f"nothing was changed; `sluice rebuild {source.table.id} --as-landed` reads the "
-            "table as it is now",
+            hint=REREAD.format(source.table.id),
         )
     _, after, upto = read
+    if after == NOTHING and not is_readable(found.uri, upto):
+        raise FeedVacuumed(
+            f"{source.table.id}: version {upto} of {found.uri}, which the batch of "
+            f"{at.isoformat()} has read, can't be read any more",
+            hint=REREAD.format(source.table.id),
+        )
     if after == NOTHING:
         span = _whole(replace(found, version=upto))
     else:
-        (span,) = spans(found.log, after, upto, MOST, MOST)
+        span = next(spans(found.log, after, upto, MOST, MOST), Span(after, upto))
     return span, Place(found.table_id, after, upto, at=at)
 
 
