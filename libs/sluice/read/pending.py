@@ -35,7 +35,7 @@ class Unread:
 
     @property
     def shown(self) -> str:
-        """What was not read, in words."""
+        """Words for what was not read."""
         if self.partition is None:
             return f"{self.messages:,} {self.what}{'' if self.messages == 1 else 's'}"
         return f"partition {self.partition}: {self.messages:,}"
