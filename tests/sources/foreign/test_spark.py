@@ -77,7 +77,7 @@ def test_the_rows_are_the_tables_that_spark_writes(
         lake.limit(computed_here_bytes=-1, swept_bytes=-1)
     lake.take()
     for nth in (1, 2):
-        for op in chance.sample(OPS, 3):
+        for op in chance.sample(OPS, 2):
             theirs.sql(op.replace("{n}", str(nth)))
         before = lake.crm.digest()
         engine = lake.take()[0].engine
