@@ -18,7 +18,7 @@ from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened as opened_at
 from sluice.delta.reading.local import read_rows
 from sluice.errors import UsageError
-from sluice.operate.lineage import Part, lineage
+from sluice.operate.lineage.walk import Part, lineage
 from sluice.read.commits import back_from
 from sluice.read.lake import Lake, open_lake
 

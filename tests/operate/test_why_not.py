@@ -9,7 +9,7 @@ from tests.cli.trips import Here
 from tests.operate.test_lineage import MORE, Repeating, Truth, stored
 
 import sluice
-from sluice.operate.reasons import Reason
+from sluice.operate.lineage.reasons import Reason
 from sluice.read.lake import Lake
 
 VIEWS = """

@@ -10,11 +10,11 @@ from pyarrow import Schema
 from sluice.declare.project import load
 from sluice.declare.table import Table
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.forget import Receipt
-from sluice.operate.forget import forget as forget_subject
-from sluice.operate.forgetting import Done
-from sluice.operate.remains import Sought
-from sluice.operate.subject import by_condition, by_key
+from sluice.operate.erasure.forget import Receipt
+from sluice.operate.erasure.forget import forget as forget_subject
+from sluice.operate.erasure.forgetting import Done
+from sluice.operate.erasure.remains import Sought
+from sluice.operate.erasure.subject import by_condition, by_key
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, print_table, write_json

@@ -18,8 +18,8 @@ from sluice.terminal.options import format_option, lake_options, version_option
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
 if TYPE_CHECKING:
-    from sluice.operate.delivered import Delivered
-    from sluice.operate.why import Source
+    from sluice.operate.lineage.delivered import Delivered
+    from sluice.operate.lineage.why import Source
 
 SHOWN = 5  # commits of each source, and rows of each table
 DELIVERED = ("source", "from", "to", "rows", "version", "run", "at", "files")
@@ -117,7 +117,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _sources(changelog: Changelog, row: Span) -> "list[Source]":
-    from sluice.operate.why import sources_of
+    from sluice.operate.lineage.why import sources_of
 
     return sources_of(changelog, row)
 

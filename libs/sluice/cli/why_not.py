@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from sluice.cli.why import SHOWN, naming_options
 from sluice.errors import ExitCode
-from sluice.operate.reasons import Reason
-from sluice.operate.why_not import WhyNot, reasons_of
+from sluice.operate.lineage.reasons import Reason
+from sluice.operate.lineage.why_not import WhyNot, reasons_of
 from sluice.read.changes import Changelog
 from sluice.read.lake import Lake
 from sluice.read.naming import Given

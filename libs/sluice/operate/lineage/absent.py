@@ -30,9 +30,9 @@ from sluice.engine.query.lineage import NTH
 from sluice.engine.query.operator import names, within
 from sluice.engine.query.retention import Horizon, first_visible
 from sluice.language.internal import declared
-from sluice.operate.lineage import At, Pins, Walk
-from sluice.operate.reasons import Reason, Wanted, of, shown, values
-from sluice.operate.undelivered import undelivered
+from sluice.operate.lineage.reasons import Reason, Wanted, of, shown, values
+from sluice.operate.lineage.undelivered import undelivered
+from sluice.operate.lineage.walk import At, Pins, Walk
 from sluice.read.order import only
 
 ALIVE = "_sluice_alive"

@@ -33,9 +33,9 @@ from sluice.engine.planning.plan import plan_batch
 from sluice.errors import Retryable, UsageError
 from sluice.language.internal import FORGOTTEN, declared
 from sluice.operate.dependents import built_from, fed_by
-from sluice.operate.forgetting import Done, Forgetting
-from sluice.operate.remains import Searched, Sought
-from sluice.operate.subject import rows_of
+from sluice.operate.erasure.forgetting import Done, Forgetting
+from sluice.operate.erasure.remains import Searched, Sought
+from sluice.operate.erasure.subject import rows_of
 from sluice.read.snapshot import Snapshot
 from sluice.sources.delivery import stored_as
 from sluice.sources.forgotten import Forgotten, keep, noted, with_line

@@ -10,7 +10,7 @@ from sluice.declare.table import Table
 from sluice.delta.places.lake import table_at
 from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
-from sluice.operate.remains import Sought
+from sluice.operate.erasure.remains import Sought
 from sluice.read.order import only
 from sluice.read.scan import Scan
 from sluice.read.snapshot import Snapshot

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.operate.absent import Search
-from sluice.operate.lineage import walking
-from sluice.operate.reasons import Reason
+from sluice.operate.lineage.absent import Search
+from sluice.operate.lineage.reasons import Reason
+from sluice.operate.lineage.walk import walking
 from sluice.read.changes import Changelog
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, absent_of, named, row_of

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sluice.delta.notes.arrow import read_table, replace_rows
 from sluice.delta.places.lake import exists
 from sluice.files.marks import INTERVAL
-from sluice.operate.remains import Sought
+from sluice.operate.erasure.remains import Sought
 
 TEXT = "raw"
 MESSAGE = {"topic", "partition", "offset", "key", "value"}

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.language.names import RESERVED_PREFIX
-from sluice.operate.delivered import Delivered, delivered
-from sluice.operate.lineage import lineage
+from sluice.operate.lineage.delivered import Delivered, delivered
+from sluice.operate.lineage.walk import lineage
 from sluice.read.changes import Changelog
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of

@@ -30,11 +30,11 @@ from sluice.files.marks import ID, INTERVAL
 from sluice.gate.outcomes import history
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.operate.dependents import dropped_from, looks_up
-from sluice.operate.in_quarantine import without
+from sluice.operate.erasure.in_quarantine import without
+from sluice.operate.erasure.remains import Sought
+from sluice.operate.erasure.subject import rows_of
 from sluice.operate.maintain import kept_in
 from sluice.operate.rebuild import rebuild
-from sluice.operate.remains import Sought
-from sluice.operate.subject import rows_of
 from sluice.report.publish import publish, report_folder
 from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import follow

@@ -13,8 +13,8 @@ from sluice.delta.reading.local import read_rows
 from sluice.delta.reading.table import is_readable
 from sluice.errors import HistoryLost
 from sluice.language.internal import QUARANTINE
-from sluice.operate.lineage import At, Walk
-from sluice.operate.reasons import Reason, Wanted, of, shown, values
+from sluice.operate.lineage.reasons import Reason, Wanted, of, shown, values
+from sluice.operate.lineage.walk import At, Walk
 from sluice.read.changes import Changelog
 from sluice.read.lake import Lake
 from sluice.read.order import only

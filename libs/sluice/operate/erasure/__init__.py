@@ -1,0 +1,1 @@
+"""Removal of a person: from sources, logs and files, with a receipt."""
