@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -80,7 +81,8 @@ class Place:
         if len(known) < len(exact):
             return None
         chosen = pa.schema([schema.field(name) for name in self.columns or schema.names])
-        if (folder := local_path(self.uri)) is not None:
+        folder = local_path(self.uri)
+        if folder is not None and can_search():
             from sluice.delta.reading import searching  # with polars, which takes a moment
 
             far = files_far(self._table, known)
@@ -144,6 +146,11 @@ def _dataset(table: DeltaTable, uri: str, wanted: Sequence[Values]) -> LiveRows:
     schema = plain(found.schema.empty_table()).schema
     near = ds.FileSystemDataset(fragments, schema, found.format, found.filesystem)
     return replace(rows, dataset=near)
+
+
+def can_search() -> bool:
+    """True if polars is installed, which comes with the extra `spark`."""
+    return find_spec("polars") is not None
 
 
 def files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:

@@ -30,7 +30,7 @@ from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors, kept_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.walk import local_path
 from sluice.delta.reading.local import arrow_schema
-from sluice.delta.reading.matches import files_far, is_exact
+from sluice.delta.reading.matches import can_search, files_far, is_exact
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
 from sluice.delta.writing.marked_files import MarkedFiles, now
 from sluice.delta.writing.matching import Keys, Matched, matched
@@ -44,7 +44,7 @@ WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that ask nothing more 
 def may_mark(before: Head, key: Sequence[str], limits: Limits) -> bool:
     """True if few changed rows of the table would be marked, if they are not in few files."""
     table = opened(before.uri, before.version)
-    if not local_path(before.uri) or not key or not _is_plain(table):
+    if not (local_path(before.uri) and key and _is_plain(table) and can_search()):
         return False
     schema = arrow_schema(before.uri, before.version)
     is_large = size_of(table).bytes > limits.merged_bytes
