@@ -199,7 +199,9 @@ KILLS = [
 def test_a_kill_at_any_place_is_finished_by_the_same_command(project: Here, place: str) -> None:
     asked = ("sales", "--where", f"person = '{ANNA}'")
     assert project.killed(place, "forget", *asked) == -9
+    assert "forgetting: trips.sales since" in project.sluice("status").out
     forgotten(project, *asked)
+    assert "forgetting:" not in project.sluice("status").out
     assert {place.split("/")[2] for place in places(project, ANNA)} == {
         *("people", "people__deliveries"),
     }

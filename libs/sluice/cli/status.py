@@ -31,8 +31,8 @@ def status(tables: tuple[str, ...], format_: Format, config: str) -> None:
     """Show where every table stands, and how far behind its inputs it is.
 
     Below: what failed and no batch has mended since, what that blocks, intervals that are missing,
-    the lag behind topics, tables that no declaration names, and those that changed queries have
-    left behind.
+    an unfinished `forget`, the lag behind topics, tables that no declaration names, and those that
+    changed queries have left behind.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or None
@@ -74,6 +74,9 @@ def troubles(one: TableStatus) -> Iterator[str]:
     for span in one.missing:
         yield f"missing: {one.table} {span}"
         yield f"hint: run `sluice run {pipeline} {span.interval.options(span.timezone)}`"
+    for begun in one.forgetting:
+        yield f"forgetting: {one.table} since {_second(begun)}, and rows may be left"
+        yield f"hint: repeat that `sluice forget {one.table}`, which goes on where it was"
 
 
 def _unread(one: TableStatus) -> Iterator[str]:

@@ -16,11 +16,12 @@ from sluice.declare.differences import differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import UPKEEP, Head
+from sluice.delta.notes.arrow import read_rows
 from sluice.delta.notes.failures import Failure, kept
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import LakeLayout, layout
 from sluice.errors import HistoryLost, SluiceError
-from sluice.language.internal import INTERVALS, STATE, internal
+from sluice.language.internal import FORGOTTEN, INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps
 from sluice.read.commits import Commit, back_from
 from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, redefined_part, unread
@@ -57,8 +58,9 @@ class TableStatus:
 
     `failure`: its last one, if no batch has succeeded since. `blocked_by`: failed tables that it
     depends on and that stop it. `waits_for`: its inputs that are not there yet. `missing`:
-    intervals that were not delivered, between others that were. `unread`: the partitions of its
-    topic. `unheard`: why they are not known.
+    intervals that were not delivered, between others that were. `forgetting`: when each `sluice
+    forget` began that has not ended. `unread`: the partitions of its topic. `unheard`: why they
+    are not known.
     """
 
     table: str
@@ -74,6 +76,7 @@ class TableStatus:
     blocked_by: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     missing: tuple[Span, ...] = ()
+    forgetting: tuple[datetime, ...] = ()
     unread: tuple[Unread, ...] = ()
     unheard: str = ""
 
@@ -148,6 +151,7 @@ def _status(project: Project, heads: Heads, table: Table) -> TableStatus:
         refills=_refills(heads, table),
         problem=_redefined(table, heads),
         missing=missing(project, table),
+        forgetting=_forgetting(heads.lake, table),
     )
 
 
@@ -186,6 +190,11 @@ def _refills(heads: Heads, table: Table) -> int:
     """Return the number of groups refilled from the input since the table was built."""
     state = heads.of(internal(table.id, STATE)) if table.is_view else None
     return state.position.refills if state and state.position else 0
+
+
+def _forgetting(lake: LakeLayout, table: Table) -> tuple[datetime, ...]:
+    notes = read_rows(lake.uri(table.id, FORGOTTEN)) if table.is_delivered else []
+    return tuple(note["begun_at"] for note in notes if note["ended_at"] is None)
 
 
 def _quarantined(lake: LakeLayout, table: Table) -> int:
