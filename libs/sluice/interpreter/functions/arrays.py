@@ -1,6 +1,8 @@
 """Functions over arrays, but those that take a lambda."""
 
+import operator
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,7 +14,7 @@ from sluice.interpreter.functions.maps import MAPS, of_map
 from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.keys import keyed, nulls_first, order_of
+from sluice.interpreter.values.keys import has_floats, keyed, nulls_first, order_of
 from sluice.interpreter.values.types import BOOLEAN, INT, LONG, STRING, common, is_integer, wider
 
 Function = Callable[[list[Value]], Value]
@@ -125,12 +127,19 @@ def _sort_array(arguments: list[Value]) -> Value:
 
 def natural_sort(items: Value) -> Value:
     """Return the array in ascending order, nulls last."""
-    order = order_of(element_type(items))
+    inner = element_type(items)
+    order, is_plain = order_of(inner), not has_floats(inner)
 
     def key(x: Any) -> Any:
         return (1,) if x is None else (0, order(x))
 
-    return each(items.type, lambda v: tuple(sorted(v, key=key)), items)
+    def in_order(v: tuple[Any, ...]) -> tuple[Any, ...]:
+        if is_plain:
+            with suppress(TypeError):  # Python compares no null with a value
+                return tuple(sorted(v))
+        return tuple(sorted(v, key=key))
+
+    return each(items.type, in_order, items)
 
 
 def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
@@ -158,7 +167,7 @@ def _contains(arguments: list[Value]) -> Value:
     same = equality(inner)
 
     def among(v: tuple[Any, ...], x: Any) -> bool | None:
-        if any(y is not None and same(x, y) for y in v):
+        if x in v if same is operator.eq else any(y is not None and same(x, y) for y in v):
             return True
         return None if None in v else False
 

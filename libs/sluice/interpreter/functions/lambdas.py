@@ -94,8 +94,9 @@ def _aggregate(items: Value, others: list[Deferred]) -> Value:
 
     def run(batch: Batch) -> list[Any]:
         arrays, totals = items.run(batch), list(start.run(batch))
-        for step in range(max((len(v) for v in arrays if v is not None), default=0)):
-            rows = [i for i, v in enumerate(arrays) if v is not None and len(v) > step]
+        rows = [i for i, v in enumerate(arrays) if v]
+        for step in range(max((len(arrays[i]) for i in rows), default=0)):
+            rows = [i for i in rows if len(arrays[i]) > step]
             given = {key: [totals[i] for i in rows], place: [arrays[i][step] for i in rows]}
             for i, found in zip(rows, merged.run(batch.take(rows, given)), strict=True):
                 totals[i] = found

@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 
 Order = Sequence[tuple[str, bool, bool]]  # field, descending, nulls first; most significant first
 KEPT, GONE, CAME = 0, 1, 2
+FEW = 32  # structs that are compared with each one of a bag
 
 
 def let(value: Column, body: Callable[[Column], Column]) -> Column:
@@ -26,6 +27,20 @@ def joined(*arrays: Column) -> Column:
 def bag(counted: Column) -> Column:
     """Merge structs (v, n): each v once, in order, with the sum of its n unless that is zero."""
     return let(F.array_sort(counted), _summed_runs)
+
+
+def grown(held: Column, counted: Column) -> Column:
+    """Return `bag` of both; `held` is one already. Few new structs leave most of it untouched."""
+
+    def beside(values: Column) -> Column:
+        def is_touched(entry: Column) -> Column:
+            return F.array_contains(values, entry.getField("v"))
+
+        merged = bag(joined(F.filter(held, is_touched), counted))
+        return F.array_sort(joined(F.filter(held, lambda e: ~is_touched(e)), merged))
+
+    few = let(F.array_distinct(F.transform(counted, lambda e: e.getField("v"))), beside)
+    return F.when(F.size(counted) <= FEW, few).otherwise(bag(joined(held, counted)))
 
 
 def _summed_runs(ordered: Column) -> Column:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from sluice.kinds.cogroup.accumulator import Accumulator
-from sluice.kinds.cogroup.arrays import CAME, GONE, KEPT, bag, joined, ordered_by, remaining
+from sluice.kinds.cogroup.arrays import CAME, GONE, KEPT, bag, grown, joined, ordered_by, remaining
 from sluice.kinds.cogroup.extremes import order_of
 
 
@@ -61,7 +61,7 @@ class Counted(Accumulator):
         return counted(self.value, weight)
 
     def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
-        values = bag(delta if was is None else joined(was, delta))
+        values = bag(delta) if was is None else grown(was, delta)
         settled = F.when(F.size(values) > 0, values)
         return settled if was is None else F.when(_is_empty(delta), was).otherwise(settled)
 
