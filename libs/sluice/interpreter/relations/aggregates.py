@@ -34,7 +34,7 @@ Aggregate = tuple[T.DataType, Fold, list[Value]]
 
 
 def _given(rows: Rows) -> list[Any]:
-    if isinstance(rows, Same) and rows and rows[0][0] is None:
+    if type(rows) is Same and rows and rows.value[0] is None:  # isinstance is slow, if often asked
         return []
     return [row[0] for row in rows if row[0] is not None]
 

@@ -80,11 +80,10 @@ def _folded(call: Call, scope: Scope) -> tuple[T.DataType, Callable[[Batch, Grou
         if counts and (one := settled(taken[0].run(batch))):
             return [len(group) if one.value else 0 for group in groups]
         rows = _rows(batch, taken)
+        of = _of(rows)
         if not shows_one:
-            return [fold(_of(rows, group)) for group in groups]
-        return [
-            rows[group[0]][0] if len(group) == 1 else fold(_of(rows, group)) for group in groups
-        ]
+            return [fold(of(group)) for group in groups]
+        return [rows[group[0]][0] if len(group) == 1 else fold(of(group)) for group in groups]
 
     return type_, run
 
@@ -105,9 +104,9 @@ def _rows(batch: Batch, values: list[Value]) -> Sequence[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _of(rows: Sequence[tuple[Any, ...]], group: Sequence[int]) -> Sequence[tuple[Any, ...]]:
-    if len(group) == len(rows):  # in their order, because all groups are
-        return rows
-    return (
-        Same(rows[0], len(group)) if isinstance(rows, Same) and group else [rows[i] for i in group]
-    )
+def _of(rows: Sequence[tuple[Any, ...]]) -> Callable[[Sequence[int]], Sequence[tuple[Any, ...]]]:
+    """Return the function from a group to its rows."""
+    if isinstance(rows, Same):
+        return lambda group: Same(rows.value, len(group))
+    count = len(rows)  # a group of as many is all rows, in their order
+    return lambda group: rows if len(group) == count else [rows[i] for i in group]
