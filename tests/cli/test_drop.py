@@ -121,6 +121,15 @@ def test_now_deletes_the_files_and_a_declared_table_is_built_again(project: Here
     assert rows(project, "worst", "query") == before
 
 
+def test_declared_tables_are_dropped_from_the_last_to_the_first_and_built_again(
+    project: Here,
+) -> None:
+    before = rows(project, *VIEWS)
+    assert [project.sluice("drop", view).code for view in ("worst", "both", "delays")] == [0, 0, 0]
+    assert project.sluice("run", "trips").code == 0
+    assert rows(project, *VIEWS) == before
+
+
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 def test_a_drop_that_was_killed_is_finished_by_the_next(project: Here, nth: int) -> None:
     project.declare(declared(*VIEWS))

@@ -12,10 +12,16 @@ from sluice.language.internal import declared
 
 
 def dependents(project: Project, table_id: str) -> list[str]:
-    """Return the other tables that read a table or were built from it, by id."""
+    """Return the other stored tables that read a table or were built from it, by id.
+
+    One that is declared and not built has nothing to lose: the run that builds it builds the
+    table before.
+    """
+    lake = layout(project)
+    there = {declared(name) for name in stored(lake)}
     reading = {t.id for t in project.graph.tables.values() if _reads(t, table_id)}
-    built = {declared(name) for name in built_from(layout(project), table_id)}
-    return sorted((reading | built) - {table_id})
+    built = {declared(name) for name in built_from(lake, table_id)}
+    return sorted((reading & there | built) - {table_id})
 
 
 def built_from(lake: LakeLayout, table_id: str) -> dict[str, Position]:
