@@ -131,6 +131,17 @@ def test_a_column_whose_types_differ_by_file_is_text(
     assert declared(tmp_path, "landing")["sources"]["landing"]["schema"] == "id BIGINT, code STRING"
 
 
+def test_numbers_that_begin_with_a_zero_are_texts(
+    land: Callable[[str, object], None], tmp_path: Path
+) -> None:
+    land("landing/sales/2024-01-01.csv", "shop,zip,n,at\n12,8001,0,2024-01-01 00:00:00\n")
+    land("landing/sales/2024-01-02.csv", 'shop,zip,n,at\n007,"1010",-1,2024-01-02 00:00:00\n')
+    (found,) = find(["landing/"], tmp_path)
+    assert guess(found).columns["shop"] == "STRING"
+    assert guess(found).columns["zip"] == guess(found).columns["n"] == "BIGINT"
+    assert found.rows["shop"].to_pylist() == ["12", "007"]
+
+
 def test_files_by_day_and_files_by_month_are_a_pipeline_each(
     tmp_path: Path, land: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

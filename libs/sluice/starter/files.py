@@ -25,6 +25,7 @@ from pyarrow.compute import is_in
 from sluice.errors import UsageError
 from sluice.starter.dates import as_regex, dated, day_of, schedule_of, without_dates
 from sluice.starter.names import names
+from sluice.starter.padded import read_csv
 
 FORMATS: Mapping[str, str] = {
     ".csv": "csv",
@@ -169,7 +170,7 @@ def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
     with _naming(file):
         match _format(file):
             case "csv":
-                return pc.read_csv(file, **_how_csv(options))
+                return read_csv(file, **_how_csv(options))
             case "parquet":
                 return pq.read_table(file)
         return _timed(pj.read_json(_lines(file) if options else file))
