@@ -67,6 +67,11 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
     """
     table = changelog.table
     if given.is_key and given.key:
+        if not table.key.names:
+            raise UsageError(
+                f"the rows of {table.name!r} have no key that can be named",
+                hint="name them by any of their columns: --partition COLUMN=VALUE",
+            )
         values = values_of(table, table.key.names, given.key)
         return () if not values else (only(table.key.names, values),)
     if given.rank is None and given.time is None and not given.key:
