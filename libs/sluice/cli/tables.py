@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
-from sluice.declare.project import load
+from sluice.declare.graph import UnknownTable
+from sluice.declare.project import Project, load
+from sluice.declare.table import Table
+from sluice.errors import UsageError
 from sluice.operate.drop import Dropped, found
 from sluice.operate.drop import drop as drop_table
 from sluice.operate.rename import REBUILD, Renamed
@@ -45,7 +48,7 @@ def rename(table: str, new: str, format_: Format, config: str) -> None:
     Its history stays, and tables that read it go on from where they are.
     """
     project = load(config)
-    done = rename_table(project, found(project, table), project.graph.table(new))
+    done = rename_table(project, found(project, table), _named(project, table, new))
     _show([asdict(one) for one in done], Renamed, format_)
     for one in done:
         if one.what == REBUILD:
@@ -54,6 +57,18 @@ def rename(table: str, new: str, format_: Format, config: str) -> None:
                 "what, and `sluice rebuild --changed`",
                 err=True,
             )
+
+
+def _named(project: Project, table: str, new: str) -> Table:
+    """Return the declared table with the new name. Raises UsageError if there is none yet."""
+    try:
+        return project.graph.table(new)
+    except UnknownTable as error:
+        raise UsageError(
+            f"unknown table {new!r}: the configuration does not declare it yet",
+            hint=f"write it there first, in place of {table!r}, where that is declared and "
+            "wherever it is named; then run this again",
+        ) from error
 
 
 def _show(rows: Sequence[dict[str, Any]], model: type, format_: Format) -> None:

@@ -33,11 +33,16 @@ from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.retention import Horizon
 from sluice.engine.report import BatchReport, Clock
 from sluice.errors import ForeignCommit, HistoryLost, UsageError
+from sluice.extras import require
 from sluice.language.internal import DELIVERIES, internal
 from sluice.sources.evolution import grown
 from sluice.sources.reread import can_be_recomputed, reread
 from sluice.spark.session import Spark
 
+WITHOUT_SPARK = (
+    "a view that is dropped, after the views over it, is built again by the next run "
+    "(`sluice drop`); or "
+)
 Rebuilt = tuple[BatchReport, bool]  # the second: true if the feed can't be read across the change
 
 
@@ -109,6 +114,8 @@ def _is_of_another(context: Context, node: Node) -> bool:
 
 
 def _rebuild(spark: Spark, context: Context, node: Node, run: Run) -> Rebuilt:
+    if not spark.is_there:
+        require("spark", "a rebuild", WITHOUT_SPARK)
     clock = Clock()
     with clock.phase("plan"):
         plan, horizon, extension = _way(spark, context, node)
