@@ -131,6 +131,17 @@ def test_a_column_whose_types_differ_by_file_is_text(
     assert declared(tmp_path, "landing")["sources"]["landing"]["schema"] == "id BIGINT, code STRING"
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_a_file_with_two_columns_of_one_name_is_refused(
+    land: Callable[[str, object], None], tmp_path: Path, name: str
+) -> None:
+    rows = pa.table([[1], [2], [3]], names=["id", "n", "n"])
+    land(f"data/{name}", rows if name.endswith("parquet") else "id,n,n\n1,2,3\n")
+    with pytest.raises(UsageError, match=f"{name} has several columns of one name: n") as refused:
+        find(["data/"], tmp_path)
+    assert refused.value.hint == "give each column a name of its own, or leave the file out"
+
+
 def test_numbers_that_begin_with_a_zero_are_texts(
     land: Callable[[str, object], None], tmp_path: Path
 ) -> None:

@@ -123,10 +123,18 @@ def _columns(file: Path) -> tuple[str, ...]:
         match _format(file):
             case "csv":
                 how = _how_csv(_options(file))
-                return tuple(pc.open_csv(file, **how).schema.names)
+                return _once(pc.open_csv(file, **how).schema.names, file)
             case "parquet":
-                return tuple(pq.read_schema(file).names)
+                return _once(pq.read_schema(file).names, file)
     return (re.sub(r"[\d-]+", "*", _bare(file).stem),)
+
+
+def _once(names: list[str], file: Path) -> tuple[str, ...]:
+    """Return a file's columns. Raises UsageError if two have the same name."""
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        hint = "give each column a name of its own, or leave the file out"
+        raise UsageError(f"{file} has several columns of one name: {', '.join(twice)}", hint=hint)
+    return tuple(names)
 
 
 def _found(files: list[Path], folder: Path, others: list[str]) -> Found:

@@ -15,7 +15,7 @@ def read_csv(
     """Read a file; a column of whole numbers, some of which begin with a zero, is text."""
     rows = pc.read_csv(file, parse_options=parse_options, convert_options=convert_options)
     names = rows.column_names
-    able = [f.name for f in rows.schema if pa.types.is_integer(f.type) and names.count(f.name) == 1]
+    able = [field.name for field in rows.schema if pa.types.is_integer(field.type)]
     if able:
         convert_options.include_columns = able
         convert_options.column_types = dict.fromkeys(able, pa.string())
