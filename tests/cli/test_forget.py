@@ -211,9 +211,34 @@ def test_a_kill_at_any_place_is_finished_by_the_same_command(project: Here, plac
     assert project.sluice("run", "trips").out.startswith("nothing was new")
 
 
+CONDITIONS = [
+    (("people", "--where", f"name = '{ANNA}'"), "committed:people__deliveries"),
+    (("people", "--where", f"name = '{ANNA}'"), "redacted:towns"),
+    (("sales", "--where", f"person like '{ANNA[:5]}%'"), "redacted:spent__state"),
+]
+
+
+@pytest.mark.parametrize(("asked", "place"), CONDITIONS)
+def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_more(
+    project: Here, asked: tuple[str, ...], place: str
+) -> None:
+    assert project.killed(place, "forget", *asked) == -9
+    receipt = forgotten(project, *asked)
+    counts = {(line["place"], line["what"]): line["count"] for line in receipt["done"]}
+    delivered = "trips.sales" if asked[0] == "sales" else "trips.people__deliveries"
+    assert counts[delivered, "rows deleted"] >= (0 if place.startswith("committed") else 2)
+    assert "forgetting:" not in project.sluice("status").out
+    word = "4711" if asked[0] == "people" else ANNA
+    left = {path.split("/")[2] for path in places(project, word)}
+    assert left & {asked[0], delivered.split(".")[1], "towns", "spent", "spent__state"} == set()
+    again = project.sluice("forget", *asked)
+    assert (again.code, "has no such row" in again.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
+        (("people", "--where", "name = 'Nobody'"), 2, "people has no such row"),
         (("sales", "--key", "1"), 2, "trips.sales has no `key` that names one of its rows"),
         (("visits", "--key", "1"), 2, "the key of trips.visits is (id, shop), and 1 of its 2"),
         (("people", "--key", "Anna"), 2, "'Anna' is no value of column 'id' (BIGINT)"),

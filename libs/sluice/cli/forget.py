@@ -52,12 +52,16 @@ def forget(
         raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
 
 
-def _by_key(table: Table, key: Sequence[str], schema: Schema, _uri: str) -> Sought:
+def _by_key(
+    table: Table, key: Sequence[str], schema: Schema, _uri: str, _version: int | None
+) -> Sought:
     return by_key(table, schema, key)
 
 
-def _by_condition(table: Table, where: str, schema: Schema, uri: str) -> Sought:
-    return by_condition(table, schema, uri, where)
+def _by_condition(
+    table: Table, where: str, schema: Schema, uri: str, version: int | None
+) -> Sought:
+    return by_condition(table, schema, uri, where, version)
 
 
 def _show(receipt: Receipt, format_: Format) -> None:

@@ -100,9 +100,18 @@ def _of(row: dict[str, Any]) -> Forgotten:
 
 
 def with_line(note: Forgotten, line: dict[str, Any]) -> Forgotten:
-    """Return the note with one more line of its receipt; a line of the same place is replaced."""
-    lines = [one for one in json.loads(note.receipt) if _place(one) != _place(line)]
-    return replace(note, receipt=json.dumps([*lines, line]))
+    """Return the note with one more line of its receipt.
+
+    An earlier attempt may have done the same at that place: its count is added, and its line stays
+    if there was nothing more to do.
+    """
+    lines = json.loads(note.receipt)
+    earlier = next((one for one in lines if _place(one) == _place(line)), None)
+    if earlier and earlier["count"]:
+        count = earlier["count"] + (line["count"] or 0)
+        line = {**(line if line["count"] else earlier), "count": count}
+    others = [one for one in lines if one is not earlier]
+    return replace(note, receipt=json.dumps([*others, line]))
 
 
 def _place(line: dict[str, Any]) -> tuple[Any, Any]:

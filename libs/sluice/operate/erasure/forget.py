@@ -21,7 +21,7 @@ from sluice.declare.declared import FILES
 from sluice.declare.environment import names
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.position import head
+from sluice.delta.log.position import head, positions
 from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
@@ -30,10 +30,10 @@ from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import lock, sweep
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
-from sluice.errors import Retryable, UsageError
+from sluice.errors import Retryable, SluiceError, UsageError
 from sluice.language.internal import FORGOTTEN, declared
 from sluice.operate.dependents import built_from, fed_by
-from sluice.operate.erasure.forgetting import Done, Forgetting
+from sluice.operate.erasure.forgetting import KIND, Done, Forgetting
 from sluice.operate.erasure.remains import Searched, Sought
 from sluice.operate.erasure.subject import rows_of
 from sluice.read.snapshot import Snapshot
@@ -42,7 +42,7 @@ from sluice.sources.forgotten import Forgotten, keep, noted, with_line
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
-Asking = Callable[[pa.Schema, str], Sought]
+Asking = Callable[[pa.Schema, str, int | None], Sought]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Receipt:
 def forget(spark: Spark, project: Project, table: Table, ask: Asking) -> Receipt:
     """Remove subjects from a source, and return the receipt. Safe to repeat.
 
-    `ask` returns the subjects, given the columns and the place of the rows that were delivered.
+    `ask` returns the subjects, given the columns, the place and a version of the delivered rows.
     Raises UsageError if nothing in the lake has them.
     """
     spec = _source(table)
@@ -80,7 +80,7 @@ def forget(spark: Spark, project: Project, table: Table, ask: Asking) -> Receipt
         tables = [t for t in fed_by(project, table) if t.is_stored]
         _check(project, tables)
         uri = layout(project).uri(stored_as(table, spec))
-        sought = ask(Snapshot.open(table.name, uri).schema, uri)
+        sought = _sought(spark, project, table, uri, ask)
         note = _noted(spark, project, table, sought, uri)
         passing("noted", table.id)
         for done in Forgetting(spark, project, table, tables, sought, note.id).steps():
@@ -173,6 +173,41 @@ def _check_previews(folder: Path) -> None:
         )
 
 
+def _sought(spark: Spark, project: Project, table: Table, uri: str, ask: Asking) -> Sought:
+    """Return the subjects; if none is left, those of an attempt that has deleted their rows.
+
+    A condition still finds these in the version before, which is cleaned last.
+    """
+    schema = Snapshot.open(table.name, uri).schema
+    sought = ask(schema, uri, None)
+    if sought.subjects.num_rows:
+        return sought
+    first = {p.run: version for version, p in positions(uri) if p.kind == KIND}
+    unfinished = [note for note in noted(_notes(project, table)) if note.ended_at is None]
+    for note in unfinished:
+        version = first.get(f"{KIND}-{note.id}")
+        before = _found_at(ask, schema, uri, version - 1) if version else None
+        if before and _is_of(spark, note, before):
+            return before
+    raise _absent(table, is_unfinished=bool(unfinished))
+
+
+def _found_at(ask: Asking, schema: pa.Schema, uri: str, version: int) -> Sought | None:
+    """Return the subjects of an earlier version; None if it has none, or was cleaned."""
+    try:
+        found = ask(schema, uri, version)
+    except SluiceError:
+        return None
+    return found if found.subjects.num_rows else None
+
+
+def _is_of(spark: Spark, note: Forgotten, sought: Sought) -> bool:
+    def same(session: Any) -> bool:
+        return note.is_of(session, sought.subjects)
+
+    return spark.best(same, lambda: spark.tune(small=True), is_small=True)[0]
+
+
 def _noted(spark: Spark, project: Project, table: Table, sought: Sought, uri: str) -> Forgotten:
     """Return the note of these subjects, a new one unless they were noted before."""
 
@@ -191,13 +226,19 @@ def _noted(spark: Spark, project: Project, table: Table, sought: Sought, uri: st
 def _check_there(project: Project, table: Table, sought: Sought, uri: str) -> None:
     """Raise UsageError if neither the table nor any file of the lake has the subjects."""
     at = head(uri)
-    if at and sought.subjects.num_rows and rows_of(sought, uri, at.version).num_rows:
+    if at and rows_of(sought, uri, at.version).num_rows:
         return
-    if sought.subjects.num_rows and sought.search(layout(project).root).found:
-        return
-    raise UsageError(
+    if not sought.search(layout(project).root).found:
+        raise _absent(table)
+
+
+def _absent(table: Table, *, is_unfinished: bool = False) -> UsageError:
+    hint = "look for it by `sluice read`, with --where"
+    if is_unfinished:
+        hint = "a forget that has not ended has deleted such rows: name its subject by --key"
+    return UsageError(
         f"{table.id} has no such row, and no file of the lake names it",
-        hint="nothing was changed; look for it by `sluice read`, with --where",
+        hint=f"nothing was changed; {hint}",
     )
 
 

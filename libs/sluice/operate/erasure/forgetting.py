@@ -183,14 +183,23 @@ class Forgetting:
             yield self._done(f"{dropped.FOLDER}/{name}", "dropped table deleted", None)
 
     def _files(self) -> Iterator[Done]:
-        """Erase the past of every table that had such rows."""
+        """Erase the past of every table that had such rows.
+
+        That of the delivered rows comes last: until then, a condition finds its subjects there.
+        """
         lake = layout(self.project)
-        for table in self.tables:
-            for folder in folders_of(lake, table.id):
-                if exists(uri := f"{lake.root}/{table.pipeline}/{folder}"):
-                    yield self._erased(uri, f"{table.pipeline}.{folder}")
-        if exists(place := f"{lake.root}/{history.TABLE}"):
-            yield self._erased(place, history.TABLE)
+        assert isinstance(self.table.spec, Source)
+        delivered = stored_as(self.table, self.table.spec)
+        places = {
+            f"{t.pipeline}.{folder}": f"{lake.root}/{t.pipeline}/{folder}"
+            for t in self.tables
+            for folder in folders_of(lake, t.id)
+        }
+        places[history.TABLE] = f"{lake.root}/{history.TABLE}"
+        places[delivered] = places.pop(delivered)
+        for place, uri in places.items():
+            if exists(uri):
+                yield self._erased(uri, place)
 
     def _erased(self, uri: str, place: str) -> Done:
         done = erase_past(uri, datetime.now(UTC))

@@ -38,8 +38,10 @@ def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
     return Sought(pa.table(typed, schema=pa.schema([schema.field(n) for n in table.key])))
 
 
-def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought:
-    """Return the subjects of the rows that meet a condition.
+def by_condition(
+    table: Table, schema: pa.Schema, uri: str, text: str, version: int | None = None
+) -> Sought:
+    """Return the subjects of the rows that meet a condition, now or in an earlier version.
 
     `COLUMN = VALUE` names its subject itself, also for rows to come. With a key, the column must be
     one of its own: another one may have had other values before. Any other condition names the keys
@@ -52,8 +54,8 @@ def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought
         return _named(schema, named)
     if not has_key:
         names = [n for n in schema.names if not n.startswith(RESERVED_PREFIX)]
-        return Sought(_distinct(_found(uri, names, where)), by_text=False, where=where)
-    return Sought(_distinct(_found(uri, table.key, where)))
+        return Sought(_distinct(_found(uri, names, where, version)), by_text=False, where=where)
+    return Sought(_distinct(_found(uri, table.key, where, version)))
 
 
 def _equalities(text: str) -> dict[str, str]:
@@ -89,9 +91,9 @@ def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
     return pa.concat_tables([snapshot.schema.empty_table(), *theirs])
 
 
-def _found(uri: str, columns: Sequence[str], where: Where) -> pa.Table:
-    """Return these columns of the newest rows that meet a condition."""
-    snapshot = Snapshot.open(table_at(uri), uri)
+def _found(uri: str, columns: Sequence[str], where: Where, version: int | None) -> pa.Table:
+    """Return these columns of a version's rows that meet a condition; None: of the newest."""
+    snapshot = Snapshot.open(table_at(uri), uri, version)
     empty = snapshot.schema.empty_table().select(columns)
     return pa.concat_tables([empty, *Scan(snapshot, where=where).unordered(tuple(columns))])
 
