@@ -209,6 +209,7 @@ def test_people_and_programs_see_the_reason(world: Repeating, lake: Lake, truth:
         (("late", "x"), "'x' is no value of column 'flight' (INT)"),
         (("late", "--partition", "nothing=1"), "nothing"),
         (("both", "1"), "hint: name them by any of their columns: --partition COLUMN=VALUE"),
+        (("hours", "2017-01-31"), "1 value doesn't fit it"),
         (("worst", "--rank", "1"), "is named by its key, or by --partition name=VALUE --rank N"),
     ):
         ended = world.project.sluice("why-not", *arguments)

@@ -33,7 +33,7 @@ class KeyColumns:
         """Return the span of that key; every column must be given."""
         values = self.checked(key)
         if len(values) != len(self.names):
-            raise self._refuse(len(values))
+            raise self.misfit(len(values))
         return only(self.names, values)
 
     def between(self, key_from: Key, key_to: Key) -> tuple[Span, ...]:
@@ -52,21 +52,21 @@ class KeyColumns:
         """Return the key's values in the columns' own types."""
         values = tuple(key) if isinstance(key, tuple | list) else (key,)
         if not 0 < len(values) <= len(self.names):
-            raise self._refuse(len(values))
+            raise self.misfit(len(values))
         columns = zip(values, self.kinds, self.names, strict=False)
         return tuple(check(value, kind, name) for value, kind, name in columns)
 
     def parse(self, texts: Sequence[str]) -> tuple[Any, ...] | None:
         """Return a key from a command line; None if nothing is given."""
         if len(texts) > len(self.names):
-            raise self._refuse(len(texts))
+            raise self.misfit(len(texts))
         columns = zip(texts, self.kinds, self.names, strict=False)
         return tuple(from_text(text, kind, name) for text, kind, name in columns) or None
 
     def _bound(self, key: Key) -> Places | None:
         return None if key is None else places(self.checked(key))
 
-    def _refuse(self, given: int) -> UsageError:
+    def misfit(self, given: int) -> UsageError:
         if not self.names:
             return UsageError(
                 f"the rows of {self.table!r} have no key that can be named",

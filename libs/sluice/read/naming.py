@@ -73,7 +73,9 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
                 hint="name them by any of their columns: --partition COLUMN=VALUE",
             )
         values = values_of(table, table.key.names, given.key)
-        return () if not values else (only(table.key.names, values),)
+        if len(values) < len(table.key.names):
+            raise table.row_key.misfit(len(values))
+        return (only(table.key.names, values),)
     if given.rank is None and given.time is None and not given.key:
         check_columns(table.name, given.partition, table.snapshot.visible)
     else:
