@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.cli.trips import Here
+from tests.cli.trips import Here, invoked
 
 HEAD = """
 pipeline: trips
@@ -136,7 +136,8 @@ def test_without_spark_the_error_of_a_rebuild_says_that_dropped_views_are_built_
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     project.declare(declared().replace("limit: 1", "limit: 2"))
-    assert project.sluice("rebuild", "--changed").lines == [
+    ended = invoked(["rebuild", "--changed", "--config", str(project.folder / "config")])
+    assert ended.lines == [
         "error: trips.worst: a rebuild needs Spark, which is not installed",
         (
             "hint: a view that is dropped, after the views over it, is built again by the next run "

@@ -115,8 +115,12 @@ class Broker:
         return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def topic(self, name: str, partitions: int = 1, **config: str) -> str:
-        """Create a topic; `retention_ms` is its setting retention.ms."""
-        settings = {key.replace("_", "."): value for key, value in config.items()}
+        """Create a topic; `retention_ms` is its setting retention.ms.
+
+        Messages of long ago stay, unless a setting says otherwise.
+        """
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        settings = {"retention.ms": "-1", **given}
         new = NewTopic(name, partitions, 1, config=settings)
         self.admin.create_topics([new])[name].result()
         return name
