@@ -6,7 +6,7 @@ keys in a large table this takes a quarter of the time of a scan by Arrow.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_, or_
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,9 @@ class Search:
                 yield _kept(rows.to_arrow(), file.kept)
 
     def _frame(self, file: File, test: pl.Expr, columns: Sequence[str]) -> pl.LazyFrame:
-        types = pl.from_arrow(self.stored.empty_table()).schema  # type: ignore[union-attr]
         scan = pl.scan_parquet(
             file.path,
-            schema=types,
+            schema=self._types,
             row_index_name=ROW,
             parallel="prefiltered",
             glob=False,
@@ -81,15 +80,24 @@ class Search:
         )
         found = scan.filter(test)
         found = found if self.most is None else found.head(self.most)
-        constants = [pl.lit(v, dtype=types[n]).alias(n) for n, v in file.constants.items()]
+        types, known = self._types, file.constants.items()
+        constants = [pl.lit(value, dtype=types[name]).alias(name) for name, value in known]
         return found.with_columns(*constants).select(*columns, ROW)
+
+    @cached_property
+    def _types(self) -> pl.Schema:
+        return pl.from_arrow(self.stored.empty_table()).schema  # type: ignore[union-attr]
+
+    @cached_property
+    def _tests(self) -> Sequence[Mapping[str, pl.Expr]]:
+        return [{name: _among(name, some) for name, some in one.items()} for one in self.wanted]
 
     def _test(self, file: File) -> pl.Expr | None:
         """Return the condition that wanted rows of a file meet; None if it has none."""
         tests = []
-        for values in self.wanted:
+        for values, each in zip(self.wanted, self._tests, strict=True):
             if all(_has(values[n], v) for n, v in file.constants.items() if n in values):
-                inner = [_among(n, v) for n, v in values.items() if n not in file.constants]
+                inner = [test for name, test in each.items() if name not in file.constants]
                 tests.append(reduce(and_, inner, pl.lit(value=True)))
         return reduce(or_, tests) if tests else None
 
