@@ -67,7 +67,7 @@ def common(types: Iterable[str]) -> str:
         return found[0] if found else NOTHING
     if all(type_ in INTEGERS for type_ in found):
         return reduce(wider_integer, found)
-    if "DOUBLE" in found and {family(type_) for type_ in found} <= {"integer", "fraction"}:
+    if "DOUBLE" in found and {family(type_) for type_ in found} <= NUMERIC:
         return "DOUBLE"
     decimals = [Decimal.of(type_) for type_ in found]
     known = [decimal for decimal in decimals if decimal]

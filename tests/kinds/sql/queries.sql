@@ -477,3 +477,42 @@ SELECT id, last_value(v) OVER (PARTITION BY g ORDER BY m, id) AS l FROM orders;
 
 -- names_by_place
 SELECT id AS a, k AS b FROM orders UNION SELECT pid, cast(pid AS int) FROM people;
+
+-- shown_again
+SELECT id, k, id, k AS other, k FROM orders;
+
+-- shown_again_of_groups
+SELECT k, k, count(*) FROM orders GROUP BY k, k;
+
+-- constants_first
+SELECT n.a, count(*) AS c FROM (VALUES (1), (2)) AS n(a) CROSS JOIN orders o WHERE o.v >= n.a GROUP BY n.a;
+
+-- constant_array
+SELECT t.word, o.id FROM orders o CROSS JOIN (SELECT explode(array('x', 'y')) AS word) t WHERE t.word <> o.g;
+
+-- function_in_from
+SELECT r.n, count(p.pid) AS c FROM explode(sequence(0, 4)) AS r(n) LEFT JOIN people p ON p.n = r.n GROUP BY r.n;
+
+-- range_in_from
+SELECT r.id AS i, o.id FROM range(3, -2, -2) r JOIN orders o ON o.v < r.id;
+
+-- range_of_one
+SELECT id AS i, pid FROM people, range(2);
+
+-- pivoted
+SELECT * FROM (SELECT g, k, v FROM orders) PIVOT (sum(v) AS s, count(*) AS c FOR k IN (1 AS one, 2 AS two));
+
+-- pivoted_by_two
+SELECT w, both FROM people PIVOT (round(avg(pid), 1) FOR (k, n) IN ((1, 1) AS both, (2, 0) AS other));
+
+-- pivoted_whole
+SELECT * FROM (SELECT k, v FROM orders) PIVOT (max(v) FOR k IN (1 AS one, null AS none)) WHERE one > 0;
+
+-- values_of_lateral
+SELECT o.id, q.n, q.m + 1 AS m FROM orders o, LATERAL (SELECT (SELECT count(*) FROM people p WHERE p.k = o.k) AS n, (SELECT max(x) FROM events e WHERE e.id = o.id) AS m) q;
+
+-- query_in_aggregate
+SELECT g, count(*) FILTER (WHERE v > (SELECT min(n) FROM people)) AS c, sum(v + (SELECT max(n) FROM people)) AS s, max(k) + (SELECT count(*) FROM events) AS e FROM orders GROUP BY g;
+
+-- alias_of_two
+WITH a AS (SELECT x.k, x.v FROM orders x), b AS (SELECT k, w AS word FROM people) SELECT a.v, x.word FROM a JOIN b x ON x.k = a.k;

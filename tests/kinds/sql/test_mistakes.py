@@ -76,7 +76,19 @@ REFUSED = {
     "SELECT id, (SELECT max(n) FROM people p WHERE p.k = o.k AND p.n <=> o.v) AS n FROM orders o": (
         "such a condition on the outer query can't be kept"
     ),
-    "SELECT * FROM (SELECT k, v FROM orders) PIVOT (sum(v) FOR k IN (1, 2))": "PIVOT",
+    "SELECT * FROM (SELECT k, v FROM orders) PIVOT (sum(v) FOR k IN (1, 2))": (
+        "'1' of PIVOT has no name for a column"
+    ),
+    "SELECT * FROM (PIVOT orders ON k IN (1, 2) USING sum(v) GROUP BY g) p": "PIVOT is written in",
+    "SELECT * FROM people UNPIVOT (a FOR b IN (k, n))": "UNPIVOT",
+    "WITH RECURSIVE q AS (SELECT 1 AS n FROM orders UNION ALL SELECT n + 1 FROM q WHERE n < 3) "
+    "SELECT n FROM q": "WITH RECURSIVE",
+    "SELECT o.id FROM orders o ASOF LEFT JOIN people p ON o.k >= p.k": "ASOF LEFT JOIN",
+    "SELECT * FROM orders, range(k)": "range(...) wants one to three whole numbers",
+    "SELECT * FROM orders, range(2, 1)": "has no rows",
+    "SELECT * FROM orders, stack(1, 2)": "stack(...) in FROM",
+    "SELECT n FROM explode(sequence(1, 3)) AS r(n)": "the query names no table",
+    "SELECT * FROM orders o JOIN orders p ON o.id = p.id": "two columns have one name",
     "SELECT g FROM orders UNION ALL SELECT n FROM people": "g is INT here and STRING in orders",
     "SELECT sum(g) AS s FROM orders": "sum",
     "SELECT first(v) AS f FROM orders GROUP BY k": "first depends on the order of the rows",

@@ -17,6 +17,8 @@ IN_SPARKS_WORDS = {  # Spark ties to the next query alone, and wants groups in F
         JOIN events e ON e.id = o.id WHERE o.k = p.k AND e.eid > p.n)""",
     "name_of_group": """SELECT id, n, (SELECT max(g) FROM orders o WHERE o.id = e.id) AS g
         FROM (SELECT id, count(*) AS n FROM events GROUP BY id) e""",
+    "values_of_lateral": """SELECT id, (SELECT count(*) FROM people p WHERE p.k = o.k) AS n,
+        (SELECT max(x) FROM events e WHERE e.id = o.id) + 1 AS m FROM orders o""",
     "of_pairs": QUERIES["of_pairs"].replace(  # Spark divides by zero where a side is constant
         "corr(v, id)",
         """try_divide(covar_pop(v, id), stddev_pop(CASE WHEN id IS NOT NULL THEN v END)

@@ -71,7 +71,7 @@ class Chain:
         }
         if isinstance(relation.source, Stored):
             return Relation(relation.source, columns, relation.where)
-        columns = columns or dict([next(iter(relation.columns.items()))])
+        columns = columns or dict([*relation.columns.items()][:1]) or anything(relation.source)
         shown, names = _shown(columns)
         if (found := relation.source.fields(shown, relation.where, exactly=False)) is not None:
             made = Relation(relation.source, shown, relation.where)

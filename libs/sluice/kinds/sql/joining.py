@@ -130,7 +130,8 @@ class _Join:
         kind, side = join.kind.upper(), join.side.upper()
         name = kind if kind in ("SEMI", "ANTI", "CROSS") else side or kind
         if name not in TYPES or (join.method and join.method.upper() != "NATURAL"):
-            raise Refused(join, f"{name or join.method} JOIN can't be kept incrementally")
+            words = " ".join(word for word in (join.method.upper(), name, "JOIN") if word)
+            raise Refused(join, f"{words} can't be kept incrementally")
         on = conjuncts(join.args.get("on"))
         if isinstance(join.this, exp.Lateral):
             on = [condition for condition in on if not is_true(condition)]
@@ -182,6 +183,7 @@ def _add_values(scope: Scope, subquery: exp.Subquery, alias: str) -> None:
             subquery, "a LATERAL aggregate with HAVING can't be kept: write WHERE outside"
         )
     found = {}
+    scope.after += [item.copy() for item in subquery.this.expressions]
     for item in subquery.this.expressions:
         single = subquery.copy()
         single.this.set("expressions", [item.copy()])

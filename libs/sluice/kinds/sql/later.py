@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 from sluice.kinds.sql.correlated import is_alone
-from sluice.kinds.sql.grouping import LATER
+from sluice.kinds.sql.grouping import LATER, is_aggregate
 from sluice.kinds.sql.planner import Planner
 from sluice.kinds.sql.scope import Scope
 from sluice.kinds.sql.sources import AnyRows, Relation
@@ -13,18 +13,23 @@ from sluice.language.syntax import Tree
 
 
 def deferred(trees: dict[str, Tree]) -> tuple[dict[str, Tree], dict[str, exp.Subquery]]:
-    """Return expressions with columns in place of the scalar subqueries that stand alone."""
+    """Return expressions with columns in place of the scalar subqueries that stand alone.
+
+    Those in an aggregate are needed before, for each row.
+    """
     found: dict[str, exp.Subquery] = {}
 
-    def step(node: Tree) -> Tree:
-        is_value = isinstance(node, exp.Subquery) and node.arg_key != "query"
-        if isinstance(node, exp.Subquery) and is_value and is_alone(node.this):
+    def outside(tree: Tree) -> Tree:
+        if isinstance(tree, exp.Subquery) and tree.arg_key != "query" and is_alone(tree.this):
             name = f"q{len(found)}"
-            found[name] = node
+            found[name] = tree.copy()
             return exp.column(name, LATER)
-        return node
+        for child in [] if is_aggregate(tree) else [*tree.iter_expressions()]:
+            if (other := outside(child)) is not child:
+                child.replace(other)
+        return tree
 
-    return {name: tree.copy().transform(step) for name, tree in trees.items()}, found
+    return {name: outside(tree.copy()) for name, tree in trees.items()}, found
 
 
 def with_later(planner: Planner, rows: AnyRows, subqueries: dict[str, exp.Subquery]) -> AnyRows:

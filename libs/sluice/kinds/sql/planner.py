@@ -49,8 +49,6 @@ class Planner(ABC):
         with_ = tree.args.get("with_")
         if with_ is None:
             return
-        if with_.args.get("recursive"):
-            raise Refused(with_, "WITH RECURSIVE can't be kept incrementally")
         for cte in with_.expressions:
             relation = self.query(cte.this)
             uses = [t for t in tree.find_all(exp.Table) if not t.db and t.name == cte.alias]
@@ -59,8 +57,8 @@ class Planner(ABC):
 
     def source(self, tree: Tree) -> tuple[str, AnyRows]:
         """Return the alias of a table or subquery in FROM, and its rows."""
-        if tree.args.get("pivots") or tree.args.get("sample"):
-            raise Refused(tree, "PIVOT and TABLESAMPLE can't be kept incrementally")
+        if tree.args.get("sample"):
+            raise Refused(tree, "TABLESAMPLE can't be kept incrementally")
         if isinstance(tree, exp.Table) and not tree.db and tree.name not in self.shared:
             raise Refused(tree, f"{tree.name!r} of WITH is not known here; give it another name")
         if isinstance(tree, exp.Table) and not tree.db:

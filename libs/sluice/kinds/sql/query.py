@@ -24,6 +24,7 @@ from sluice.language.names import NAME, unknown
 from sluice.language.syntax import Tree, Verbatim
 
 LONGEST = 100_000
+LONGEST_NAME = 60  # of a column that the query does not name
 WINDOW_FUNCTIONS = frozenset(
     [
         "row_number",
@@ -123,7 +124,9 @@ def _check_functions(tree: exp.Query) -> None:
 
 
 def _check_shared(tree: exp.Query) -> None:
-    """Refuse a part of WITH that has the name of a table that it reads."""
+    """Refuse a part of WITH that reads itself, or a table of its own name."""
+    if with_ := next((w for w in tree.find_all(exp.With) if w.args.get("recursive")), None):
+        raise Refused(with_, "WITH RECURSIVE can't be kept incrementally")
     for cte in tree.find_all(exp.CTE):
         for table in cte.this.find_all(exp.Table):
             if table.name == cte.alias and not table.db:
@@ -133,18 +136,33 @@ def _check_shared(tree: exp.Query) -> None:
 
 
 def _name_columns(tree: exp.Query) -> None:
-    """Name the query's columns that have no name after what they show: `sum_v` for sum(v)."""
+    """Name columns that have no name after what they show, and number those shown again.
+
+    `sum(v)` becomes `sum_v`; the second `id` of `SELECT id, id` becomes `id_1`.
+    """
     first: Tree = tree
     while not isinstance(first, exp.Select) and first.this is not None:
         first = first.this
-    named = (exp.Alias, exp.Column, exp.Dot)
-    taken = {item.alias_or_name for item in first.expressions if isinstance(item, named)}
+    named = [e for e in first.expressions if isinstance(e, exp.Alias | exp.Column | exp.Dot)]
+    taken = {item.alias_or_name for item in named}
+    again = {id(item) for i, item in enumerate(named) if item.name in _names_of(named[:i])}
     for item in list(first.expressions):
-        if not isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Dot):
-            words = re.findall(r"[a-z0-9]+", syntax.render(item).lower())
-            name = free_name("_".join(words) if words and words[0][0].isalpha() else "c", taken)
+        is_named = isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Dot)
+        if not is_named or (id(item) in again and isinstance(item, exp.Column)):
+            name = free_name(item.name if is_named else _said(item), taken)
             taken.add(name)
             item.replace(exp.alias_(item.copy(), name))
+
+
+def _names_of(items: list[Tree]) -> set[str]:
+    return {item.alias_or_name for item in items}
+
+
+def _said(item: Tree) -> str:
+    """Return a name after what an expression says."""
+    words = re.findall(r"[a-z0-9]+", syntax.render(item).lower())
+    name = "_".join(words) if words and words[0][0].isalpha() else "c"
+    return name[:LONGEST_NAME].rstrip("_")
 
 
 def _name_by_place(tree: exp.Query) -> None:
@@ -184,10 +202,14 @@ def _with_pipeline(table: exp.Table, pipeline: str) -> str:
 
 def _check_columns(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
     """Refuse a column of a table by its name or alias that the table has not."""
+    meanings: dict[str, set[str]] = {}
+    for source in tree.find_all(exp.Table, exp.Subquery):
+        table_id = f"{source.db}.{source.name}" if isinstance(source, exp.Table) else ""
+        meanings.setdefault(source.alias_or_name.lower(), set()).add(table_id)
     by_alias = {
-        table.alias_or_name.lower(): columns[f"{table.db}.{table.name}"]
-        for table in tree.find_all(exp.Table)
-        if f"{table.db}.{table.name}" in columns
+        alias: columns[next(iter(found))]
+        for alias, found in meanings.items()
+        if len(found) == 1 and found <= {*columns}
     }
     for column in tree.find_all(exp.Column):
         known = by_alias.get(column.table.lower()) if not column.db else None

@@ -13,9 +13,9 @@ from sluice.declare.registry import kind
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Report
 from sluice.declare.table import Table
+from sluice.kinds.sql import pivot
 from sluice.kinds.sql.block import Queries
 from sluice.kinds.sql.chain import Chain
-from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.sources import Fields, Relation, Stored
 from sluice.kinds.sql.spec import Sql
 from sluice.kinds.sql.unique import Facts, of_table
@@ -48,7 +48,9 @@ def resolve(spec: Sql, inputs: Mapping[Where, Table], report: Report) -> Table |
     tables = {table.id: table for table in inputs.values()}
     noted = _Noted()
     try:
-        tree = spec.query.qualified({i: t.columns for i, t in tables.items()})
+        columns = {table_id: table.columns for table_id, table in tables.items()}
+        tree = spec.query.qualified(columns)
+        pivot.with_groups(tree, columns)
         names = _names(tree)
     except ValueError as error:
         report.add(("sql",), str(error))
@@ -140,11 +142,6 @@ def _chain(spec: Sql, tree: exp.Query, tables: Tables, noted: _Noted) -> Chain:
 
 
 def _names(tree: exp.Query) -> tuple[str, ...]:
-    if pivot := tree.find(exp.Pivot):
-        raise Refused(
-            pivot,
-            "PIVOT can't be kept incrementally: write an aggregate with FILTER for each column",
-        )
     names = tuple(tree.named_selects)
     for name in names:
         check_name(name)

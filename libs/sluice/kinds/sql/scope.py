@@ -91,6 +91,11 @@ class Scope:
             self.beside(other, aliases, on)
             return
         pairs, others = equalities(on, self.aliases, aliases)
+        if type_ == "inner" and not pairs and is_constant(self.planner.chain, self.rows):
+            constants, before = self.rows, self.aliases
+            self.rows, self.aliases = other, aliases
+            self.beside(constants, before, on)
+            return
         is_one_row = type_ == "inner" and self.is_free(other)
         one = exp.Literal.number(1)
         wanted = self._wanted([*on, *rest])
@@ -124,8 +129,7 @@ class Scope:
     def is_free(self, other: AnyRows) -> bool:
         """True if an inner join needs no equality: one side has one row, or is constant."""
         chain = self.planner.chain
-        either = (other, self.rows)
-        return any(chain.is_one_row(rows) for rows in either) or is_constant(chain, other)
+        return any(chain.is_one_row(r) or is_constant(chain, r) for r in (other, self.rows))
 
     def explode(
         self, call: Tree, alias: str, names: Sequence[str], rest: Sequence[Tree], *, outer: bool

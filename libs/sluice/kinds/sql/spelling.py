@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from sluice.kinds.sql.refusal import Refused
+from sluice.language import syntax
 from sluice.language.syntax import TAKES_A_PART, Tree
 
 LISTS = ("collect_list", "array_agg")
@@ -17,12 +18,16 @@ def respell(query: Tree) -> None:
 
 
 def _step(node: Tree) -> None:
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+        _select_from_function(node, node.this)
+    if isinstance(node, exp.Pivot) and node.arg_key != "pivots":
+        raise Refused(node, "PIVOT is written in FROM, as in SELECT * FROM t PIVOT (...)")
     if isinstance(node, exp.NullSafeNEQ):
         same = exp.NullSafeEQ(this=node.this, expression=node.expression)
         node.replace(exp.Paren(this=exp.Not(this=exp.Paren(this=same))))
     if isinstance(node.args.get("expression"), exp.Any | exp.All):
         _compare_with_each(node)
-    if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple) and not node.args.get("query"):
+    if _is_in_list(node) and isinstance(node.this, exp.Tuple):
         widths = {len(value.expressions) for value in node.expressions}
         if widths != {len(node.this.expressions)}:
             raise Refused(node, "IN compares values of different numbers of columns")
@@ -30,6 +35,43 @@ def _step(node: Tree) -> None:
         node.set("expressions", [_struct(value) for value in node.expressions])
     if isinstance(node, exp.Anonymous) and node.expressions:
         _respell(node, node.name.lower())
+
+
+def _is_in_list(node: Tree) -> bool:
+    is_of_pivot = isinstance(node.parent, exp.Pivot)
+    return isinstance(node, exp.In) and not node.args.get("query") and not is_of_pivot
+
+
+def _select_from_function(table: exp.Table, call: exp.Anonymous) -> None:
+    """Write `FROM explode(...) AS r (n)` and `FROM range(5)` as a query of an array's elements."""
+    name = call.name.lower()
+    if name not in ("explode", "range"):
+        raise Refused(call, f"{name}(...) in FROM can't be kept incrementally")
+    given = table.args.get("alias") or exp.TableAlias()
+    columns = [c.name for c in given.args.get("columns") or ()]
+    array = _range(call) if name == "range" else call
+    column = (columns or ["id" if name == "range" else "col"])[0]
+    rows = exp.Select(expressions=[exp.alias_(array.copy(), column)])
+    alias = exp.TableAlias(this=given.this or exp.to_identifier(name))
+    query = exp.Subquery(this=rows, alias=alias)
+    for arg in ("joins", "laterals", "pivots", "sample"):
+        query.set(arg, table.args.get(arg))
+    table.replace(query)
+
+
+def _range(call: exp.Anonymous) -> Tree:
+    """Return `range(first, end, step)` as an array, whose end is part of it."""
+    if not 1 <= len(call.expressions) <= 3 or not all(n.is_int for n in call.expressions):
+        raise Refused(call, "range(...) wants one to three whole numbers")
+    numbers = [int(n.to_py()) for n in call.expressions]
+    first, end, step = ([0, *numbers, 1] if len(numbers) == 1 else [*numbers, 1])[:3]
+    each = range(first, end, step) if step else range(0)
+    if not each:
+        raise Refused(call, f"{syntax.render(call)} has no rows")
+    bounds = [exp.cast(exp.Literal.number(n), "bigint") for n in (each[0], each[-1], step)]
+    return exp.Anonymous(
+        this="explode", expressions=[exp.Anonymous(this="sequence", expressions=bounds)]
+    )
 
 
 def _compare_with_each(node: Tree) -> None:

@@ -197,7 +197,7 @@ def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
         raise Refused(subquery, "a scalar subquery is one SELECT of one column")
     item = select.expressions[0].unalias()
     if select.args.get("from_") is None and not has_aggregates([item]):
-        return exp.Paren(this=item)
+        return exp.Paren(this=with_scalars(scope, {"item": item.copy()})["item"])
     if is_alone(select) and _is_one(select.args.get("limit")):
         return _only(scope, select, alias)
     is_first = _is_one(select.args.get("limit"))
