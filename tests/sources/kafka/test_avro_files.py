@@ -22,7 +22,7 @@ from sluice.declare.project import load
 from sluice.errors import ConfigError
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
-from sluice.sources.kafka.decoded import FAULT, ID, decoded
+from sluice.sources.kafka.decoded import FAULT, ID, decoded_all
 from sluice.sources.kafka.readers import reader_of
 from sluice.sources.kafka.records import Reader, Unusable
 from sluice.sources.kafka.spec import Value
@@ -114,7 +114,7 @@ def test_a_container_gives_all_of_its_rows_in_order(tmp_path: Path) -> None:
     sent = [container(schema, *({"id": n} for n in range(120))), b"Obj\1x", container(schema)]
     columns = [Column("id", LongType(), StringType())]
     read = reader(tmp_path, encoding="container")
-    rows = decoded("t", columns, [message(each) for each in sent], read).to_pylist()
+    rows = decoded_all("t", columns, [message(each) for each in sent], read).to_pylist()
     assert "no container of Avro" in rows.pop()[FAULT]
     assert [row["id"] for row in sorted(rows, key=lambda row: row[ID])] == [*range(120)]
 

@@ -2,9 +2,10 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -94,17 +95,22 @@ def read(
         yield Read.of(project, project.graph.table("events"))
 
 
-def rows(read: Read, values: list[bytes], reader: Reader) -> list[dict[str, Any]]:
-    messages = [Message(n % 2, n, 1_714_557_600_000, b"k", v) for n, v in enumerate(values)]
+def rows(read: Read, messages: list[Message], reader: Reader) -> list[dict[str, Any]]:
     session = Session()
     with interpreting(session):
         found = rows_of(session, read.spec, messages, reader, AT_NOON).drop(RAW).toArrow()
     return sorted(found.to_pylist(), key=lambda row: str(row["_sluice_id"]))
 
 
-def check(read: Read, values: list[bytes]) -> None:
+def check(
+    read: Read, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
+) -> None:
+    """Compare what each way to read makes of messages; their keys take turns."""
+    places = enumerate(zip(values, cycle(keys), strict=False))
+    messages = [Message(n % 2, n, 1_714_557_600_000, key, value) for n, (value, key) in places]
     one_by_one = replace(read.reader, many=None, whole=None)
-    assert repr(rows(read, values, read.reader)) == repr(rows(read, values, one_by_one))
+    found = rows(read, messages, read.reader)
+    assert [*map(repr, found)] == [*map(repr, rows(read, messages, one_by_one))]
 
 
 def as_json(random: Random, odd: float) -> bytes:
@@ -178,14 +184,16 @@ def test_avro_by_chance(read: Read, seed: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_plain_avro_is_read_by_columns_and_other_records_are_not() -> None:
-    record = plain_record(parse_schema(RECORD))
+    record = plain_record(parse_schema(RECORD), {})
     types = {"id": LongType(), "d": DoubleType(), "s": StringType(), "lacking": StringType()}
     assert record
     assert columns_of_record(record, [as_avro(Random(n), 0) for n in range(20)], types)
     assert columns_of_record(record, [b"\0\0\0\0\1"], types) is None
     assert columns_of_record(record, [as_avro(Random(1), 0)], {"more": StringType()}) is None
     nested = {"type": "record", "name": "N", "fields": [{"name": "r", "type": RECORD}]}
-    assert plain_record(parse_schema(nested)) is None
+    record = plain_record(parse_schema(nested), {})
+    assert record
+    assert columns_of_record(record, [as_avro(Random(1), 0)], {"r": StringType()}) is None
 
 
 def test_a_message_is_kept_whole() -> None:

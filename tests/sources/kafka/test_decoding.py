@@ -11,7 +11,7 @@ from sluice.sources.kafka import json_messages
 from sluice.sources.kafka.as_written import written
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
-from sluice.sources.kafka.decoded import FAULT, decoded
+from sluice.sources.kafka.decoded import FAULT, decoded_all
 from sluice.sources.kafka.json_messages import of_json
 from sluice.sources.kafka.records import Reader, Record, Unusable
 
@@ -76,7 +76,7 @@ def test_a_message_gives_all_of_its_rows_or_none() -> None:
     columns = [Column("v", LongType(), TEXT), Column("l", ArrayType(LongType()), ArrayType(TEXT))]
     good, half = [{"v": 1, "l": [2]}, {"v": 2**70}], [{"v": 1}, {"v": 2, "l": "no list"}]
     messages = [message(n, json.dumps(each).encode()) for n, each in enumerate((good, half))]
-    found = decoded("t", columns, messages, Reader(records)).to_pylist()
+    found = decoded_all("t", columns, messages, Reader(records)).to_pylist()
     assert [(r["v"], r["l"], r["_sluice_id"], r[FAULT]) for r in found] == [
         ("1", ["2"], "3-0", None),
         (str(2**70), None, "3-0-1", None),
@@ -94,13 +94,13 @@ def test_a_reason_is_short_and_can_be_stored() -> None:
     def refuses(_: Message) -> list[Record]:
         raise Unusable("\ud800" + "x" * 1000)
 
-    (found,) = decoded("t", [], [message(0, b"")], Reader(refuses)).to_pylist()
+    (found,) = decoded_all("t", [], [message(0, b"")], Reader(refuses)).to_pylist()
     assert found[FAULT] == "?" + "x" * 299
 
 
 def test_a_message_that_was_too_large_is_kept_without_its_bytes() -> None:
     huge = message(5, left_out=12_000_000)
-    (found,) = decoded("t", [], [huge], Reader(records)).to_pylist()
+    (found,) = decoded_all("t", [], [huge], Reader(records)).to_pylist()
     assert found[FAULT] == "the message has 12,000,000 bytes, more than `max_message_bytes`"
     assert (found["_sluice_left_out"], found["_sluice_value"]) == (12_000_000, None)
 

@@ -7,11 +7,14 @@ from functools import partial
 from secrets import token_bytes
 from typing import Any, NamedTuple
 
-from fastavro import schemaless_reader, schemaless_writer
+from fastavro import schemaless_writer
 from fastavro.schema import SchemaParseException, UnknownType, parse_schema
 
+from sluice.sources.kafka.avro_changes import changes_of
 from sluice.sources.kafka.avro_columns import columns_of_record, plain_record
+from sluice.sources.kafka.avro_value import decoded_from
 from sluice.sources.kafka.debezium import Envelope, Meaning, debezium
+from sluice.sources.kafka.debezium_columns import Changes, Envelopes, by_columns
 from sluice.sources.kafka.records import Columns, Reader, Types, Unusable, plain
 from sluice.sources.kafka.registry import Registry
 from sluice.sources.kafka.spec import Value
@@ -24,7 +27,8 @@ class Parsed(NamedTuple):
     """A schema as the field of a record, and what its columns mean to Debezium; or its fault.
 
     fastavro finds types of other schemas by names only within a record. `marked`: the schema of
-    many values, if they are records; `record`: their fields, if all are plain.
+    many values, if they are records; `record`: their fields, if all are plain; `changes`: the way
+    to read many, if they are plain envelopes of Debezium.
     """
 
     schema: Any
@@ -33,6 +37,7 @@ class Parsed(NamedTuple):
     fault: str = ""
     marked: Any = None
     record: Mapping[str, Any] | None = None
+    changes: Envelopes | None = None
 
 
 class Schemas(dict[bytes, Parsed]):
@@ -66,15 +71,17 @@ class Schemas(dict[bytes, Parsed]):
             raise Unusable(f"schema {schema_id} can't be read: {fault}") from None
         schema = one["fields"][0]["type"]
         image = _meanings(_image(schema, named))
-        marked, record = _marked(schema, named), plain_record(schema)
-        return Parsed(one, _meanings(schema), image, marked=marked, record=record)
+        marked, record = _marked(schema, named), plain_record(schema, named)
+        changes = changes_of(record, _image(schema, named), image) if record else None
+        return Parsed(one, _meanings(schema), image, "", marked, record, changes)
 
 
 def avro_reader(value: Value, key: tuple[str, ...], table: str) -> Reader:
     """Return the reader of messages whose schemas the registry has."""
     schemas = Schemas(Registry.of(value, table))
     if value.is_debezium:
-        return debezium(partial(_envelope, schemas), partial(_key, schemas), key)
+        whole = by_columns(partial(_changes, schemas), key)
+        return debezium(partial(_envelope, schemas), partial(_key, schemas), key, whole)
     read = partial(_value, schemas)
     return plain(read, read, key, partial(_values, schemas), partial(_columns, schemas))
 
@@ -110,6 +117,12 @@ def _columns(schemas: Schemas, values: Sequence[bytes], types: Types) -> Columns
     return columns_of_record(record, values, types) if record else None
 
 
+def _changes(schemas: Schemas, values: Sequence[bytes], types: Types) -> Changes | None:
+    """Return envelopes of one plain schema; None if that is not sure."""
+    parsed = _schema_of_all(schemas, values)
+    return parsed.changes(values, types) if parsed and parsed.changes else None
+
+
 def _schema_of_all(schemas: Schemas, values: Sequence[bytes]) -> Parsed | None:
     prefixes = {value[:PREFIX] for value in values}
     return schemas[prefixes.pop()] if len(prefixes) == 1 else None
@@ -133,19 +146,6 @@ def _decoded(parsed: Parsed, data: bytes) -> Any:
     if parsed.fault:
         raise Unusable(parsed.fault)
     return decoded_from(PREFIX, parsed.schema, data)["value"]
-
-
-def decoded_from(start: int, schema: Any, data: bytes) -> Any:
-    """Return the value that begins there. Raises Unusable unless it is of the schema, and whole."""
-    rest = io.BytesIO(data)
-    rest.seek(start)
-    try:
-        found = schemaless_reader(rest, schema, None)
-    except Exception as fault:  # noqa: BLE001 # fastavro raises whatever its decoders do
-        raise Unusable(f"the message does not fit its schema: {fault!r:.200}") from None
-    if rest.tell() < len(data):
-        raise Unusable("the message is longer than its schema says")
-    return found
 
 
 def _marked(schema: Any, named: Mapping[str, Any]) -> Any:

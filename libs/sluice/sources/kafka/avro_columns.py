@@ -27,43 +27,68 @@ class Doubt(Exception):
     """A message that is not surely what it seems."""
 
 
-def plain_record(schema: Any) -> Mapping[str, Any] | None:
-    """Return the types of a record's fields; None unless each is plain, or that and null."""
-    fields = schema.get("fields") if isinstance(schema, Mapping) else None
-    if not fields or schema.get("type") != "record":
+def plain_record(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the types of a record's fields; None unless each is plain, a record, or that and null.
+
+    `named`: types that stand in the schema by their names.
+    """
+    try:
+        found = _plain(schema, named, ())
+    except Doubt:
         return None
-    types = {field["name"]: field["type"] for field in fields}
-    return types if all(map(_is_plain, types.values())) else None
+    return found if isinstance(found, dict) else None
 
 
-def _is_plain(type_: Any) -> bool:
-    if isinstance(type_, list):
-        others = [each for each in type_ if each != "null"]
-        return len(type_) == 2 and len(others) == 1 and _is_plain(others[0])
-    return isinstance(type_, str) and type_ in PLAIN
+def _plain(type_: Any, named: Mapping[str, Any], within: tuple[str, ...]) -> Any:
+    """Return a plain type's name, a list of one and null, or a mapping of a record's fields."""
+    match type_:
+        case str() if type_ in PLAIN:
+            return type_
+        case str() if type_ in named and type_ not in within:
+            return _plain(named[type_], named, within)
+        case [one, other] if (one == "null") != (other == "null"):
+            return [_plain(one, named, within), _plain(other, named, within)]
+        case {"type": "record", "name": name, "fields": [_, *_] as fields} if name not in within:
+            return {f["name"]: _plain(f["type"], named, (*within, name)) for f in fields}
+        case {"type": "bytes", "logicalType": "decimal"}:
+            return "bytes"
+        case {"type": str() as kind} if kind in PLAIN and "logicalType" not in type_:
+            return kind
+    raise Doubt
 
 
 def columns_of_record(
     record: Mapping[str, Any], values: Sequence[bytes], types: Types
 ) -> Columns | None:
     """Return the declared columns of messages of that record; None unless each is surely whole."""
-    if not all(_fits(record[name], type_) for name, type_ in types.items() if name in record):
+    found = read_record(record, values) if fits(record, types) else None
+    if found is None:
         return None
+    lacking = pa.nulls(len(values), pa.string())
+    return {name: found[name] if name in record else lacking for name in types}
+
+
+def read_record(record: Mapping[str, Any], values: Sequence[bytes]) -> Columns | None:
+    """Return the fields of messages of that record; None unless each is surely whole."""
     cursor = _Cursor.of(values)
+    every = np.arange(len(values))
     try:
-        found = {name: cursor.field(type_) for name, type_ in record.items()}
+        found = {name: cursor.field(type_, every) for name, type_ in record.items()}
         cursor.check_end()
     except (Doubt, pa.ArrowInvalid):
         return None
-    lacking = pa.nulls(len(values), pa.string())
-    return {name: found.get(name, lacking) for name in types}
+    return found
+
+
+def fits(record: Mapping[str, Any], types: Types) -> bool:
+    """True if a record's fields say the same in columns as their texts would."""
+    return all(_fits(record[name], type_) for name, type_ in types.items() if name in record)
 
 
 def _fits(plain: Any, type_: Any) -> bool:
-    """True if a field's values say the same in a column as their texts would."""
     kinds = plain if isinstance(plain, list) else [plain]
     shown = (*SHOWN, "null", *(("double",) if type_.typeName() == "double" else ()))
-    return all(kind in shown for kind in kinds)
+    return all(isinstance(kind, str) and kind in shown for kind in kinds)
 
 
 @dataclass
@@ -81,17 +106,24 @@ class _Cursor:
         data = np.frombuffer(b"".join([*values, PADDING]), np.uint8)
         return cls(data, ends - sizes + PREFIX, ends)
 
-    def field(self, type_: Any) -> pa.Array:
-        """Return a field of all messages."""
-        every = np.arange(len(self.at))
-        if not isinstance(type_, list):
-            return self._values(type_, every)
+    def field(self, type_: Any, rows: Rows) -> pa.Array:
+        """Return a field of those messages."""
+        match type_:
+            case dict():
+                parts = [self.field(each, rows) for each in type_.values()]
+                return pa.StructArray.from_arrays(parts, list(type_))
+            case list():
+                return self._perhaps(type_, rows)
+        return self._values(type_, rows)
+
+    def _perhaps(self, type_: list[Any], every: Rows) -> pa.Array:
+        """Read a field that some messages have: the place of its type is before it."""
         chosen = self._numbers(every)
         if ((chosen != 0) & (chosen != 1)).any():
             raise Doubt
         null = type_.index("null")
         rows = np.flatnonzero(chosen != null)
-        found = self._values(type_[1 - null], rows)
+        found = self.field(type_[1 - null], every[rows])
         places = np.zeros(len(every), np.int64)
         places[rows] = np.arange(len(rows))
         return found.take(pa.array(places, mask=chosen == null))

@@ -20,7 +20,7 @@ from fastavro.schema import (
     to_parsing_canonical_form,
 )
 
-from sluice.sources.kafka.avro import decoded_from
+from sluice.sources.kafka.avro_value import decoded_from
 from sluice.sources.kafka.json_messages import of_text
 from sluice.sources.kafka.records import Reader, Unusable, plain, several
 from sluice.sources.kafka.spec import Value

@@ -5,7 +5,7 @@ to the brokers; the table's own commit is the record.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -112,10 +112,11 @@ class Brokers:
         offsets = self._offsets(self._admin(), found.following, at)
         return {p: offset if offset >= 0 else found.following[p] for p, offset in offsets.items()}
 
-    def read(self, start: Offsets, end: Offsets) -> Iterator[Taken]:
+    def read(self, start: Offsets, end: Offsets) -> Generator[Taken]:
         """Yield the messages of `[start, end)` in batches of the topic's bounds.
 
-        A batch without messages moves over offsets that compaction or transactions left empty.
+        A batch without messages moves over offsets that compaction or transactions left empty. One
+        that takes longer than `max_wait` ends with what has come.
         """
         due = {p for p, offset in start.items() if offset < end[p]}
         if not due:
@@ -146,14 +147,17 @@ class Brokers:
         return found
 
     def _fill(self, consumer: "Consumer", taken: Taken, due: set[int], end: Offsets) -> None:
-        topic, heard = self.topic, time.monotonic()
+        topic, longest = self.topic, self.topic.max_wait.timedelta.total_seconds()
+        began = heard = time.monotonic()
         while due and len(taken.messages) < topic.max_rows and taken.bytes < topic.max_bytes:
+            if taken.messages and time.monotonic() - began > longest:
+                return  # the next batch continues here
             most = min(AT_ONCE, topic.max_rows - len(taken.messages))
             events = consumer.consume(most, timeout=1.0)
             if events:
                 heard = time.monotonic()
                 self._take(events, taken, due, end)
-            elif time.monotonic() - heard > topic.max_wait.timedelta.total_seconds():
+            elif time.monotonic() - heard > longest:
                 raise Retryable(
                     f"{self.table}: the brokers were silent for {topic.max_wait.text}",
                     hint="what was committed stands; the next run continues from there. On a slow "

@@ -14,10 +14,18 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from sluice.sources.kafka.broker import Message
-from sluice.sources.kafka.records import DELETE, Fields, Reader, Record, Unusable, as_mapping
+from sluice.sources.kafka.records import (
+    DELETE,
+    Fields,
+    Reader,
+    Record,
+    Unusable,
+    Whole,
+    as_mapping,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-WRITES = ("c", "r", "u")
+WRITES, TAKES = ("c", "r", "u"), ("u", "d")
 NO_BEFORE = (
     "the row as it was before is missing: give the source a `key`, or let the connector send it "
     "(REPLICA IDENTITY FULL)"
@@ -43,17 +51,21 @@ def debezium(
     value: Callable[[bytes], Envelope],
     of_key: Callable[[bytes], Envelope | Any],
     key: tuple[str, ...],
+    whole: Whole | None = None,
 ) -> Reader:
-    """Return the reader of envelopes."""
+    """Return the reader of envelopes; `whole` reads many of them by columns."""
 
     def read(message: Message) -> Iterable[Record]:
         if message.value is None:
             return ()
-        envelope = value(message.value)
-        own = _key(of_key(message.key), key) if key and message.key is not None else {}
-        return tuple(_records(envelope, own, is_keyed=bool(key)))
+        sent = message.key
 
-    return Reader(read)
+        def own() -> Fields:
+            return {} if sent is None else _key(of_key(sent), key)
+
+        return tuple(_records(value(message.value), key, own))
+
+    return Reader(read, whole=whole)
 
 
 def _key(found: Any, key: tuple[str, ...]) -> Fields:
@@ -62,21 +74,24 @@ def _key(found: Any, key: tuple[str, ...]) -> Fields:
     return as_mapping(found, key)
 
 
-def _records(envelope: Envelope, key: Fields, *, is_keyed: bool) -> Iterable[Record]:
+def _records(
+    envelope: Envelope, key: tuple[str, ...], own: Callable[[], Fields]
+) -> Iterable[Record]:
+    """Yield the rows of a change; `own` reads the message's key, only if it is needed."""
     does = envelope.fields.get("op")
-    before, after = (_image(envelope, name) for name in ("before", "after"))
     if does == "m":
         return
     if does not in (*WRITES, "d"):
         raise Unusable(f"op {does} is none of c, r, u, d")
-    is_changed = does in ("u", "d")
-    if is_changed and not is_keyed:
-        yield Record(_there(before, NO_BEFORE), DELETE)
+    is_taken_away = does in TAKES and not key
+    if is_taken_away:
+        yield Record(_there(_image(envelope, "before"), NO_BEFORE), DELETE)
     elif does == "d":
-        yield Record({**(before or {}), **key}, DELETE)
+        yield Record({**(_image(envelope, "before") or {}), **own()}, DELETE)
     if does in WRITES:
-        row = _there(after, f"op {does} without the row after it")
-        yield Record({**key, **row}, nth=1 if is_changed and not is_keyed else 0)
+        row = _there(_image(envelope, "after"), f"op {does} without the row after it")
+        lacks = any(name not in row for name in key)
+        yield Record({**own(), **row} if lacks else row, nth=1 if is_taken_away else 0)
 
 
 def _there(row: Fields | None, otherwise: str) -> Fields:
@@ -133,6 +148,7 @@ def _decimal(value: Any, parameters: Mapping[str, str]) -> str:
 
 
 _MILLIS, _MICROS = _after(timedelta(milliseconds=1)), _after(timedelta(microseconds=1))
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VALUES: Mapping[str, Callable[[Any, Mapping[str, str]], str]] = {
     "io.debezium.time.Date": _day,
     "io.debezium.time.Timestamp": _MILLIS,
@@ -140,5 +156,5 @@ VALUES: Mapping[str, Callable[[Any, Mapping[str, str]], str]] = {
     "io.debezium.time.NanoTimestamp": _nanos,
     "org.apache.kafka.connect.data.Date": _day,
     "org.apache.kafka.connect.data.Timestamp": _MILLIS,
-    "org.apache.kafka.connect.data.Decimal": _decimal,
+    DECIMAL: _decimal,
 }

@@ -1,7 +1,7 @@
 """Messages decoded into Arrow: the declared columns as texts, and what is known of each row."""
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from sluice.files.json_texts import MARK
 from sluice.sources.kafka.broker import Message
 from sluice.sources.kafka.columns import Column
 from sluice.sources.kafka.kept import AT, KEY, LEFT_OUT, VALUE
-from sluice.sources.kafka.records import INSERT, Fields, Reader, Record, Unusable
+from sluice.sources.kafka.records import INSERT, Fields, Part, Reader, Record, Unusable
 
 FAULT = "_sluice_fault"
 LONGEST_FAULT = 300
@@ -50,15 +50,28 @@ def decoded_all(
     """
     starts = range(0, len(messages) or 1, AT_ONCE)
     with _without_collector():
-        parts = [decoded(topic, columns, messages[n : n + AT_ONCE], reader) for n in starts]
-    for nth, column in enumerate(columns):
-        if len({part.schema.types[nth] for part in parts}) > 1:
-            parts = [_with_texts(part, nth, column.name) for part in parts]
+        blocks = (decoded(topic, columns, messages[n : n + AT_ONCE], reader) for n in starts)
+        parts = [part for block in blocks for part in block]
+    for column in columns:
+        if not column.is_nested:
+            parts = _of_one_type(parts, column.name)
     return pa.concat_tables(parts)
 
 
-def _with_texts(part: pa.Table, nth: int, name: str) -> pa.Table:
-    return part.set_column(nth, name, part.column(nth).cast(pa.string()))
+def _of_one_type(parts: list[pa.Table], name: str) -> list[pa.Table]:
+    """Return parts whose columns of that name are of one type; nulls alone are of any."""
+    nth = parts[0].column_names.index(name)
+    if len({part.schema.types[nth] for part in parts}) == 1:
+        return parts
+    has_values = [part.column(nth).null_count < len(part) for part in parts]
+    types = {p.schema.types[nth] for p, has in zip(parts, has_values, strict=True) if has}
+    type_ = types.pop() if len(types) == 1 else pa.string()
+    return [
+        part.set_column(
+            nth, name, part.column(nth).cast(type_) if has else pa.nulls(len(part), type_)
+        )
+        for part, has in zip(parts, has_values, strict=True)
+    ]
 
 
 @contextmanager
@@ -75,22 +88,40 @@ def _without_collector() -> Iterator[None]:
 
 def decoded(
     topic: str, columns: Sequence[Column], messages: Sequence[Message], reader: Reader
-) -> pa.Table:
-    """Return the rows of messages: the declared columns, as texts or as values, and OWN."""
+) -> Iterator[pa.Table]:
+    """Yield the rows of messages in parts: the declared columns, as texts or values, and OWN."""
     nested = [c for c in columns if c.is_nested]
-    if not nested and (arrays := _whole(columns, messages, reader)):
-        return pa.table({**arrays, **_own(topic, Rows(messages, [NO_ROW.fields] * len(messages)))})
-    found = _at_once(nested, messages, reader) or _one_by_one(nested, messages, reader)
-    return pa.table({**{c.name: c.of(found.fields) for c in columns}, **_own(topic, found)})
+    live = [m for m in messages if m.value is not None and not m.left_out]
+    parts = [] if nested else _by_columns(columns, live, reader)
+    for part in parts:
+        its = [live[n] for n in part.places]
+        does = None if part.does == INSERT else [part.does] * len(its)
+        rows = Rows(its, [NO_ROW.fields] * len(its), does, part.nths)
+        yield pa.table({**part.columns, **_own(topic, rows)})
+    rest = _left(messages, live, parts)
+    if rest or not parts:
+        found = _at_once(nested, rest, reader) or _one_by_one(nested, rest, reader)
+        yield pa.table({**{c.name: c.of(found.fields) for c in columns}, **_own(topic, found)})
 
 
-def _whole(
+def _by_columns(
     columns: Sequence[Column], messages: Sequence[Message], reader: Reader
-) -> Mapping[str, pa.Array] | None:
-    """Return the columns of messages that are one row each, if the format has a way for them."""
+) -> Sequence[Part]:
+    """Return the rows that the format can surely read by columns."""
     values = _values(messages) if reader.whole else ()
     types = {column.name: column.type for column in columns}
-    return reader.whole(values, types) if reader.whole and values else None
+    return (reader.whole(values, types) if reader.whole and values else None) or ()
+
+
+def _left(
+    messages: Sequence[Message], live: Sequence[Message], parts: Sequence[Part]
+) -> Sequence[Message]:
+    """Return the messages that no part has read, in order."""
+    places = {n for part in parts for n in part.places} if parts else ()
+    if len(places) == len(messages):
+        return ()
+    read = {live[n][:2] for n in places}
+    return [m for m in messages if m[:2] not in read] if read else messages
 
 
 def _values(messages: Sequence[Message]) -> Sequence[bytes]:

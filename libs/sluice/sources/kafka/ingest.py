@@ -21,6 +21,7 @@ from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval, unchanged
+from sluice.sources.kafka.ahead import fetched_ahead
 from sluice.sources.kafka.batches import INSTANT, fingerprint
 from sluice.sources.kafka.broker import Brokers, Taken
 from sluice.sources.kafka.messages import Read
@@ -57,7 +58,7 @@ def arrived(spark: Spark, source: Read, run: Run) -> Iterator[BatchReport]:
         place = Place.beginning(found, latest=source.topic.start == "latest")
     place = place.with_new_partitions(found)
     after = dict(before.position.topic) if before and before.position else {}
-    batches = brokers.read(place.following, found.following)
+    batches = fetched_ahead(brokers.read(place.following, found.following))
     if not after and source.topic.start == "latest":
         batches = chain([Taken(dict(place.following))], batches)  # notes where the topic ended
     for nth, taken in enumerate(batches):

@@ -11,13 +11,23 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.json as pj
-from pyspark.sql.types import BooleanType, DataType, DecimalType, DoubleType, IntegralType
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegralType,
+    LongType,
+)
 
 from sluice.interpreter.values.arrow import arrow_type
-from sluice.sources.kafka.json_messages import lines_of
+from sluice.sources.kafka.debezium import VALUES, Meaning
+from sluice.sources.kafka.debezium_columns import Changes
+from sluice.sources.kafka.json_messages import lines_of, meanings_of, without_schema
 
 LOOKED_AT = 8  # messages that show how columns are written
 AT_ONCE = pj.ReadOptions(use_threads=False, block_size=1 << 30)
+_LOOK = msgspec.json.Decoder(list[dict[str, Any]])
 _EXPONENT = re.compile(rb"[0-9][eE]|NaN|Inf")
 
 
@@ -25,11 +35,43 @@ def columns_of_json(
     values: Sequence[bytes], types: Mapping[str, DataType]
 ) -> Mapping[str, pa.Array] | None:
     """Return the declared columns of messages that are one plain object each; None if not sure."""
-    lines = lines_of(values)
-    if not lines or b'"schema"' in lines:
+    payloads, _ = without_schema(values)
+    looked = _looked_at(payloads)
+    columns = None if looked is None else _fields(looked, types, {})
+    lines = lines_of(payloads)
+    if columns is None or b'"schema"' in lines:
         return None
-    schema = _schema(values[:LOOKED_AT], types)
-    if schema is None or (_has_fractions(schema) and _EXPONENT.search(lines)):
+    found = _read(lines, pa.schema(columns), len(values))
+    return found and {name: found[name].combine_chunks() for name in types}
+
+
+def changes_of_json(values: Sequence[bytes], types: Mapping[str, DataType]) -> Changes | None:
+    """Return envelopes of Debezium, with or without one schema before each; None if not sure."""
+    payloads, schema = without_schema(values)
+    meanings = meanings_of(schema, "after") if schema else {}
+    images = _images(_looked_at(payloads))
+    columns = None if images is None else _fields(images, types, meanings)
+    if columns is None:
+        return None
+    image = pa.struct(columns)
+    envelope = pa.schema([("op", pa.string()), ("before", image), ("after", image)])
+    found = _read(lines_of(payloads), envelope, len(values))
+    if found is None:
+        return None
+    op, before, after = (found[name].combine_chunks() for name in envelope.names)
+    return Changes(op, before, after, meanings)
+
+
+def _images(looked: Sequence[Any] | None) -> Sequence[Any] | None:
+    """Return the rows in changes."""
+    if looked is None:
+        return None
+    images = [change.get(name) for change in looked for name in ("after", "before")]
+    return [image for image in images if isinstance(image, dict)]
+
+
+def _read(lines: bytes, schema: pa.Schema, rows: int) -> pa.Table | None:
+    if not lines or (_has_fractions(schema) and _EXPONENT.search(lines)):
         return None
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     try:
@@ -37,25 +79,32 @@ def columns_of_json(
         found = pj.read_json(pa.BufferReader(lines), AT_ONCE, options)
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    if found.num_rows != len(values):
-        return None
-    return {name: found[name].combine_chunks() for name in types}
+    return found if found.num_rows == rows else None
 
 
-def _schema(values: Iterable[bytes], types: Mapping[str, DataType]) -> pa.Schema | None:
-    """Return how the columns are read; None if one is written in a way that has no plain rule."""
+def _looked_at(values: Sequence[bytes]) -> Sequence[dict[str, Any]] | None:
+    """Return the first messages, if they are objects."""
     try:
-        looked = [msgspec.json.decode(value) for value in values]
+        return _LOOK.decode(b"[" + b",".join(values[:LOOKED_AT]) + b"]")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def _fields(
+    looked: Iterable[Mapping[str, Any]],
+    types: Mapping[str, DataType],
+    meanings: Mapping[str, Meaning],
+) -> list[tuple[str, pa.DataType]] | None:
+    """Return how columns are read; None if one is written in a way that has no plain rule."""
     fields = []
     for name, type_ in types.items():
         shown = next((row[name] for row in looked if row.get(name) is not None), "")
-        read_as = _read_as(shown, type_)
+        has_meaning = name in meanings and meanings[name].name in VALUES
+        read_as = _read_as(shown, LongType() if has_meaning else type_)
         if read_as is None:
             return None
         fields.append((name, read_as))
-    return pa.schema(fields)
+    return fields
 
 
 def _read_as(shown: Any, type_: DataType) -> pa.DataType | None:
@@ -71,5 +120,11 @@ def _read_as(shown: Any, type_: DataType) -> pa.DataType | None:
     return None
 
 
-def _has_fractions(schema: pa.Schema) -> bool:
-    return any(pa.types.is_decimal(t) or pa.types.is_floating(t) for t in schema.types)
+def _has_fractions(schema: pa.Schema | pa.StructType) -> bool:
+    types = [field.type for field in schema]
+    return any(
+        pa.types.is_decimal(t)
+        or pa.types.is_floating(t)
+        or (pa.types.is_struct(t) and _has_fractions(t))
+        for t in types
+    )

@@ -19,6 +19,13 @@ from sluice.sources.kafka.records import Unusable
 SHOWN = 80  # characters of a field's name in a reason
 
 
+class _Wrapped(msgspec.Struct, forbid_unknown_fields=True):
+    """A value of Connect's with its schema, as they were written."""
+
+    schema: msgspec.Raw
+    payload: msgspec.Raw
+
+
 def of_json(data: bytes) -> Any:
     """Return the value of a message. Raises Unusable unless it is one value of JSON."""
     try:
@@ -107,7 +114,7 @@ def envelope(data: bytes) -> Envelope:
         return Envelope(found, {})
     if not isinstance(found["payload"], dict):
         raise Unusable("the message has no payload")
-    return Envelope(found["payload"], _meanings(json.dumps(found["schema"]), "after"))
+    return Envelope(found["payload"], meanings_of(found["schema"], "after"))
 
 
 def key_of_envelope(data: bytes) -> Any:
@@ -117,16 +124,37 @@ def key_of_envelope(data: bytes) -> Any:
         return found
     if not isinstance(found["payload"], dict):
         return found["payload"]
-    return Envelope(found["payload"], _meanings(json.dumps(found["schema"]), ""))
+    return Envelope(found["payload"], meanings_of(found["schema"], ""))
 
 
 def _has_schema(found: Any) -> bool:
     return isinstance(found, dict) and len(found) == 2 and "schema" in found and "payload" in found
 
 
+def without_schema(values: Sequence[bytes]) -> tuple[Sequence[bytes], Any]:
+    """Return the payloads of values and the schema, if Connect sent the same one before each.
+
+    Else return the values and None. Each payload is the rest of its value, which may be anything.
+    """
+    try:
+        first = _WRAPPED.decode(values[0])
+        schema = of_json(values[0])["schema"]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unusable):
+        return values, None
+    head = values[0][: -len(bytes(first.payload)) - 1]
+    is_alike = _PAYLOAD.search(head) and values[0].endswith(bytes(first.payload) + b"}")
+    if not is_alike or not all(v.startswith(head) and v[-1:] == b"}" for v in values):
+        return values, None
+    return [value[len(head) : -1] for value in values], schema
+
+
+def meanings_of(schema: Any, image: str) -> Mapping[str, Meaning]:
+    """Return the meanings of the columns of an image; of a schema itself without one."""
+    return _meanings(json.dumps(schema), image)
+
+
 @lru_cache(maxsize=256)
 def _meanings(schema: str, image: str) -> Mapping[str, Meaning]:
-    """Return the meanings of the columns of an image; of a schema itself without one."""
     found = json.loads(schema) or {}
     parts = found.get("fields") or ()
     if image:
@@ -148,7 +176,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _MINUS_ZERO = re.compile(rb"-0(?![0-9.eE])")
+_WRAPPED = msgspec.json.Decoder(_Wrapped)
 _FAST = msgspec.json.Decoder(float_hook=Number)
+_PAYLOAD = re.compile(rb'"payload"\s*:\s*\Z')
 _AGAIN = msgspec.json.Encoder(enc_hook=str)
 _PARSER = json.JSONDecoder(
     object_pairs_hook=_once, parse_float=Number, parse_int=Number, parse_constant=Number

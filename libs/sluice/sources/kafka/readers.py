@@ -21,9 +21,10 @@ def reader_of(value: Value, key: tuple[str, ...], table: str) -> Reader:
         from sluice.sources.kafka.avro import avro_reader
 
         return avro_reader(value, key, table)
-    from sluice.sources.kafka.json_columns import columns_of_json
+    from sluice.sources.kafka.debezium_columns import by_columns
+    from sluice.sources.kafka.json_columns import changes_of_json, columns_of_json
     from sluice.sources.kafka.json_messages import bare, envelope, key_of_envelope, rows_of_json
 
     if value.is_debezium:
-        return debezium(envelope, key_of_envelope, key)
+        return debezium(envelope, key_of_envelope, key, by_columns(changes_of_json, key))
     return plain(bare, bare, key, rows_of_json, columns_of_json)

@@ -18,7 +18,7 @@ Fields = Mapping[str, Any]
 Many = Callable[[Sequence[bytes]], Sequence[Fields] | None]
 Types = Mapping[str, Any]  # Spark's, by column
 Columns = Mapping[str, "pa.Array"]
-Whole = Callable[[Sequence[bytes], Types], Columns | None]
+ByColumns = Callable[[Sequence[bytes], Types], Columns | None]
 
 
 class Unusable(Exception):
@@ -33,13 +33,28 @@ class Record(NamedTuple):
     nth: int = 0
 
 
+class Part(NamedTuple):
+    """Rows that were read by columns: the place of each one's message among those that were given.
+
+    Columns are texts, or values of the column's type. `nths` are those of records.
+    """
+
+    places: Sequence[int]
+    columns: Columns
+    does: str = INSERT
+    nths: Sequence[int] | None = None
+
+
+Whole = Callable[[Sequence[bytes], Types], Sequence[Part] | None]
+
+
 @dataclass(frozen=True)
 class Reader:
     """A reader of a format. `one` returns the rows of a message.
 
     `many` and `whole`, if there are faster ways for many values, return the fields of the one row
-    that each of them is, or the declared columns of these rows: texts, or values of the column's
-    type. They return None if that is not sure; the next slower way reads the same messages then.
+    that each of them is, or rows by the declared columns. They return None if that is not sure; the
+    next slower way reads the same messages then, and those whose places `whole` leaves out.
     """
 
     one: Callable[[Message], Iterable[Record]]
@@ -62,9 +77,13 @@ def plain(
     of_key: Callable[[bytes], Any],
     key: tuple[str, ...],
     many: Many | None = None,
-    whole: Whole | None = None,
+    by_columns: ByColumns | None = None,
 ) -> Reader:
     """Return the reader of messages that are rows; with a key, a null value deletes its row."""
+
+    def whole(values: Sequence[bytes], types: Types) -> Sequence[Part] | None:
+        columns = by_columns(values, types) if by_columns else None
+        return [Part(range(len(values)), columns)] if columns else None
 
     def read(message: Message) -> Iterable[Record]:
         if message.value is None:

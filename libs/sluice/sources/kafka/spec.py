@@ -36,7 +36,8 @@ class Topic(Model):
     """A topic, the connection to its brokers, and the bounds of one batch.
 
     `connection` names an Airflow connection, or the variable AIRFLOW_CONN_<ID>. `start`: where the
-    first batch begins. `max_wait`: the longest silence of the brokers while messages are due.
+    first batch begins. `max_wait`: the longest time that a batch waits for messages that are due,
+    and the longest silence of the brokers.
     `max_message_bytes`: a message of more goes to quarantine without its bytes.
     """
 
