@@ -10,12 +10,15 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tests.cli.test_preview import PIPELINE
 from tests.cli.trips import Here
 
 from sluice.declare.column_lineage import InputColumn, made_from
 from sluice.read.lake import open_lake
+from sluice.sources.address import address
 
 Event = dict[str, Any]
 ROWS = [
@@ -113,6 +116,44 @@ def test_each_table_starts_and_completes_with_versions_rows_and_columns(
     assert named["facets"]["version"]["datasetVersion"] == str(lake.table("named").version)
     first = of_job(heard, "flights")[1]
     assert first["run"]["facets"]["nominalTime"]["nominalStartTime"].startswith("2024-01-01")
+
+
+FOLLOWED = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  orders: {delta: {path: crm}, schema: "id BIGINT, v BIGINT", key: [id]}
+  clicks:
+    kafka: {topic: clicks, connection: shop}
+    value: {format: json}
+    schema: "id BIGINT"
+"""
+
+
+def test_what_is_followed_names_the_table_of_others_with_its_version_or_the_topic(
+    tmp_path: Path, heard: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Here(tmp_path)
+    project.declare(FOLLOWED)
+    crm = str(tmp_path / "crm")
+    for version in range(3):
+        rows = pa.table({"id": [version], "v": [version]})
+        write_deltalake(crm, rows, mode="append")
+        assert project.sluice("ingest", "orders").code == 0
+        done = [e for e in of_job(heard, "orders") if e["eventType"] == "COMPLETE"]
+        read = [one for event in done for one in event["inputs"] if one["name"] == crm]
+        assert len(read) == len(done) > 0
+        assert {one["namespace"] for one in read} == {"file"}
+        versions = {one["facets"]["version"]["datasetVersion"] for one in read}
+        assert versions == {str(version)}
+        assert {"inputStatistics": 1} in [
+            {name: count["rowCount"] for name, count in one["inputFacets"].items()} for one in read
+        ]
+        heard.clear()
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", "kafka://broker.example:9093")
+    lake = open_lake(tmp_path / "config").project
+    assert address(lake, lake.graph.table("clicks")) == "kafka://broker.example:9093/clicks"
 
 
 def test_a_failed_batch_has_an_event_with_its_reason(project: Here, heard: list[Event]) -> None:

@@ -4,7 +4,6 @@ Versions are those that a batch's commit records as its position, whoever has ma
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version as version_of
@@ -17,10 +16,12 @@ from openlineage.client.uuid import generate_new_uuid
 from sluice.declare.column_lineage import InputColumn, made_from
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.position import Position
 from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport
 from sluice.language.internal import declared
 from sluice.read.commits import Commit, commit
+from sluice.sources.address import address
 
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run, as other integrations have it
 set_producer(f"https://pypi.org/project/sluice/{version_of('sluice')}")
@@ -128,26 +129,44 @@ def _inputs(
         count = facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
         is_only = rows is not None and len(versions) == 1
         yield _dataset(project, name, known, {"inputStatistics": count} if is_only else {})
-    if path := getattr(table.spec, "path", None):
+    if outside := address(project, table):
         count = facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rows)
-        facet = {"inputStatistics": count} if rows is not None else {}
-        where = _place(re.split(r"[{*]", project.resolve(path))[0])
-        yield event_v2.InputDataset(*where, inputFacets=facet)
+        counted = {"inputStatistics": count} if rows is not None else {}
+        reached = _reached(project, table, reports[-1])
+        known = {} if reached is None else {"version": _version(reached)}
+        yield event_v2.InputDataset(*_place(outside), facets=known, inputFacets=counted)
+
+
+def _reached(project: Project, table: Table, report: BatchReport) -> int | None:
+    """Return the version of another's table that a commit reflects; None where there is none."""
+    places = (position.topic for position, _ in _positions(project, table, report))
+    versions = next((place["versions"] for place in places if "versions" in place), None)
+    return int(versions[1]) if versions else None
 
 
 def _versions(project: Project, table: Table, report: BatchReport) -> Iterator[tuple[str, int]]:
     """Yield (input, version) of a commit, through the table's own states and parts."""
+    for _, pins in _positions(project, table, report):
+        yield from ((name, version) for name, version in pins if not _is_own(table, name))
+
+
+def _positions(
+    project: Project, table: Table, report: BatchReport
+) -> Iterator[tuple[Position, list[tuple[str, int]]]]:
+    """Yield a commit's position with what it pins, and those of the table's own parts."""
     waiting = [(report.table, report.version)]
     while waiting:
         name, version = waiting.pop()
         made = commit(layout(project).uri(name), version) if version is not None else None
-        position = made.position if made else None
-        for pins in (position.inputs, position.references) if position else ():
-            for input_id, pin in pins.items():
-                if input_id != declared(input_id) and declared(input_id) == table.id:
-                    waiting.append((input_id, pin.version))
-                else:
-                    yield input_id, pin.version
+        if made and made.position:
+            both = (made.position.inputs, made.position.references)
+            pins = [(one, pin.version) for some in both for one, pin in some.items()]
+            waiting += [(one, at) for one, at in pins if _is_own(table, one)]
+            yield made.position, pins
+
+
+def _is_own(table: Table, name: str) -> bool:
+    return name != declared(name) and declared(name) == table.id
 
 
 def _written(project: Project, table: Table, report: BatchReport) -> event_v2.OutputDataset:

@@ -1,0 +1,22 @@
+"""Address of what is delivered: a landing folder, somebody else's table, or a topic."""
+
+import re
+
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.sources.kafka.connection import client_settings
+from sluice.sources.spec import Source
+
+
+def address(project: Project, table: Table) -> str:
+    """Return where a table's rows come from outside the lake; nothing of a view.
+
+    Raises UsageError if the environment lacks a topic's connection.
+    """
+    spec = table.spec
+    if isinstance(spec, Source) and spec.kafka:
+        settings = client_settings(spec.kafka.connection, table.id)
+        return f"kafka://{settings['bootstrap.servers'].split(',')[0]}/{spec.kafka.topic}"
+    path = spec.delta.path if isinstance(spec, Source) and spec.delta else ""
+    path = path or getattr(spec, "path", "")
+    return project.resolve(re.split(r"[{*]", path)[0]) if path else ""
