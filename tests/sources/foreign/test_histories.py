@@ -177,3 +177,20 @@ def test_bad_rows_wait_in_quarantine_until_they_are_mended(following: Made) -> N
     lake.replay()
     assert lake.values() == {(5, 50): 1, (6, 6): 1}
     assert [q["reason"] for q in lake.quarantine()] == ["key column id is null"]
+
+
+def test_a_row_without_a_key_is_in_quarantine_once_and_leaves_nothing_when_it_goes(
+    following: Made,
+) -> None:
+    lake = following(extra=KEYED)
+    lake.crm.create({"id": 1, "v": 1}, {"id": None, "v": 1})
+    lake.take()
+    lake.crm.table.update(updates={"v": "2"}, predicate="id is null")
+    lake.take()
+    assert [row["file"][-9:] for row in lake.quarantine()] == ["version 0", "version 1"]
+    lake.crm.table.delete("id is null")
+    lake.crm.append({"id": 2, "v": 2})
+    deliveries, _ = lake.take()
+    assert (deliveries.rows_in, deliveries.quarantined) == (1, 0)
+    assert lake.values() == {(1, 1): 1, (2, 2): 1}
+    assert len(lake.quarantine()) == 2

@@ -2,7 +2,8 @@
 
 Copies of a row that came and went within a span cancel out, so a commit that rewrites a file brings
 only what differs. Of one key, a row that comes hides those that went. A row that goes keeps only
-its key, if there is one: it is found by that, and its other values may be bad.
+its key, if there is one: it is found by that, and its other values may be bad. One whose key is
+null has never been among the rows, so nothing goes with it.
 """
 
 from collections.abc import Iterator
@@ -60,7 +61,8 @@ def _netted(feed: DataFrame, spec: Source, *, only_comes: bool) -> DataFrame:
     if not spec.key:
         return each
     best = F.max(WEIGHT).over(Window.partitionBy(*names(spec.key)))
-    kept = each.withColumn("_best", best).where((F.col(WEIGHT) > 0) | (F.col("_best") < 0))
+    goes = F.expr(" AND ".join(f"`{name}` IS NOT NULL" for name in spec.key)) & (F.col("_best") < 0)
+    kept = each.withColumn("_best", best).where((F.col(WEIGHT) > 0) | goes)
     return kept.select(*_of_keys(columns, spec), OP)
 
 
