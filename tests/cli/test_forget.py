@@ -213,7 +213,9 @@ def test_a_kill_at_any_place_is_finished_by_the_same_command(project: Here, plac
 
 CONDITIONS = [
     (("people", "--where", f"name = '{ANNA}'"), "committed:people__deliveries"),
-    (("people", "--where", f"name = '{ANNA}'"), "redacted:towns"),
+    (("people", "--where", f"name = '{ANNA}'"), "redacted:people__deliveries"),
+    (("people", "--where", f"name = '{ANNA}'"), "searched:people"),
+    (("people", "--where", f"name = '{ANNA}'"), "ended:people"),
     (("sales", "--where", f"person like '{ANNA[:5]}%'"), "redacted:spent__state"),
 ]
 
@@ -223,6 +225,9 @@ def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_
     project: Here, asked: tuple[str, ...], place: str
 ) -> None:
     assert project.killed(place, "forget", *asked) == -9
+    assert f"forgetting: trips.{asked[0]} since" in project.sluice("status").out
+    other = project.sluice("forget", asked[0], "--where", f"{asked[2]} and true")
+    assert (other.code, "run exactly that command again" in other.err) == (2, True), other.err
     receipt = forgotten(project, *asked)
     counts = {(line["place"], line["what"]): line["count"] for line in receipt["done"]}
     delivered = "trips.sales" if asked[0] == "sales" else "trips.people__deliveries"
@@ -230,7 +235,9 @@ def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_
     assert "forgetting:" not in project.sluice("status").out
     word = "4711" if asked[0] == "people" else ANNA
     left = {path.split("/")[2] for path in places(project, word)}
-    assert left & {asked[0], delivered.split(".")[1], "towns", "spent", "spent__state"} == set()
+    kept = {f"{asked[0]}__forgetting", delivered.split(".")[1], "towns", "spent", "spent__state"}
+    assert left & {asked[0], *kept} == set()
+    assert not (project.folder / f"lake/trips/{asked[0]}__forgetting").exists()
     again = project.sluice("forget", *asked)
     assert (again.code, "has no such row" in again.err) == (2, True)
 
@@ -293,6 +300,23 @@ def test_tables_that_can_not_follow_are_named_before_anything_is_done(project: H
     assert project.sluice("drop", "best").code == 0
     receipt = forgotten(project, "sales", "--where", f"person = '{ANNA}'")
     assert "dropped table deleted" in {line["what"] for line in receipt["done"]}
+
+
+def test_whole_rows_with_times_are_forgotten_and_withheld_without_spark(tmp_path: Path) -> None:
+    project = Here(tmp_path)
+    project.declare(SHOP.replace("amount INT", "amount INT, at TIMESTAMP"))
+    early = {**sale(ANNA, 1, 7), "at": "2024-01-01T10:00:00.123456Z"}
+    other = {**sale(ANNA, 1, 7), "at": "2024-01-01T10:00:00.123457Z"}
+    land(project, {1: [early, other, sale(BOB, 1, 3)]}, PEOPLE)
+    assert project.sluice("run", "trips").code == 0
+    times = "at < timestamp '2024-01-01 10:00:00.123457' or at is null"
+    assert forgotten(project, "sales", "--where", times)["is_proven"]
+    land(project, {2: [early, other, sale(BOB, 1, 3), sale(EVE, 1, 3)]}, PEOPLE)
+    ran = project.sluice("run", "trips", "--start", "2024-01-02", "--end", "2024-01-03", "--json")
+    assert ran.code == 0, ran.err
+    assert {record["engine"] for record in ran.records} <= {"process", ""}
+    kept = project.sluice("read", "sales", "--json").records
+    assert sorted(row["at"] or row["person"] for row in kept) == [*[kept[0]["at"]] * 2, EVE]
 
 
 @pytest.mark.parametrize("seed", seeds(1, deep=20))

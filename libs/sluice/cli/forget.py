@@ -1,11 +1,10 @@
 """Command `forget`: remove a subject from a source, from its views and from every file."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from functools import partial
 
 import click
-from pyarrow import Schema
 
 from sluice.declare.project import load
 from sluice.declare.table import Table
@@ -13,8 +12,7 @@ from sluice.errors import ExitCode, UsageError
 from sluice.operate.erasure.forget import Receipt
 from sluice.operate.erasure.forget import forget as forget_subject
 from sluice.operate.erasure.forgetting import Done
-from sluice.operate.erasure.remains import Sought
-from sluice.operate.erasure.subject import by_condition, by_key
+from sluice.operate.erasure.subject import Asked, by_condition, by_key
 from sluice.spark.session import with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, print_table, write_json
@@ -45,23 +43,18 @@ def forget(
     table = project.graph.table(source)
     if bool(key) == bool(where):
         raise UsageError("name the subject by --key, or its rows by --where")
-    ask = partial(_by_condition, table, where) if where else partial(_by_key, table, key)
-    receipt = with_spark(project.spark, lambda spark: forget_subject(spark, project, table, ask))
+    asked = _asked(table, key, where)
+    receipt = with_spark(project.spark, lambda spark: forget_subject(spark, project, table, asked))
     _show(receipt, format_)
     if not receipt.is_proven:
         raise click.exceptions.Exit(int(ExitCode.DIFFERENCES))
 
 
-def _by_key(
-    table: Table, key: Sequence[str], schema: Schema, _uri: str, _version: int | None
-) -> Sought:
-    return by_key(table, schema, key)
-
-
-def _by_condition(
-    table: Table, where: str, schema: Schema, uri: str, version: int | None
-) -> Sought:
-    return by_condition(table, schema, uri, where, version)
+def _asked(table: Table, key: Sequence[str], where: str | None) -> Asked:
+    words = json.dumps({"key": key, "where": where})
+    if where:
+        return Asked(words, lambda schema, uri: by_condition(table, schema, uri, where))
+    return Asked(words, lambda schema, _: by_key(table, schema, key))
 
 
 def _show(receipt: Receipt, format_: Format) -> None:

@@ -6,6 +6,7 @@ INTERVALS = "intervals"  # one row per delivery
 QUARANTINE = "quarantine"  # delivered rows that could not be used
 ARRIVALS = "arrivals"  # what a stream has read, and when
 FORGOTTEN = "forgotten"  # subjects whose rows are withheld, as salted hashes
+FORGETTING = "forgetting"  # subjects of an erasure that has not ended, in files
 NOTES = (QUARANTINE, INTERVALS, ARRIVALS, FORGOTTEN)  # tables without a position
 MARK = "__"
 

@@ -16,12 +16,12 @@ from sluice.declare.differences import differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import UPKEEP, Head
-from sluice.delta.notes.arrow import read_rows
+from sluice.delta.notes.erasures import begun
 from sluice.delta.notes.failures import Failure, kept
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import LakeLayout, layout
 from sluice.errors import HistoryLost, SluiceError
-from sluice.language.internal import FORGOTTEN, INTERVALS, STATE, internal
+from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps
 from sluice.read.commits import Commit, back_from
 from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, redefined_part, unread
@@ -193,8 +193,7 @@ def _refills(heads: Heads, table: Table) -> int:
 
 
 def _forgetting(lake: LakeLayout, table: Table) -> tuple[datetime, ...]:
-    notes = read_rows(lake.uri(table.id, FORGOTTEN)) if table.is_delivered else []
-    return tuple(note["begun_at"] for note in notes if note["ended_at"] is None)
+    return begun(lake, table.id) if table.is_delivered else ()
 
 
 def _quarantined(lake: LakeLayout, table: Table) -> int:

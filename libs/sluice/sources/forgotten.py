@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 
 from sluice.declare.delivered_row import KEPT, RAW, REASON
 from sluice.delta.notes.arrow import read_rows, replace_rows
-from sluice.engine.query.operator import names
 from sluice.gate.counting.conflicts import CONFLICT
 from sluice.gate.counting.tally import visible
+from sluice.gate.rules.sql import as_json
 
 REASON_GIVEN = "the row's subject was forgotten"
 _TIME = pa.timestamp("us", "UTC")
@@ -79,7 +79,8 @@ def hashes_of(session: SparkSession, subjects: pa.Table, salt: str) -> list[str]
 
 
 def _hash(columns: Sequence[str], salt: str) -> Column:
-    return F.sha2(F.concat(F.lit(salt), F.to_json(F.struct(*names(tuple(columns))))), 256)
+    whole = as_json(f"struct({', '.join(f'`{name}`' for name in columns)})")
+    return F.sha2(F.concat(F.lit(salt), F.expr(whole)), 256)
 
 
 def noted(uri: str) -> list[Forgotten]:

@@ -8,20 +8,19 @@ killed. Landing files and topics are not touched.
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from sluice.declare.declared import FILES
 from sluice.declare.environment import names
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.position import head, positions
+from sluice.delta.log.position import head
+from sluice.delta.notes.erasures import Unfinished, begun
 from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
@@ -30,19 +29,17 @@ from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import lock, sweep
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
-from sluice.errors import Retryable, SluiceError, UsageError
+from sluice.errors import Retryable, UsageError
 from sluice.language.internal import FORGOTTEN, declared
 from sluice.operate.dependents import built_from, fed_by
-from sluice.operate.erasure.forgetting import KIND, Done, Forgetting
+from sluice.operate.erasure.forgetting import Done, Forgetting
 from sluice.operate.erasure.remains import Searched, Sought
-from sluice.operate.erasure.subject import rows_of
+from sluice.operate.erasure.subject import Asked, rows_of
 from sluice.read.snapshot import Snapshot
 from sluice.sources.delivery import stored_as
 from sluice.sources.forgotten import Forgotten, keep, noted, with_line
 from sluice.sources.spec import Source
 from sluice.spark.session import Spark
-
-Asking = Callable[[pa.Schema, str, int | None], Sought]
 
 
 @dataclass(frozen=True)
@@ -69,28 +66,30 @@ class Receipt:
         return not self.left
 
 
-def forget(spark: Spark, project: Project, table: Table, ask: Asking) -> Receipt:
+def forget(spark: Spark, project: Project, table: Table, asked: Asked) -> Receipt:
     """Remove subjects from a source, and return the receipt. Safe to repeat.
 
-    `ask` returns the subjects, given the columns, the place and a version of the delivered rows.
     Raises UsageError if nothing in the lake has them.
     """
     spec = _source(table)
     with _alone(project):
         tables = [t for t in fed_by(project, table) if t.is_stored]
         _check(project, tables)
-        uri = layout(project).uri(stored_as(table, spec))
-        sought = _sought(spark, project, table, uri, ask)
-        note = _noted(spark, project, table, sought, uri)
+        kept = Unfinished.of(layout(project), table.id, asked.words)
+        sought = _sought(project, table, asked, kept, layout(project).uri(stored_as(table, spec)))
+        note = _noted(spark, project, table, sought)
         passing("noted", table.id)
         for done in Forgetting(spark, project, table, tables, sought, note.id).steps():
             note = with_line(note, done.plain())
             keep(_notes(project, table), note)
             passing("forgotten", done.place)
-        searched = sought.search(layout(project).root)
+        searched = sought.search(layout(project).root, leaving_out=kept.place)
         receipt = _receipt(project, tables, note, searched)
+        passing("searched", table.id)
         if receipt.is_proven:
             keep(_notes(project, table), replace(note, ended_at=receipt.ended_at))
+            passing("ended", table.id)
+            kept.end()
         return receipt
 
 
@@ -173,69 +172,39 @@ def _check_previews(folder: Path) -> None:
         )
 
 
-def _sought(spark: Spark, project: Project, table: Table, uri: str, ask: Asking) -> Sought:
-    """Return the subjects; if none is left, those of an attempt that has deleted their rows.
-
-    A condition still finds these in the version before, which is cleaned last.
-    """
-    schema = Snapshot.open(table.name, uri).schema
-    sought = ask(schema, uri, None)
-    if sought.subjects.num_rows:
-        return sought
-    first = {p.run: version for version, p in positions(uri) if p.kind == KIND}
-    unfinished = [note for note in noted(_notes(project, table)) if note.ended_at is None]
-    for note in unfinished:
-        version = first.get(f"{KIND}-{note.id}")
-        before = _found_at(ask, schema, uri, version - 1) if version else None
-        if before and _is_of(spark, note, before):
-            return before
-    raise _absent(table, is_unfinished=bool(unfinished))
+def _sought(project: Project, table: Table, asked: Asked, kept: Unfinished, uri: str) -> Sought:
+    """Return the subjects, and keep them; those of an attempt that has not ended come first."""
+    sought = asked.find(Snapshot.open(table.name, uri).schema, uri)
+    if (before := kept.subjects()) is not None:
+        return replace(sought, subjects=before)
+    if not sought.subjects.num_rows:
+        raise _absent(project, table)
+    at = head(uri)
+    is_there = at and rows_of(sought, uri, at.version).num_rows
+    if not (is_there or sought.search(layout(project).root, leaving_out=kept.place).found):
+        raise _absent(project, table)
+    kept.begin(sought.subjects)
+    return sought
 
 
-def _found_at(ask: Asking, schema: pa.Schema, uri: str, version: int) -> Sought | None:
-    """Return the subjects of an earlier version; None if it has none, or was cleaned."""
-    try:
-        found = ask(schema, uri, version)
-    except SluiceError:
-        return None
-    return found if found.subjects.num_rows else None
-
-
-def _is_of(spark: Spark, note: Forgotten, sought: Sought) -> bool:
-    def same(session: Any) -> bool:
-        return note.is_of(session, sought.subjects)
-
-    return spark.best(same, lambda: spark.tune(small=True), is_small=True)[0]
-
-
-def _noted(spark: Spark, project: Project, table: Table, sought: Sought, uri: str) -> Forgotten:
+def _noted(spark: Spark, project: Project, table: Table, sought: Sought) -> Forgotten:
     """Return the note of these subjects, a new one unless they were noted before."""
+    before = noted(_notes(project, table))
 
     def note(session: Any) -> Forgotten:
-        before = noted(_notes(project, table))
         same = (one for one in before if one.is_of(session, sought.subjects))
         return next(same, None) or Forgotten.of(session, sought.subjects)
 
     found, _ = spark.best(note, lambda: spark.tune(small=True), is_small=True)
-    if found not in noted(_notes(project, table)):
-        _check_there(project, table, sought, uri)
+    if found not in before:
         keep(_notes(project, table), found)
     return found
 
 
-def _check_there(project: Project, table: Table, sought: Sought, uri: str) -> None:
-    """Raise UsageError if neither the table nor any file of the lake has the subjects."""
-    at = head(uri)
-    if at and rows_of(sought, uri, at.version).num_rows:
-        return
-    if not sought.search(layout(project).root).found:
-        raise _absent(table)
-
-
-def _absent(table: Table, *, is_unfinished: bool = False) -> UsageError:
+def _absent(project: Project, table: Table) -> UsageError:
     hint = "look for it by `sluice read`, with --where"
-    if is_unfinished:
-        hint = "a forget that has not ended has deleted such rows: name its subject by --key"
+    if begun(layout(project), table.id):
+        hint = "a forget that has not ended has deleted such rows: run exactly that command again"
     return UsageError(
         f"{table.id} has no such row, and no file of the lake names it",
         hint=f"nothing was changed; {hint}",

@@ -183,20 +183,14 @@ class Forgetting:
             yield self._done(f"{dropped.FOLDER}/{name}", "dropped table deleted", None)
 
     def _files(self) -> Iterator[Done]:
-        """Erase the past of every table that had such rows.
-
-        That of the delivered rows comes last: until then, a condition finds its subjects there.
-        """
+        """Erase the past of every table that had such rows."""
         lake = layout(self.project)
-        assert isinstance(self.table.spec, Source)
-        delivered = stored_as(self.table, self.table.spec)
         places = {
             f"{t.pipeline}.{folder}": f"{lake.root}/{t.pipeline}/{folder}"
             for t in self.tables
             for folder in folders_of(lake, t.id)
         }
         places[history.TABLE] = f"{lake.root}/{history.TABLE}"
-        places[delivered] = places.pop(delivered)
         for place, uri in places.items():
             if exists(uri):
                 yield self._erased(uri, place)

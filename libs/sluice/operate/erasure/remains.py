@@ -52,12 +52,14 @@ class Sought:
     by_text: bool = True
     where: Where | None = None
 
-    def search(self, root: str) -> Searched:
-        """Read every file below `root`."""
+    def search(self, root: str, leaving_out: str) -> Searched:
+        """Read every file below `root`, except in that folder of it."""
         filesystem, folder = located(root)
         found, files, size = Counter[str](), 0, 0
         for info in _files(filesystem, folder):
             path = info.path[len(folder) :].lstrip("/")
+            if path.startswith(f"{leaving_out}/"):
+                continue
             count = self._count(filesystem, info)
             files, size = files + 1, size + (info.size or 0)
             found.update({_place(path): count} if count else {})

@@ -1,6 +1,7 @@
 """Subjects that a user names, by a key or a condition, as values of the columns that name them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import sqlglot
@@ -16,6 +17,17 @@ from sluice.read.scan import Scan
 from sluice.read.snapshot import Snapshot
 from sluice.read.values import from_text
 from sluice.read.where import Where, parse
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Words of a user that name subjects, and how these are found in the delivered rows.
+
+    `find` takes the columns and the place of the rows.
+    """
+
+    words: str
+    find: Callable[[pa.Schema, str], Sought]
 
 
 def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
@@ -38,10 +50,8 @@ def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
     return Sought(pa.table(typed, schema=pa.schema([schema.field(n) for n in table.key])))
 
 
-def by_condition(
-    table: Table, schema: pa.Schema, uri: str, text: str, version: int | None = None
-) -> Sought:
-    """Return the subjects of the rows that meet a condition, now or in an earlier version.
+def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought:
+    """Return the subjects of the rows that meet a condition.
 
     `COLUMN = VALUE` names its subject itself, also for rows to come. With a key, the column must be
     one of its own: another one may have had other values before. Any other condition names the keys
@@ -54,8 +64,8 @@ def by_condition(
         return _named(schema, named)
     if not has_key:
         names = [n for n in schema.names if not n.startswith(RESERVED_PREFIX)]
-        return Sought(_distinct(_found(uri, names, where, version)), by_text=False, where=where)
-    return Sought(_distinct(_found(uri, table.key, where, version)))
+        return Sought(_distinct(_found(uri, names, where)), by_text=False, where=where)
+    return Sought(_distinct(_found(uri, table.key, where)))
 
 
 def _equalities(text: str) -> dict[str, str]:
@@ -91,9 +101,9 @@ def rows_of(sought: Sought, uri: str, version: int) -> pa.Table:
     return pa.concat_tables([snapshot.schema.empty_table(), *theirs])
 
 
-def _found(uri: str, columns: Sequence[str], where: Where, version: int | None) -> pa.Table:
-    """Return these columns of a version's rows that meet a condition; None: of the newest."""
-    snapshot = Snapshot.open(table_at(uri), uri, version)
+def _found(uri: str, columns: Sequence[str], where: Where) -> pa.Table:
+    """Return these columns of the rows that meet a condition."""
+    snapshot = Snapshot.open(table_at(uri), uri)
     empty = snapshot.schema.empty_table().select(columns)
     return pa.concat_tables([empty, *Scan(snapshot, where=where).unordered(tuple(columns))])
 

@@ -1,0 +1,78 @@
+"""Subjects of an erasure until it has ended, so that the same command finishes one that was killed.
+
+A condition finds nothing any more once the rows that met it are deleted. So what it found is kept
+in `<source>__forgetting`, until nothing else in the lake has it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileInfo, FileSelector, FileType
+
+from sluice.delta.places.folders import remove
+from sluice.delta.places.lake import LakeLayout
+from sluice.delta.places.small_files import replace_file
+from sluice.delta.places.stores import located
+from sluice.language.internal import FORGETTING
+
+ENDING = ".parquet"
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What one command has to forget. It has a folder of its own, drafts of the file included."""
+
+    folder: str
+    name: str
+
+    @classmethod
+    def of(cls, lake: LakeLayout, table_id: str, words: str) -> "Unfinished":
+        """Return that of a command by its words, whether or not it has begun."""
+        return cls(lake.uri(table_id, FORGETTING), sha256(words.encode()).hexdigest()[:16])
+
+    def subjects(self) -> pa.Table | None:
+        """Return the subjects of an earlier attempt; None if there is none."""
+        files, folder = located(f"{self.folder}/{self.name}")
+        try:
+            with files.open_input_file(f"{folder}/subjects{ENDING}") as file:
+                return pq.read_table(file)
+        except FileNotFoundError:
+            return None
+
+    def begin(self, subjects: pa.Table) -> None:
+        """Keep the subjects, unless an earlier attempt has."""
+        if self.subjects() is not None:
+            return
+        files, folder = located(f"{self.folder}/{self.name}")
+        files.create_dir(folder, recursive=True)
+        content = pa.BufferOutputStream()
+        pq.write_table(subjects, content)
+        replace_file(files, f"{folder}/subjects{ENDING}", content.getvalue().to_pybytes())
+
+    def end(self) -> None:
+        """Remove the subjects, and the folder of all of them if there are no others."""
+        remove(f"{self.folder}/{self.name}")
+        if not list(_files(self.folder)):
+            remove(self.folder)
+
+    @property
+    def place(self) -> str:
+        """Its folder within the lake."""
+        return "/".join([*self.folder.split("/")[-2:], self.name])
+
+
+def begun(lake: LakeLayout, table_id: str) -> tuple[datetime, ...]:
+    """Return when the erasures of a source began that have not ended."""
+    found = (file for file in _files(lake.uri(table_id, FORGETTING)))
+    times = (file.mtime for file in found if file.base_name.endswith(ENDING) and file.mtime)
+    return tuple(sorted(time.astimezone(UTC) for time in times))
+
+
+def _files(folder: str) -> Iterator[FileInfo]:
+    files, path = located(folder)
+    found = files.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
+    return (file for file in found if file.type == FileType.File)
