@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.trips import Here
@@ -16,6 +17,7 @@ from tests.support.games import seeds
 
 from sluice.declare.project import load
 from sluice.delta.places.overlay import lock
+from sluice.operate.erasure.remains import Sought
 from sluice.operate.invariants import faults
 from sluice.read.lake import open_lake
 from sluice.terminal.output import to_json
@@ -300,6 +302,19 @@ def test_tables_that_can_not_follow_are_named_before_anything_is_done(project: H
     assert project.sluice("drop", "best").code == 0
     receipt = forgotten(project, "sales", "--where", f"person = '{ANNA}'")
     assert "dropped table deleted" in {line["what"] for line in receipt["done"]}
+
+
+def test_a_count_of_nulls_is_not_taken_for_a_number_and_a_least_value_is(project: Here) -> None:
+    project.land("people", 3, [{"id": 0, "name": "Al", "town": "Oslo"}])
+    bounds = ("--start", "2024-01-03", "--end", "2024-01-04")
+    assert project.sluice("run", "trips", *bounds).code == 0
+    assert forgotten(project, "people", "--key", "0")["is_proven"]
+    sought = Sought(pa.table({"id": [0]}))
+    stats = json.dumps({"minValues": {"id": 0}, "nullCount": {"id": 3, "a": {"id": 0}}})
+    assert sought.is_in(json.dumps({"add": {"stats": stats}}))
+    for zero in ('"nullCount": {"a": {"id": 0}, "id": 0}', '"nulls": {"id": 0}'):
+        assert not sought.is_in(json.dumps({"add": {"stats": f"{{{zero}}}"}}))
+        assert not sought.is_in(f"{{{zero}}}")
 
 
 def test_whole_rows_with_times_are_forgotten_and_withheld_without_spark(tmp_path: Path) -> None:

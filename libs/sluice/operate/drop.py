@@ -33,7 +33,7 @@ def drop(project: Project, table_id: str, now: datetime, *, at_once: bool = Fals
     """
     if needed_by := dependents(project, table_id):
         raise UsageError(
-            f"{table_id} can't be dropped, because {len(needed_by)} depend on it: "
+            f"{table_id} can't be dropped, because other tables depend on it: "
             f"{', '.join(needed_by)}",
             hint="drop these first; or declare them without it, and run `sluice rebuild` for each",
         )

@@ -25,7 +25,8 @@ from sluice.read.where import Where
 TELLING = 4  # letters of a text that names its subject by itself
 ROWS = 65_536
 MOST_TEXTS = 100  # subjects that texts are searched for; more are compared in columns alone
-BETWEEN = r"""["']?\s*[:=,]{1,2}\s*["']?"""  # a name and its value
+BETWEEN = r"""\\*["']?\s*[:=,]{1,2}\s*\\*["']?"""  # a name and its value, in nested JSON, too
+COUNTS = re.compile(r"""null(?:s|Count)\\*["']\s*:\s*\{(?:[^{}]|\{[^{}]*\})*\}""")  # by column
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Sought:
 
     def is_in(self, text: str) -> bool:
         """True if a text names one of the subjects."""
-        return any(all(word.search(text) for word in words) for words in self._words)
+        values = COUNTS.sub("", text)
+        return any(all(word.search(values) for word in words) for words in self._words)
 
     def is_word(self, text: str) -> bool:
         """True if a text has all values of one of the subjects as words, whatever these mean."""
