@@ -29,8 +29,8 @@ COLUMNS = ("batches", "seconds", "cpu", "read", "written", "whole", "share")
 def cost(tables: tuple[str, ...], by: By, since: str | None, format_: Format, config: str) -> None:
     """Sum up what the batches of TABLEs took: seconds, seconds of CPU, bytes read and written.
 
-    WHOLE are the bytes of all inputs of these batches, which rebuilds would have read, and SHARE is
-    the part of them that was read.
+    WHOLE are the bytes of all inputs of these batches, which rebuilds would have read. SHARE is
+    what was read divided by them; it passes 1 if changes are more bytes than the tables.
     """
     project = load(config)
     chosen = [project.graph.table(name) for name in tables] or project.graph.tables.values()

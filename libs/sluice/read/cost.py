@@ -37,7 +37,10 @@ class Cost:
 
     @property
     def share(self) -> float | None:
-        """Bytes read as a share of those that rebuilds would have read; None if unknown."""
+        """Bytes read divided by those that rebuilds would have read; None if unknown.
+
+        Changes may be more bytes than the tables that they end in, and the share above 1.
+        """
         return round(self.read_of_whole / self.whole, 4) if self.whole else None
 
     def plus(self, other: "Cost") -> "Cost":

@@ -24,7 +24,7 @@ ENDING = ".parquet"
 
 @dataclass(frozen=True)
 class Unfinished:
-    """What one command has to forget. It has a folder of its own, drafts of the file included."""
+    """Subjects of one command, in a folder of their own, drafts of the file included."""
 
     folder: str
     name: str
