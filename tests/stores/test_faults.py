@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from tests.stores.conftest import StoredShop
 from tests.support.proxy import COMMIT, LIST, Harm, Proxy, Rule
 from tests.support.stores import Store, using
 
+from sluice.delta.places import stores
 from sluice.delta.places.faults import store_fault
 from sluice.engine import retries
 from sluice.errors import SluiceError, StoreRefused
@@ -24,6 +25,16 @@ CLOSED = "http://127.0.0.1:9"
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are tried again, but at once."""
     monkeypatch.setattr(retries, "PAUSES", (0.0,))
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A request is tried twice: six tries, with their pauses, would not be answered either."""
+    monkeypatch.setattr(stores, "ATTEMPTS", 2)
+    monkeypatch.setitem(stores.RETRIES, "max_retries", "1")
+    stores._s3.cache_clear()
+    yield
+    stores._s3.cache_clear()
 
 
 def sluice(shop: StoredShop, environ: Mapping[str, str], *words: str) -> tuple[int, str]:
@@ -83,6 +94,7 @@ def test_one_who_may_not_list_is_refused_by_name(shop: StoredShop, store: Store)
     assert no.value.exit_code == 2
 
 
+@pytest.mark.usefixtures("_impatient")
 def test_a_store_that_is_away_is_worth_another_try(shop: StoredShop, store: Store) -> None:
     with using(store.environ(CLOSED)), pytest.raises(SluiceError, match="not answer") as failed:
         shop.run(day(1))
@@ -118,6 +130,7 @@ def test_a_commit_that_landed_without_an_answer_is_found_out(
     assert {o.split()[1] for o in corrected.run(day(1))} == {"unchanged"}
 
 
+@pytest.mark.usefixtures("_impatient")
 @pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED])
 def test_a_store_that_leaves_in_a_commit_is_asked_by_the_next_run(
     corrected: StoredShop, store: Store, proxied: Proxy, harm: Harm
@@ -138,6 +151,7 @@ def test_a_store_that_leaves_in_a_commit_is_asked_by_the_next_run(
     assert {o.split()[1] for o in corrected.run(day(1))} == {"unchanged"}
 
 
+@pytest.mark.usefixtures("_impatient")
 def test_a_body_that_is_always_cut_is_no_bad_row(
     shop: StoredShop, store: Store, proxied: Proxy
 ) -> None:
