@@ -1,6 +1,7 @@
 """A small shop whose tables change in every way, and Spark's own answers to queries over it."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+from tests.support.games import in_depth
 from tests.support.lake import HEAD, Lake, Row, frozen
 
 from sluice.declare.project import load
+from sluice.declare.table import Table
 from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ sources:
     schema: "eid INT, id INT, kind STRING, x DOUBLE, d DATE"
 views:
 """
+Form = tuple[str, str]
+WORDS = re.compile(r"\b[A-Z][A-Z_]+\b|[-+*/%<>=!|&^]+|'(?:filter|order_by)': [({]+'")  # of SQL
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ONE_TASK = {
     "spark.sql.leafNodeDefaultParallelism": "1",
@@ -138,6 +143,36 @@ def project(
     for source in KEYS:
         lake.put(source)
     return lake
+
+
+def advance_by_spark(lake: Lake) -> None:
+    """Advance views of every form by Spark, in depth all of them, and the others here."""
+    lake.by_spark().advance(*(() if in_depth() else of_every_form(lake)))
+    lake.here().advance()
+
+
+def of_every_form(lake: Lake) -> list[str]:
+    """Few of a lake's views that have, between them, all that the parts of any of them have."""
+    views = [table for table in lake.project.graph.tables.values() if table.is_view]
+    forms = {view.name: _forms(view) for view in views}
+    size = {view.name: len(view.parts) + 1 for view in views}
+    left, found = set[Form]().union(*forms.values()), list[str]()
+    while left:
+        found.append(max(forms, key=lambda name: len(forms[name] & left) / size[name]))
+        left -= forms[found[-1]]
+    return found
+
+
+def _forms(table: Table) -> set[Form]:
+    """The fields, functions, operators and choices of each of a view's parts, by its kind."""
+    found, made_by = set[Form](), {part.id: part.kind for part in table.parts}
+    for part in table.parts or (table,):
+        text = str(part.spec.model_dump(exclude_unset=True))
+        chosen = [str(getattr(part.spec, name, "")) for name in ("type", "function")]
+        words = {*part.spec.model_fields_set, *chosen, *WORDS.findall(text)}
+        inputs = {made_by.get(name, "stored") for name in part.inputs}
+        found |= {(part.kind, word) for word in words | inputs}
+    return found
 
 
 def wrong(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.kinds.sql.nexmark import SOURCES, Nexmark
-from tests.kinds.sql.shop import view, written, wrong
+from tests.kinds.sql.shop import advance_by_spark, view, written, wrong
 from tests.support.lake import HEAD, Lake
 
 from sluice.declare.project import load
@@ -25,7 +25,10 @@ def test_nexmarks_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> Non
     events, seen = Nexmark(lake), set[str]()
     events.happen(400)
     for turn in range(3):
-        (lake.by_spark() if turn == 1 else lake.here()).advance()
+        if turn == 1:
+            advance_by_spark(lake)
+        else:
+            lake.here().advance()
         assert wrong(lake, spark, KEPT) == {}, turn
         seen |= {name for name in KEPT if lake.rows(name)}
         events.happen(60)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.kinds.sql.shop import change, fill, project, written, wrong
+from tests.kinds.sql.shop import advance_by_spark, change, fill, project, written, wrong
 from tests.support.games import in_depth
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ def test_every_form_of_query_is_kept_as_spark_answers_it(
 ) -> None:
     lake, chance, seen = project(tmp_path, QUERIES, spark), random.Random(seed), set[str]()
     for turn in range(TURNS):
-        is_by_spark = turn % 4 == 2
-        reports = (lake.by_spark() if is_by_spark else lake.here()).advance()
-        if not is_by_spark:
+        if turn % 4 == 2:
+            advance_by_spark(lake)
+        else:
+            reports = lake.here().advance()
             assert {r.table: r.engine for r in reports if r.engine.startswith("spark")} == {}
         assert wrong(lake, spark, QUERIES | IN_SPARKS_WORDS) == {}, turn
         seen |= {name for name in QUERIES.keys() - seen if lake.rows(name)}

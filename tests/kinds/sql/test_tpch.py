@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.kinds.join.tpch import SOURCES, Tpch
-from tests.kinds.sql.shop import view, written, wrong
+from tests.kinds.sql.shop import advance_by_spark, view, written, wrong
 from tests.support.lake import Lake
 
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ def test_tpchs_queries_are_kept(spark: "SparkSession", tmp_path: Path) -> None:
     data, seen = Tpch(lake, customers=30), set[str]()
     data.fill(60)
     for turn in range(3):
-        (lake.by_spark() if turn == 1 else lake.here()).advance()
+        if turn == 1:
+            advance_by_spark(lake)
+        else:
+            lake.here().advance()
         assert wrong(lake, spark, QUERIES) == {}, turn
         seen |= {name for name in QUERIES.keys() - seen if lake.rows(name)}
         data.insert_orders(5)
