@@ -18,7 +18,7 @@ from xdist.scheduler import LoadFileScheduling
 from sluice.declare.settings import Driver
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment
-from sluice.spark.session import CODE_CACHE, OPTIMISED_LATER
+from sluice.spark.session import CODE_CACHE, LOOPBACK, OPTIMISED_LATER, SMALL, STATIC_CONF
 from sluice.spark.starting import hush
 
 if TYPE_CHECKING:
@@ -35,21 +35,13 @@ FEW_LOGS = "-Ddelta.log.cacheSize=32"  # each test's lake is new: an hour's logs
 PORT = "spark.connect.grpc.binding.port"
 
 CONF = {
-    "spark.driver.memory": "2g",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    **STATIC_CONF,
+    **LOOPBACK,
+    **SMALL,
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.driver.extraJavaOptions": f"{CODE_CACHE} {OPTIMISED_LATER} {FEW_LOGS} -XX:+UseSerialGC",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.connect.grpc.binding.address": "127.0.0.1",
