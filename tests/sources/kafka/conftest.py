@@ -11,6 +11,7 @@ from tests.support.kafka import Broker, Message, running
 from tests.support.lake import Row
 from tests.support.landed import RUN, Landed
 
+from sluice.engine import retries
 from sluice.engine.report import BatchReport
 from sluice.operate.replay import replay, to_replay
 from sluice.sources.kafka.place import Place
@@ -27,6 +28,12 @@ sources:
     value: {{format: {format_}}}
     schema: "{schema}"
 {extra}"""
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are tried again once, and at once: no broker comes back by itself."""
+    monkeypatch.setattr(retries, "PAUSES", (0.0,))
 
 
 @pytest.fixture(scope="session")
