@@ -78,10 +78,22 @@ def shop(store: Store, tmp_path: Path) -> StoredShop:
     return shop
 
 
+@pytest.fixture(scope="session")
+def delivered(store: Store, tmp_path_factory: pytest.TempPathFactory) -> StoredShop:
+    """A lake into which a day was delivered; the tests have copies of it."""
+    with using(store.environ()):
+        shop = StoredShop.begin(tmp_path_factory.mktemp("delivered") / "shop", store)
+        shop.land(1, *FIRST)
+        shop.run(day(1))
+        return shop
+
+
 @pytest.fixture
-def corrected(shop: StoredShop) -> StoredShop:
+def corrected(delivered: StoredShop, store: Store, tmp_path: Path) -> StoredShop:
     """A day was delivered and everything is up to date; then that day was corrected."""
-    shop.run(day(1))
+    shop = StoredShop.begin(tmp_path / "shop", store)
+    for name in store.names(delivered.bucket):
+        store.files.copy_file(f"{delivered.bucket}/{name}", f"{shop.bucket}/{name}")
     shop.land(1, *CORRECTED)
     return shop
 
