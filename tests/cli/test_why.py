@@ -169,6 +169,22 @@ def test_without_rows_only_the_commit_is_named(project: Here) -> None:
     assert "delivered by" in shown
 
 
+def test_of_many_deliveries_the_first_are_shown(project: Here) -> None:
+    lake = open_lake(project.folder / "config")
+    stored = {row["name"] for row in lake.table("delays").read() if row["name"]}
+    table = lake.project.graph.table("delays")
+    for name in stored:
+        found = asked(project, table, (name,))
+        many = max(len(source["deliveries"]) for source in found["from"])
+        if many > 1:
+            shown = project.sluice("why", "delays", name, "--rows", "1").out.split("delivered by")[
+                1
+            ]
+            assert f"and {many - 1} more" in shown
+            return
+    raise AssertionError("no row was delivered more than once")
+
+
 def test_a_row_is_named_by_its_rank_or_by_key_and_time(project: Here) -> None:
     lake = sluice.open(project.folder / "config")
     for row in lake.table("worst").read(where="name is not null"):

@@ -122,8 +122,9 @@ def test_a_row_behind_the_last_rank_is_outranked_by_those_that_are_shown(
         assert told(reasons) == {("worst", "outranked")}
         ((lost, others),) = [(one.rows, one.others) for one in reasons]
         assert lost.column("flight").to_pylist() == [row["flight"]]
-        of_name = {r["flight"] for r in shown if r["name"] == row["name"]}
-        assert set(others.column("flight").to_pylist()) == of_name
+        of_name = {r["rank"]: r["flight"] for r in shown if r["name"] == row["name"]}
+        assert others.column("rank").to_pylist() == sorted(of_name), "the first rank first"
+        assert others.column("flight").to_pylist() == [of_name[rank] for rank in sorted(of_name)]
         some += 1
     assert some
 

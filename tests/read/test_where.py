@@ -221,3 +221,10 @@ def test_literals_are_compared_in_the_columns_type(text):
 def test_everything_else_is_refused_naming_the_part(text, message):
     with pytest.raises(UsageError, match=message):
         parse(text, SCHEMA)
+
+
+def test_a_doubled_quote_is_refused_with_the_spelling_that_spark_takes():
+    with pytest.raises(UsageError) as refused:
+        parse("s = 'O''Brien'", SCHEMA)
+    assert r"written \'" in refused.value.hint
+    parse(r"s = 'O\'Brien'", SCHEMA)

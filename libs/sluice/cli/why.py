@@ -148,10 +148,17 @@ def _print(sources: "list[Source]", most: int) -> None:
         click.echo(f"from {source.table}{at}: {counted(source.rows.num_rows, 'row')}")
         rows = source.rows.slice(0, most)
         print_table(rows.column_names, zip(*rows.to_pydict().values(), strict=True))
-    delivered = [_line(delivery) for source in sources for delivery in source.deliveries]
-    if delivered:
+    if delivered := [line for source in sources for line in _delivered(source, most)]:
         click.echo("delivered by")
         print_table(DELIVERED, delivered)
+
+
+def _delivered(source: "Source", most: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the first deliveries of a table, and the number of the others."""
+    yield from map(_line, source.deliveries[:most])
+    if (others := len(source.deliveries) - most) > 0:
+        name = source.deliveries[0].source
+        yield name, f"and {others} more", *(None,) * (len(DELIVERED) - 2)
 
 
 def _line(delivery: "Delivered") -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from sluice.read.order import Span, place
 from sluice.read.values import type_name
 
 ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
+QUOTED = r"a quote in a text is written \': Spark joins two texts that follow each other"
 OPERATORS: Mapping[type[exp.Expr], How] = {
     exp.EQ: How.EQ,
     exp.NEQ: How.NE,
@@ -198,7 +199,8 @@ class _Compiler:
 
     def _refuse(self, node: exp.Expr) -> UsageError:
         part = node.sql(dialect="spark")
-        return UsageError(f"where can't take {part!r} (in {self.text!r})", hint=ACCEPTED)
+        hint = QUOTED if isinstance(node, exp.Concat) else ACCEPTED
+        return UsageError(f"where can't take {part!r} (in {self.text!r})", hint=hint)
 
 
 TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {

@@ -23,11 +23,15 @@ FIELDS = ("where", "having")  # in the order in which rows meet them
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition; `without` leaves it out. `ranks`: rows that pass keep others out."""
+    """One condition; `without` leaves it out. `ranks`: rows that pass keep others out.
+
+    These are shown in the order of the column `rank`, if the table has one.
+    """
 
     text: str
     without: Callable[[Any], TableSpec]
     ranks: bool = False
+    rank: str | None = None
 
 
 @dataclass(frozen=True)

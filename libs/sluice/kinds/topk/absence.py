@@ -13,7 +13,7 @@ def conditions(spec: TopK, found: Sequence[Condition]) -> Sequence[Condition]:
     """Return the conditions with the limit between them: ranks are given before `having`."""
     before = [one for one in found if not one.text.startswith("having")]
     offset = f", offset: {spec.offset}" if spec.offset else ""
-    limit = Condition(f"limit: {spec.limit}{offset}", _unlimited, ranks=True)
+    limit = Condition(f"limit: {spec.limit}{offset}", _unlimited, True, spec.rank or None)
     return [*before, limit, *found[len(before) :]]
 
 

@@ -106,9 +106,9 @@ class Search:
         own = self.walk.read((table.id, version)).rows
         group = self._nodes(table)[-1].operator.group
         groups = _keys(lost, group)
-        return Reason(
-            name, "outranked", by.text, shown(lost), shown(_but(own, groups, group, inside=True))
-        )
+        others = _but(own, groups, group, inside=True)
+        others = others.sort_by(by.rank) if by.rank else others
+        return Reason(name, "outranked", by.text, shown(lost), shown(others))
 
     def _kept(
         self, table: Table, version: int, wanted: Wanted, made: Reflected
