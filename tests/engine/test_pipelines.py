@@ -167,7 +167,7 @@ class Pipelines(Game):
 
 
 SETTINGS = games(default=(60, 20), deep=(1_000, 30))
-BY_CHANCE, STEPS = 100, 20
+BY_CHANCE, STEPS = 200, 20
 IN_DEPTH = 20_000
 
 

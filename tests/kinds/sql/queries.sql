@@ -503,7 +503,7 @@ SELECT id AS i, pid FROM people, range(2);
 SELECT * FROM (SELECT g, k, v FROM orders) PIVOT (sum(v) AS s, count(*) AS c FOR k IN (1 AS one, 2 AS two));
 
 -- pivoted_by_two
-SELECT w, both FROM people PIVOT (round(avg(pid), 1) FOR (k, n) IN ((1, 1) AS both, (2, 0) AS other));
+SELECT w, both FROM people PIVOT (coalesce(sum(pid), 0) FOR (k, n) IN ((1, 1) AS both, (2, 0) AS other));
 
 -- pivoted_whole
 SELECT * FROM (SELECT k, v FROM orders) PIVOT (max(v) FOR k IN (1 AS one, null AS none)) WHERE one > 0;
