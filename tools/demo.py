@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from rich.console import Console
 
+import demo_kafka
 import landing
 import story
 from airflow_client import AirflowClient, Reprocess, RunOfTask
@@ -45,9 +46,12 @@ def main() -> int:
     """Runs it; 0 if every view was found equal to its recompute."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--engine", choices=("connect", "submit"), default="connect")
-    engine = parser.parse_args().engine
+    parser.add_argument(
+        "--kafka", action="store_true", help="the week through a topic instead, without Airflow"
+    )
+    given = parser.parse_args()
     signal.signal(signal.SIGTERM, _interrupted)
-    return story.told(partial(_demo, engine))
+    return story.told(demo_kafka.demo if given.kafka else partial(_demo, given.engine))
 
 
 def _demo(engine: str) -> int:

@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 
 from tests.benchmarks.kafka_messages import COLUMNS, FORMATS, REGISTERED, message
-from tests.support.kafka import Broker, running
 from tests.support.registry import registry
 
+from broker import Broker, running
 from sluice.declare.project import load
 from sluice.engine.advance import Run
 from sluice.sources.kafka.spec import Format

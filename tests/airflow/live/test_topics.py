@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.support.kafka import Broker, running
 
 from airflow_client import AirflowClient
+from broker import Broker, running
 from sluice.language.interval import parse_time
 from sluice.read.lake import Lake
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support.kafka import Broker, Message, running
 from tests.support.lake import Row
 from tests.support.landed import RUN, Landed
 
+from broker import Broker, Message, running
 from sluice.engine import retries
 from sluice.engine.report import BatchReport
 from sluice.operate.replay import replay, to_replay

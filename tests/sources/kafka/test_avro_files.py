@@ -16,8 +16,8 @@ from fastavro.utils import generate_many
 from pydantic import ValidationError
 from pyspark.sql.types import LongType, StringType
 from tests.sources.kafka.conftest import Topical
-from tests.support.kafka import Broker
 
+from broker import Broker
 from sluice.declare.project import load
 from sluice.errors import ConfigError
 from sluice.sources.kafka.broker import Message

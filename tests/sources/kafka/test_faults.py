@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 from tests.sources.kafka.conftest import CONNECTION, SOURCE, Topical
-from tests.support.kafka import Broker, free_port, running
 from tests.support.slow_link import SlowLink
 
+from broker import Broker, free_port, running
 from sluice.errors import Retryable
 from sluice.sources.kafka import broker as client
 

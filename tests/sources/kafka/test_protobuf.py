@@ -10,9 +10,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message_factory import GetMessageClass
 from pydantic import ValidationError
 from tests.sources.kafka.conftest import Topical
-from tests.support.kafka import Broker
 from tests.support.protobuf import CLASS, ITEM, ORDER, descriptors, file, message
 
+from broker import Broker
 from sluice.declare.project import load
 from sluice.errors import ConfigError
 from sluice.sources.kafka.broker import Message

@@ -1,6 +1,6 @@
-"""A Kafka broker of the tests' own: Apache's server in one process, on free ports of loopback.
+"""A Kafka broker for the tests and the demo: Apache's server in one process, on loopback.
 
-Its jars are those of `kafka_jars.txt`, fetched once into the cache and checked by their SHA-256.
+Its jars are those of `broker_jars.txt`, fetched once into the cache and checked by their SHA-256.
 The data lie in a temporary folder. It can be stopped and started again on the same ports.
 """
 
@@ -25,10 +25,11 @@ from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from sluice.cache import cache_folder
+from sluice.errors import SluiceError
 from sluice.spark.jars import Jar, fetch, has_jars
 from sluice.spark.java import java_home
 
-LIST = Path(__file__).with_name("kafka_jars.txt")
+LIST = Path(__file__).with_name("broker_jars.txt")
 STARTS_WITHIN_S = 60
 JAVA = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 PROPERTIES = """\
@@ -49,6 +50,12 @@ log.retention.check.interval.ms=500
 log.cleaner.backoff.ms=500
 log.segment.delete.delay.ms=100
 """
+
+
+class NoBroker(SluiceError):
+    """A broker that does not start."""
+
+
 Message = tuple[bytes | None, bytes | None]  # key and value
 
 
@@ -100,8 +107,10 @@ class Broker:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
         last = time.monotonic() + STARTS_WITHIN_S
         while not self._answers():
-            assert self.process.poll() is None, (self.folder / "log").read_text()[-3000:]
-            assert time.monotonic() < last, "the broker does not answer"
+            if self.process.poll() is not None:
+                raise NoBroker(f"the broker ended: {(self.folder / 'log').read_text()[-3000:]}")
+            if time.monotonic() > last:
+                raise NoBroker(f"the broker does not answer within {STARTS_WITHIN_S} s")
 
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
         if self.process:
