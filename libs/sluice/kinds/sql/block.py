@@ -11,16 +11,13 @@ from sluice.kinds.sql import subqueries
 from sluice.kinds.sql.grouping import grouped, has_aggregates
 from sluice.kinds.sql.joining import unfiltered
 from sluice.kinds.sql.later import deferred, with_later
+from sluice.kinds.sql.ordered import Ranked
 from sluice.kinds.sql.planner import Planner
 from sluice.kinds.sql.query import OF_ROWS
 from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.scope import Scope
 from sluice.kinds.sql.sets import distinct, set_of
-from sluice.kinds.sql.sources import (
-    AnyRows,
-    Ranked,
-    Relation,
-)
+from sluice.kinds.sql.sources import AnyRows, Relation
 from sluice.kinds.sql.trees import columns_in, conjuncts, sql
 from sluice.kinds.sql.windows import as_ranked, windowed, with_windows_inlined
 from sluice.language.syntax import Tree

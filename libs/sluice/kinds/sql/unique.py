@@ -10,16 +10,15 @@ from functools import singledispatch
 
 from sqlglot import exp
 
+from sluice.kinds.sql.ordered import Ranked, Windowed
 from sluice.kinds.sql.sources import (
     Columns,
     Distinct,
     Exploded,
     Grouped,
     Joined,
-    Ranked,
     Source,
     Stored,
-    Windowed,
 )
 from sluice.kinds.sql.trees import columns_in, conjuncts, key_of, sql
 from sluice.language.expression import Expression

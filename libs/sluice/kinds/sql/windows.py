@@ -4,8 +4,9 @@ from sqlglot import exp
 
 from sluice.kinds.sql.chain import Chain
 from sluice.kinds.sql.grouping import FROM_THE_START
+from sluice.kinds.sql.ordered import RANK, Ranked, Windowed
 from sluice.kinds.sql.refusal import Refused
-from sluice.kinds.sql.sources import RANK, AnyRows, Ranked, Relation, Windowed
+from sluice.kinds.sql.sources import AnyRows, Relation
 from sluice.kinds.sql.trees import columns_in, conjuncts, is_column, key_of, sql, substituted
 from sluice.language import syntax
 from sluice.language.syntax import Tree
