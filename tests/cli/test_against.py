@@ -136,6 +136,8 @@ def test_people_see_the_tables_and_then_the_rows(project: Here) -> None:
         (("--against", "nowhere"), "'nowhere' is neither a folder nor a revision of"),
         (("--against", "--output=stolen"), "'--output=stolen' is neither a folder nor a revision"),
         (("--against", "main", "--sql", "SELECT 1"), "give either --sql or --against"),
+        (("late", "--sql", "SELECT id FROM trips"), "give either --sql or a TABLE"),
+        (("--sql", ""), "one SELECT is wanted"),
         (("--preview",), "--preview of a plan goes with --against"),
     ],
 )

@@ -63,11 +63,11 @@ def plan(
     With --against, show which tables a changed configuration would rebuild, extend or leave.
     """
     project = load_project(config)
-    if sql and against:
-        raise UsageError("give either --sql or --against")
+    if sql is not None and (against or table):
+        raise UsageError(f"give either --sql or {'--against' if against else 'a TABLE'}")
     if preview and not against:
         raise UsageError("--preview of a plan goes with --against; `sluice run --preview` runs it")
-    if sql:
+    if sql is not None:
         _show_parts(parts_of_query(project, sql, pipeline or _only(project)), format_)
         return
     if against:

@@ -516,3 +516,15 @@ SELECT g, count(*) FILTER (WHERE v > (SELECT min(n) FROM people)) AS c, sum(v + 
 
 -- alias_of_two
 WITH a AS (SELECT x.k, x.v FROM orders x), b AS (SELECT k, w AS word FROM people) SELECT a.v, x.word FROM a JOIN b x ON x.k = a.k;
+
+-- in_itself
+SELECT id FROM orders WHERE id IN (SELECT k FROM orders WHERE v > 0) OR g = 'b';
+
+-- least_of_itself
+SELECT pid FROM people WHERE k NOT IN (SELECT pid FROM people WHERE n > 0) AND n > (SELECT min(n) FROM people);
+
+-- names_of_with
+WITH few AS (SELECT k FROM people WHERE n > 0)
+SELECT q.k AS a, few.k AS b
+FROM (WITH few AS (SELECT k FROM orders WHERE v > 0) SELECT k FROM few) q
+LEFT JOIN few ON q.k = few.k;

@@ -107,7 +107,16 @@ REFUSED = {
     ),
     "SELECT id FROM orders; SELECT id FROM orders": "one SELECT is wanted",
     "DELETE FROM orders": "one SELECT is wanted",
+    "SELECT id, (SELECT max(n + o.v)\nFROM people p WHERE p.k = o.k) AS m FROM orders o": (
+        "line 1: o.v of the outer query in the value of a subquery"
+    ),
+    "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM people p\n"
+    "LEFT JOIN events e ON e.id = p.pid AND e.eid > o.v WHERE p.k = o.k)": (
+        "line 2: o.v of the outer query in ON of an outer join"
+    ),
     "SELECT FROM WHERE": "can't read the query",
+    "SELECT id\nFROM orders\nWHERE (v > 1": "line 3: can't read the query: Expecting ) at column",
+    "": "one SELECT is wanted",
 }
 
 

@@ -45,7 +45,10 @@ class Queries(Planner):
     def query(self, tree: Tree) -> AnyRows:
         """Return the relation of a SELECT, a set operation or a list of VALUES."""
         inner = tree.this if isinstance(tree, exp.Subquery) else tree
-        self.share(inner)
+        with self.sharing(inner):
+            return self._query(inner)
+
+    def _query(self, inner: Tree) -> AnyRows:
         if isinstance(inner, exp.Select):
             return self._ended(self._select(inner), inner)
         if isinstance(inner, exp.SetOperation):

@@ -12,20 +12,13 @@ from sqlglot import exp
 from sluice.kinds.sql.grouping import has_aggregates
 from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.scope import tables_of
-from sluice.kinds.sql.trees import both, columns_in, conjuncts, has_query
+from sluice.kinds.sql.trees import both, columns_in, conjuncts, has_query, own_tables
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
 TIE = "a subquery with groups or LIMIT is tied to the outer query by equalities alone"
 ROWS, PLACE = "R", "PLACE"
 ZERO, ONE = exp.Literal.number(0), exp.Literal.number(1)
-
-
-def own_tables(select: exp.Select) -> set[str]:
-    """Return the aliases of the query's own tables."""
-    first = [select.args["from_"].this] if select.args.get("from_") else []
-    joins = [join.this for join in select.args.get("joins") or ()]
-    return {tree.alias_or_name for tree in (*first, *joins, *(select.args.get("laterals") or ()))}
 
 
 def is_closed(select: exp.Select) -> bool:

@@ -1,7 +1,8 @@
 """Rows that a query may name: tables, common table expressions, queries in FROM."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,16 +45,18 @@ class Planner(ABC):
         """Return the rows of a list of VALUES."""
         return constants.values(self.chain, self._any_table(), tree, _column_list(tree))
 
-    def share(self, tree: Tree) -> None:
-        """Plan the common table expressions of a query."""
+    @contextmanager
+    def sharing(self, tree: Tree) -> Iterator[None]:
+        """Plan the common table expressions of a query, whose names mean nothing outside of it."""
+        outside = dict(self.shared)
         with_ = tree.args.get("with_")
-        if with_ is None:
-            return
-        for cte in with_.expressions:
+        for cte in with_.expressions if with_ else ():
             relation = self.query(cte.this)
             uses = [t for t in tree.find_all(exp.Table) if not t.db and t.name == cte.alias]
             stored = self.chain.stored(relation) if len(uses) > 1 else relation
             self.shared[cte.alias] = renamed(stored, _column_list(cte))
+        yield
+        self.shared = outside
 
     def source(self, tree: Tree) -> tuple[str, AnyRows]:
         """Return the alias of a table or subquery in FROM, and its rows."""

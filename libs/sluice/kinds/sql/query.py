@@ -16,6 +16,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from sluice.kinds.sql.formulas import with_formulas
 from sluice.kinds.sql.refusal import Refused
+from sluice.kinds.sql.shadows import with_own_aliases
 from sluice.kinds.sql.spelling import respell
 from sluice.kinds.sql.trees import free_name
 from sluice.language import syntax
@@ -59,7 +60,7 @@ class Query:
         try:
             trees = sqlglot.parse(text, dialect=Verbatim)
         except (SqlglotError, RecursionError) as error:
-            raise ValueError(f"can't read the query: {syntax.reason_of(error)}") from None
+            raise ValueError(_unreadable(error)) from None
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
             raise ValueError("one SELECT is wanted")
         tree = _in_lower_case(trees[0])
@@ -91,7 +92,15 @@ class Query:
         except OptimizeError as error:
             raise ValueError(_in_words(str(error), self.tree)) from None
         _check_widths(found)
+        with_own_aliases(found)
         return found
+
+
+def _unreadable(error: Exception) -> str:
+    """Return why a text can't be read, with the line if sqlglot knows it."""
+    why = f"can't read the query: {syntax.reason_of(error)}"
+    first = next(iter(getattr(error, "errors", ())), None)
+    return f"line {first['line']}: {why}" if first else why
 
 
 def _check_widths(tree: exp.Query) -> None:

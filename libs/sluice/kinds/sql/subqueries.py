@@ -3,6 +3,8 @@
 Their values have aliases in upper case, such as S1, which no query has once it is read.
 """
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from sluice.kinds.sql import correlated, exists, tied
@@ -13,7 +15,7 @@ from sluice.kinds.sql.not_in import NAMES, not_among
 from sluice.kinds.sql.refusal import Refused
 from sluice.kinds.sql.scope import Scope, equalities, prefixed, tables_of
 from sluice.kinds.sql.sources import AnyRows, Relation
-from sluice.kinds.sql.trees import columns_in, has_query, key_of, sql, substituted
+from sluice.kinds.sql.trees import columns_in, has_query, key_of, own_tables, sql, substituted
 from sluice.language import syntax
 from sluice.language.syntax import Tree
 
@@ -127,7 +129,7 @@ def _semi(scope: Scope, query: Tree, values: list[Tree], *, is_negated: bool) ->
     pairs = [
         exp.EQ(this=v.copy(), expression=o.copy()) for v, o in zip(values, outputs, strict=True)
     ]
-    own = correlated.own_tables(select)
+    own = own_tables(select)
     on = [_moved(c, own, alias) for c in (*pairs, *outer_conditions)]
     if on:
         scope.join(prefixed(_flat(inner), alias), {alias}, type_, on, [])
@@ -149,15 +151,26 @@ def _if_any(scope: Scope, rows: AnyRows, alias: str, *, is_negated: bool) -> Non
 def tied_rows(outside: Scope, select: exp.Select) -> tuple[AnyRows, list[Tree]]:
     """Return the rows of a subquery's FROM and WHERE, and the conditions that name outer tables."""
     inner, outer = correlated.outer_conditions(select)
-    known = outside.aliases | correlated.own_tables(select)
+    known = outside.aliases | own_tables(select)
     if beyond := next((c for c in outer if not tables_of(c) <= known), None):
         what = f"{syntax.render(beyond)!r} names a table that is not just outside"
         raise Refused(beyond, f"{what}: join that table in this subquery")
     after = [*(i.unalias() for i in select.expressions if not isinstance(i, exp.Star)), *outer]
-    scope, rest = unfiltered(outside.planner, select, inner, after)
-    for condition in rest:
-        keep(scope, condition)
+    joins = [join for join in select.args.get("joins") or () if join.side and join.args.get("on")]
+    _check_own([join.args["on"] for join in joins], outside, "in ON of an outer join")
+    with outside.planner.sharing(select):
+        scope, rest = unfiltered(outside.planner, select, inner, after)
+        for condition in rest:
+            keep(scope, condition)
     return scope.rows, outer
+
+
+def _check_own(trees: Iterable[Tree], outside: Scope, where: str) -> None:
+    """Refuse columns of the outer query in a part of a subquery that can't be tied to it."""
+    for column in (c for tree in trees for c in columns_in(tree)):
+        if column.table in outside.aliases:
+            what = f"{syntax.render(column)} of the outer query {where} can't be kept"
+            raise Refused(column, f"{what}: name it in WHERE, or join the tables")
 
 
 def _moved(tree: Tree, own: set[str], alias: str) -> Tree:
@@ -205,7 +218,8 @@ def scalar(scope: Scope, subquery: exp.Subquery, alias: str) -> Tree:
         select = correlated.opened(select, f"G{alias}")
         item = select.expressions[0].unalias()
     inner, outer = tied_rows(scope, select)
-    own = correlated.own_tables(select)
+    _check_own([item], scope, "in the value of a subquery")
+    own = own_tables(select)
     pairs, others = equalities(outer, scope.aliases, own)
     if not is_first:
         _check_single(scope, select, item, inner, [] if others else [b for _, b in pairs])

@@ -46,6 +46,18 @@ def substituted(tree: Tree, columns: Mapping[str, Tree]) -> Tree:
     return tree.copy().transform(step, copy=False)
 
 
+def own_sources(select: exp.Select) -> list[Tree]:
+    """Return the tables and queries that a query reads in FROM, JOIN and LATERAL."""
+    first = [select.args["from_"].this] if select.args.get("from_") else []
+    joins = [join.this for join in select.args.get("joins") or ()]
+    return [*first, *joins, *(select.args.get("laterals") or ())]
+
+
+def own_tables(select: exp.Select) -> set[str]:
+    """Return the aliases of the query's own tables."""
+    return {source.alias_or_name for source in own_sources(select)}
+
+
 def of_side(tree: Tree, side: str) -> Tree:
     """Return the tree with its columns as those of one side of a join."""
     copied = tree.copy()
