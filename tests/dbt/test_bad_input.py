@@ -56,6 +56,12 @@ def test_an_adapter_whose_language_is_unknown_is_refused(tmp_path: Path) -> None
     )
 
 
+def test_models_that_read_each_other_are_named(tmp_path: Path) -> None:
+    reads = {"macros": [], "nodes": ["model.bakery.customers"]}
+    manifest = changed(tmp_path, stg_bakery__customers={"depends_on": reads})
+    assert "read each other in a circle: " in refused(tmp_path, manifest)
+
+
 @pytest.mark.parametrize(
     ("selector", "says"),
     [

@@ -228,10 +228,14 @@ def _only(project: Project) -> str:
 
 def _show_parts(parts: list[Part], format_: Format) -> None:
     if format_ is Format.TABLE:
-        rows = [(p.table, p.kind, ", ".join(p.reads), ", ".join(p.columns)) for p in parts]
+        rows = [(p.table, _kind_of(p), ", ".join(p.reads), ", ".join(p.columns)) for p in parts]
         print_table(("table", "kind", "reads", "columns"), rows)
     else:
         write_rows([asdict(part) for part in parts], [f.name for f in fields(Part)], format_)
+
+
+def _kind_of(part: Part) -> str:
+    return f"{part.kind}: {part.caution}" if part.caution else part.kind
 
 
 PLAN_COLUMNS = ("table", "next", "because", "rows", "bytes", "engine", "pending")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 
 from sluice.dbt.artifacts import Node
@@ -25,7 +25,11 @@ def selected(nodes: Nodes, selectors: Iterable[str]) -> list[str]:
     words = [word for selector in selectors for word in selector.split()]
     chosen = {i for word in words for i in _chosen(nodes, word)} if words else set(nodes)
     order = TopologicalSorter({i: [p for p in n.parents if p in nodes] for i, n in nodes.items()})
-    return [i for i in order.static_order() if i in chosen and is_run(nodes[i])]
+    try:
+        return [i for i in order.static_order() if i in chosen and is_run(nodes[i])]
+    except CycleError as error:
+        names = " -> ".join(nodes[i].name for i in error.args[1])
+        raise UsageError(f"the manifest's models read each other in a circle: {names}") from None
 
 
 def is_run(node: Node) -> bool:

@@ -71,6 +71,11 @@ class TableSpec(Model):
         return False
 
     @property
+    def caution(self) -> str:
+        """Words for `plan` on batches that cost more than what changed; '' if none do."""
+        return ""
+
+    @property
     def connections(self) -> tuple[str, ...]:
         """Connections that its rows are read by."""
         return ()

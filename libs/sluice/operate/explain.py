@@ -65,12 +65,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Part:
-    """Table that keeps a part of a query, and what it reads."""
+    """Table that keeps a part of a query, what it reads, and why a batch may cost more."""
 
     table: str
     kind: str
     reads: tuple[str, ...]
     columns: tuple[str, ...]
+    caution: str = ""
 
 
 def explain(project: Project, table: Table, now: datetime | None = None) -> list[Step]:
@@ -104,12 +105,13 @@ def parts_of_query(project: Project, query: str, pipeline: str) -> list[Part]:
         )
     table = resolved_alone(project.graph, "sql", {"sql": query}, f"{pipeline}.query")
     parts = table.parts or (table,)
-    return [Part(part.id, part.kind, part.inputs, tuple(part.columns)) for part in parts]
+    return [Part(p.id, p.kind, p.inputs, tuple(p.columns), p.spec.caution) for p in parts]
 
 
 def _made(part: Table) -> str:
     """Return how a part of a query is made, in words."""
-    return f"{part.kind} of {', '.join(part.inputs)}"
+    made = f"{part.kind} of {', '.join(part.inputs)}"
+    return f"{made}, in which {part.spec.caution}" if part.spec.caution else made
 
 
 def explain_all(

@@ -102,6 +102,11 @@ class EquiJoin(View):
         """True if rows of the right side are in the result; semi and anti only filter by them."""
         return self.type not in ("semi", "anti")
 
+    @property
+    def caution(self) -> str:
+        is_free = not any(isinstance(e, str) or e[0].columns or e[1].columns for e in self.on)
+        return f"every row depends on {self.right.table}" if is_free else ""
+
     def references(self) -> Iterator[Reference]:
         yield Reference(("left",), self.left.table)
         yield Reference(("right",), self.right.table)
