@@ -15,6 +15,7 @@ from sluice.dbt.artifacts import Node
 from sluice.dbt.meanings import in_spark, unsure
 from sluice.dbt.names import Relations
 from sluice.declare.document import VARIABLE
+from sluice.language.syntax import without_tokens
 
 THIS = re.compile(r"\bthis\b")
 READS_ITSELF = (
@@ -66,7 +67,7 @@ def _tree(sql: str, dialect: str) -> exp.Query:
 def _reason(error: Exception) -> str:
     found = getattr(error, "errors", None) or [{}]
     line, what = found[0].get("line"), found[0].get("description")
-    first = str(what or error).splitlines()[0].rstrip(".")
+    first = without_tokens(str(what or error).splitlines()[0]).rstrip(".")
     return f"line {line}: {first}" if line else first
 
 

@@ -159,8 +159,13 @@ def reason_of(error: Exception) -> str:
             if "missing for" in first["description"]
             else first["description"]
         )
-        return f"{what} at column {first['col']}".replace("\n", " ")
+        return f"{without_tokens(what)} at column {first['col']}".replace("\n", " ")
     return str(error).splitlines()[0]
+
+
+def without_tokens(message: str) -> str:
+    """Return sqlglot's message with words of the text in place of its own tokens."""
+    return re.sub(r"<Token .*?text: (.*?), line: .*?>", r"'\1'", message)
 
 
 def check(tree: Tree) -> None:

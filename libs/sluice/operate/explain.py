@@ -88,7 +88,8 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
         else:
             plan = plan_batch(node, context.lake, context.graph, context.limits)
             step = _step(context, node, plan, engines)
-            made = f"{_made(node.table)}: " if table.parts and node.id == node.table.id else ""
+            is_made = table.parts or (table.spec.caution and not step.pending)
+            made = f"{_made(node.table)}: " if is_made and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))
     left = leftovers(project, [table])
     return [*steps, *(Step(name, LEFT, LEFT_BEHIND.format(table.id)) for name in left)]

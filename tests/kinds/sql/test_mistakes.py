@@ -114,6 +114,7 @@ REFUSED = {
     "LEFT JOIN events e ON e.id = p.pid AND e.eid > o.v WHERE p.k = o.k)": (
         "line 2: o.v of the outer query in ON of an outer join"
     ),
+    "SELECT id FROM where": "Expected table name but got 'where' at column",
     "SELECT FROM WHERE": "can't read the query",
     "SELECT id\nFROM orders\nWHERE (v > 1": "line 3: can't read the query: Expecting ) at column",
     "": "one SELECT is wanted",

@@ -26,3 +26,16 @@ def test_the_plan_says_that_every_row_depends_on_a_value_of_all(
     assert {part.caution.replace("query", "v") for part in parts} == cautions
     said = " ".join(step.reason for step in explain(project, project.graph.table("v")))
     assert ("every row depends on v__1" in said) == (len(cautions) == 2)
+
+
+def test_the_plan_says_why_a_query_is_computed_whole_before_anything_was_delivered(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "pipelines").mkdir()
+    sql = "SELECT o.id FROM orders o JOIN people p ON o.v < p.n"
+    views = f"  v: {{kind: sql, incremental: preferred, sql: {sql}}}\n"
+    (tmp_path / "pipelines" / "shop.yaml").write_text(HEAD + SOURCES + views)
+    project = load(tmp_path)
+    (step,) = explain(project, project.graph.table("v"))
+    assert step.next == "wait"
+    assert "every batch computes all, because of line 1: a join without an equality" in step.reason

@@ -69,6 +69,10 @@ class Sql(View):
             raise ValueError("`retention` needs a window; a query keeps what its inputs have")
         return self
 
+    @property
+    def caution(self) -> str:
+        return f"every batch computes all, because of {self.refusal}" if self.refusal else ""
+
     @cached_property
     def query(self) -> Query:
         """The query as it was written."""
