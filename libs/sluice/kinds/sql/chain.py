@@ -64,7 +64,7 @@ class Chain:
 
     def stored(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
         """Return the relation as one over a stored table, with the `wanted` columns."""
-        columns = {
+        columns: Columns = {
             name: tree
             for name, tree in relation.columns.items()
             if wanted is None or name in wanted

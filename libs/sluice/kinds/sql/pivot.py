@@ -78,4 +78,5 @@ def _filtered(tree: Tree, condition: Tree) -> Tree:
         if not isinstance(call.parent, exp.Filter):
             where = exp.Where(this=condition.copy())
             call.replace(exp.Filter(this=call.copy(), expression=where))
-    return holder.this
+    found: Tree = holder.this
+    return found

@@ -5,7 +5,7 @@ names: `*`, USING, positions in GROUP BY, aliases, QUALIFY.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,7 +163,7 @@ def _name_columns(tree: exp.Query) -> None:
             item.replace(exp.alias_(item.copy(), name))
 
 
-def _names_of(items: list[Tree]) -> set[str]:
+def _names_of(items: Iterable[Tree]) -> set[str]:
     return {item.alias_or_name for item in items}
 
 
