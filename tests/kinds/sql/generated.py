@@ -187,8 +187,11 @@ class Writer:
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def existence(self, rows: Rows) -> str:
-        """A condition with a subquery."""
-        table, alias = self.chance.choice([*TABLES]), self.name("s")
+        """A condition with a subquery, whose table may have the name of an outer one."""
+        outer = sorted({name.partition(".")[0] for name in rows.columns if "." in name})
+        is_hiding = bool(outer) and self.chance.random() < 0.2
+        alias = self.chance.choice(outer) if is_hiding else self.name("s")
+        table = self.chance.choice([*TABLES])
         inner = Rows("", {f"{alias}.{n}": t for n, t in TABLES[table].items()}, ())
         mine, own = self.value(rows, "int", 0), self.chance.choice(inner.of("int"))
         extra = f" AND {self.condition(inner, 1)}" if self.chance.random() < 0.6 else ""
@@ -201,13 +204,18 @@ class Writer:
         of_mine = f"FROM {table} {alias} WHERE {own} = {mine}{extra}"
         other = self.chance.choice(rows.of("int"))
         than = f"{number} {self.chance.choice(['<', '<>', '>='])} {other}"
+        alone = [
+            f"{mine} {negated}IN (SELECT {own} FROM {table} {alias}{whole})",
+            f"{mine} > (SELECT avg({number}) FROM {table} {alias}{whole})",
+            f"({mine}, {other}) IN (SELECT {own}, {number} FROM {table} {alias}{whole})",
+        ]
+        if is_hiding:
+            return self.chance.choice(alone)
         return self.chance.choice(
             [
+                *alone,
                 f"{negated}EXISTS (SELECT * {of_mine})",
-                f"{mine} {negated}IN (SELECT {own} FROM {table} {alias}{whole})",
                 f"{mine} <= (SELECT {aggregate}({number}) {of_mine})",
-                f"{mine} > (SELECT avg({number}) FROM {table} {alias}{whole})",
-                f"({mine}, {other}) IN (SELECT {own}, {number} FROM {table} {alias}{whole})",
                 f"{other} NOT IN (SELECT {number} {of_mine})",
                 f"{mine} <= (SELECT {aggregate}({number}) {of_mine} AND {than})",
             ]
