@@ -1,6 +1,6 @@
 """Rows per second from a topic to the committed source, memory, and the cost of a poll.
 
-    python -m tests.benchmarks.kafka --rows 1000000 --format json --format avro
+    PYTHONPATH=tools python -m tests.benchmarks.kafka --rows 1000000 --format json --format avro
 
 It starts a broker and fills topics with messages of 200 bytes. Each is delivered by a process of
 its own, which then polls it again. CPU seconds are those of all of its threads; memory is its

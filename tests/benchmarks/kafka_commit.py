@@ -1,6 +1,6 @@
 """CPU seconds and memory from messages at hand to the committed source, without a broker.
 
-python -m tests.benchmarks.kafka_commit --rows 1000000 --format json
+PYTHONPATH=tools python -m tests.benchmarks.kafka_commit --rows 1000000 --format json
 
 Messages are made as a batch asks for them, so memory is what Sluice holds; the client of Kafka
 would hold 32 MB more.
