@@ -6,7 +6,6 @@ go to one process. With `--engine here` operators are computed by the interprete
 
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,11 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+from ports import free_port
 from sluice.declare.settings import Driver
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment
+from sluice.spark.looked_up import keep_classes
 from sluice.spark.session import CODE_CACHE, LOOPBACK, OPTIMISED_LATER, SMALL, STATIC_CONF
 from sluice.spark.starting import hush
 
@@ -91,9 +92,7 @@ def _on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSessio
     builder = SparkSession.Builder().master("local[2]").appName("sluice-tests")
     for name, value in CONF.items():
         builder = builder.config(name, value)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        builder = builder.config(PORT, str(free.getsockname()[1]))
+    builder = builder.config(PORT, str(free_port()))
     session = (
         builder.config(
             "spark.driver.extraClassPath", os.pathsep.join(map(str, classpath(drivers=DRIVERS)))
@@ -103,6 +102,7 @@ def _on_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSessio
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    keep_classes(session.sparkContext._jvm)
     yield session
     session.stop()
 

@@ -123,7 +123,7 @@ class AirflowClient:
         if answer.status_code != httpx.codes.CONFLICT:  # it looked just now
             _body(answer)
 
-    def await_dag(self, dag: str, seconds: float = 60) -> None:
+    def await_dag(self, dag: str, seconds: float = 240) -> None:
         """Returns when Airflow knows the DAG; AirflowRefused if it can't read it."""
         deadline = time.monotonic() + seconds
         while dag not in self.dags():
@@ -173,7 +173,7 @@ class AirflowClient:
         return _body(_patiently(lambda: self.http.request(method, f"/api/v2/{path}", json=body)))
 
 
-def _patiently(call: Any, seconds: float = 60) -> httpx.Response:
+def _patiently(call: Any, seconds: float = 240) -> httpx.Response:
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -9,37 +9,38 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
+from ports import free_port
 from sluice.cache import cache_folder
 from sluice.errors import SluiceError
 from sluice.spark.jars import Jar, fetch, has_jars
 from sluice.spark.java import java_home
 
 LIST = Path(__file__).with_name("broker_jars.txt")
-STARTS_WITHIN_S = 60
+STARTS_WITHIN_S = 240
 JAVA = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
+process.roles={roles}
+node.id={node}
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{advertised}
+listeners={listeners}
+advertised.listeners={advertised}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,\
+SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL
 log.dirs={data}
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -49,6 +50,18 @@ transaction.state.log.num.partitions=1
 log.retention.check.interval.ms=500
 log.cleaner.backoff.ms=500
 log.segment.delete.delay.ms=100
+broker.heartbeat.interval.ms=500
+broker.session.timeout.ms=3000
+"""
+SECURED = """\
+sasl.enabled.mechanisms=SCRAM-SHA-256
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.client.auth=required
+ssl.keystore.type=PEM
+ssl.keystore.location={keystore}
+ssl.truststore.type=PEM
+ssl.truststore.location={truststore}
 """
 
 
@@ -64,12 +77,44 @@ def _cluster() -> str:
     return urlsafe_b64encode(b"K" + secrets.token_bytes(15)).decode()[:22]
 
 
+@dataclass(frozen=True)
+class Secured:
+    """Further listeners: one wants a login by SCRAM, one TLS with certificates of both sides.
+
+    `keystore` holds the broker's certificate with its key, and `truststore` the authority that
+    issues those of clients, both as PEM.
+    """
+
+    user: str
+    password: str
+    keystore: Path
+    truststore: Path
+    login_port: int = field(default_factory=free_port)
+    tls_port: int = field(default_factory=free_port)
+
+    @property
+    def listeners(self) -> list[str]:
+        ports = {"SASL_PLAINTEXT": self.login_port, "SSL": self.tls_port}
+        return [f"{name}://127.0.0.1:{port}" for name, port in ports.items()]
+
+    @property
+    def properties(self) -> str:
+        return SECURED.format(keystore=self.keystore, truststore=self.truststore)
+
+    @property
+    def formatting(self) -> tuple[str, str]:
+        """Options that make the user known before the broker starts."""
+        login = f"name={self.user},password={self.password}"
+        return "--add-scram", f"SCRAM-SHA-256=[{login}]"
+
+
 @dataclass
 class Broker:
     """One broker; `cluster` is the id that it was formatted with.
 
     `advertised`: the port at which clients find it, if that is another's, which hands on to it.
-    `data`: where its messages lie, if not in its folder.
+    `data`: where its messages lie, if not in its folder. `node`: its number in the cluster; only
+    the first one is its controller.
     """
 
     folder: Path
@@ -78,7 +123,9 @@ class Broker:
     advertised: int = 0
     data: Path | None = None
     cluster: str = field(default_factory=_cluster)
+    node: int = 1
     process: subprocess.Popen[bytes] | None = None
+    secured: Secured | None = None
 
     @property
     def servers(self) -> str:
@@ -90,15 +137,24 @@ class Broker:
         return json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": self.servers}})
 
     def create(self) -> None:
+        more = self.secured.listeners if self.secured else []
+        listeners = [f"PLAINTEXT://127.0.0.1:{self.port}", *more]
+        advertised = [f"PLAINTEXT://127.0.0.1:{self.advertised or self.port}", *more]
+        if self.node == 1:
+            listeners.append(f"CONTROLLER://127.0.0.1:{self.controller}")
         places = {
-            "port": self.port,
+            "roles": "broker,controller" if self.node == 1 else "broker",
+            "node": self.node,
+            "listeners": ",".join(listeners),
             "controller": self.controller,
-            "advertised": self.advertised or self.port,
+            "advertised": ",".join(advertised),
             "data": self.data or self.folder / "data",
         }
-        self._properties.write_text(PROPERTIES.format(**places))
+        further = self.secured.properties if self.secured else ""
+        self._properties.write_text(PROPERTIES.format(**places) + further)
         format_ = ("kafka.tools.StorageTool", "format", "-t", self.cluster, "-c", self._properties)
-        subprocess.run(self._java(*map(str, format_)), check=True, capture_output=True)
+        users = self.secured.formatting if self.secured else ()
+        subprocess.run(self._java(*map(str, format_), *users), check=True, capture_output=True)
 
     def start(self) -> None:
         """Start it, and return once it answers."""
@@ -123,14 +179,17 @@ class Broker:
         """The client, kept: the answers that a discarded one owes never come."""
         return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
-    def topic(self, name: str, partitions: int = 1, **config: str) -> str:
-        """Create a topic; `retention_ms` is its setting retention.ms.
+    def topic(
+        self, name: str, partitions: int = 1, nodes: Sequence[int] = (1,), **config: str
+    ) -> str:
+        """Create a topic, led by the first of some nodes; `retention_ms` sets retention.ms.
 
         Messages of long ago stay, unless a setting says otherwise.
         """
         given = {key.replace("_", "."): value for key, value in config.items()}
         settings = {"retention.ms": "-1", **given}
-        new = NewTopic(name, partitions, 1, config=settings)
+        where = [list(nodes)] * partitions
+        new = NewTopic(name, partitions, replica_assignment=where, config=settings)
         self.admin.create_topics([new])[name].result()
         return name
 
@@ -166,8 +225,12 @@ class Broker:
 
     def partitions(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions."""
-        found = self.admin.describe_topics(TopicCollection([topic]))[topic].result()
-        return [p.id for p in found.partitions]
+        return sorted(self._described(topic).partitions)
+
+    def leader(self, topic: str) -> int:
+        """Return the node that leads a topic's first partition."""
+        leader: int = self._described(topic).partitions[0].leader
+        return leader
 
     def log_size(self, topic: str) -> int:
         """Return the number of messages that are still there, by reading them."""
@@ -180,6 +243,10 @@ class Broker:
             count += event is not None
         consumer.close()
         return count
+
+    def _described(self, topic: str) -> TopicMetadata:
+        """Ask any broker: the one that the kept client takes for the controller may be gone."""
+        return self.admin.list_topics(topic, timeout=30).topics[topic]
 
     def _answers(self) -> bool:
         try:
@@ -197,17 +264,37 @@ class Broker:
 
 
 @contextmanager
-def running(port: int = 0, advertised: int = 0, data: Path | None = None) -> Iterator[Broker]:
+def running(
+    port: int = 0,
+    advertised: int = 0,
+    data: Path | None = None,
+    secured: Secured | None = None,
+) -> Iterator[Broker]:
     """Yield a broker without topics."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-kafka-"))
-    broker = Broker(folder, port or free_port(), free_port(), advertised, data)
+    broker = Broker(folder, port or free_port(), free_port(), advertised, data, secured=secured)
+    with _started(broker):
+        yield broker
+
+
+@contextmanager
+def joined(first: Broker) -> Iterator[Broker]:
+    """Yield a second broker of a cluster."""
+    folder = Path(tempfile.mkdtemp(prefix="sluice-kafka-"))
+    given = {"cluster": first.cluster, "node": 2}
+    with _started(Broker(folder, free_port(), first.controller, **given)) as broker:
+        yield broker
+
+
+@contextmanager
+def _started(broker: Broker) -> Iterator[Broker]:
     try:
         broker.create()
         broker.start()
         yield broker
     finally:
         broker.stop()
-        shutil.rmtree(folder)
+        shutil.rmtree(broker.folder)
 
 
 def jars() -> Path:
@@ -218,11 +305,3 @@ def jars() -> Path:
     if not has_jars(folder, every):
         fetch(folder, every, os.environ)
     return folder
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody has."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -60,7 +60,7 @@ class Daemons:
             )
         self._remember(daemon.name, psutil.Process(process.pid))
 
-    def wait(self, daemon: Daemon, timeout: float = 60) -> None:
+    def wait(self, daemon: Daemon, timeout: float = 240) -> None:
         """Returns when it is ready."""
         deadline = time.monotonic() + timeout
         while daemon.name in self.running():
@@ -138,17 +138,6 @@ def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port(wanted: int = 0) -> int:
-    """The wanted port of loopback if it can be had, else any free one."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            return free_port()
-        return int(probe.getsockname()[1])
 
 
 def _proportional_set(process: psutil.Process) -> int:

@@ -8,7 +8,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from secrets import token_urlsafe
 
-from daemons import Daemon, Daemons, free_port, is_listening
+from daemons import Daemon, Daemons, is_listening
+from ports import free_port
 
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/local/bin", "/opt/homebrew/bin")
 USER = "airflow"

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from airflow_local import LocalAirflow
-from daemons import Daemons, free_port
+from daemons import Daemons
+from ports import free_port
 from sluice.declare.project import Project, load
 from spark_connect import server
 

@@ -24,7 +24,6 @@ scheduler whether a retry can help.
         ├── ColumnsChanged   5  a column was removed or changed its type meanwhile
         ├── ForeignCommit    5  somebody else changed a table's rows or columns, or restored it
         ├── TableAltered     5  somebody else changed a setting that a table requires
-        ├── CheckpointLost   5  a stream no longer knows what it has read
         ├── InputReplaced    5  another table has taken an input's place
         ├── InputBehind      5  an input is older than what was read of it
         ├── InputRewritten   5  an input was restored, and others have written on from there
@@ -162,10 +161,6 @@ class ForeignCommit(HistoryLost):
 
 class TableAltered(HistoryLost):
     """A table not set up as Sluice made it: without a feed, append-only, or unreadable for some."""
-
-
-class CheckpointLost(HistoryLost):
-    """A stream's missing checkpoint: reading everything again would count rows twice."""
 
 
 class InputReplaced(HistoryLost):

@@ -19,6 +19,16 @@ def dags_of(config: Path) -> dict[str, DAG]:
     return {dag.dag_id: dag for dag in dags(config)}
 
 
+CRM = """
+pipeline: crm
+schedule: assets
+sources:
+  orders: {delta: {path: theirs/orders}, schema: "id BIGINT, paid BIGINT", key: [id]}
+dimensions:
+  names: {path: "s3://lake/names/", format: delta, schema: "id BIGINT, name STRING", key: [id]}
+"""
+
+
 @pytest.fixture
 def shop(configured: Configured) -> DAG:
     return dags_of(configured(CONNECT))["shop"]
@@ -72,6 +82,18 @@ def test_a_pipeline_on_assets_runs_when_a_table_that_it_reads_changes(
 ) -> None:
     news = dags_of(configured(CONNECT))["news"]
     assert [asset.name for asset in news.timetable.asset_condition.objects] == ["shop.sums"]
+
+
+def test_a_pipeline_on_assets_runs_when_owners_announce_news_of_their_tables(
+    configured: Configured,
+) -> None:
+    folder = configured(CONNECT, crm=CRM)
+    made = dags_of(folder)["crm"].timetable.asset_condition.objects
+    orders = f"file://{folder.parent}/theirs/orders"
+    assert [(asset.name, asset.uri) for asset in made] == [
+        (orders, orders),
+        ("s3://lake/names", "s3://lake/names"),
+    ]
 
 
 def test_failures_are_retried_as_the_settings_say(configured: Configured) -> None:

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, write_deltalake
 from sluice.airflow.commands import Run
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.pending import Pending, pending_of
-from sluice.declare.definition import definition
+from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import Position
 from sluice.delta.notes import intervals

@@ -5,12 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from sluice.airflow.blueprint import check
+from sluice.airflow.blueprint import check, site
 from sluice.airflow.projects import config_folder, project
 from sluice.errors import ConfigError
 
 from .conftest import SHOP, SHOPS_NEWS, Configured
 
+FOUND = """
+pipeline: found
+schedule: assets
+views:
+  found: {kind: sql, sql: {file: found.sql}}
+"""
 BROKEN = "pipeline: bad\nschedule: '@daily'\nstart_date: 2024-01-01\nviews:\n  x: {kind: topkk}\n"
 
 
@@ -25,6 +31,17 @@ def test_a_change_of_a_file_is_seen(configured: Configured) -> None:
     file = config / "pipelines" / "news.yaml"
     file.write_text(SHOPS_NEWS.replace("limit: 3", "limit: 30"), "utf-8")
     assert project(config) is not before
+
+
+def test_a_change_of_a_querys_file_is_seen(configured: Configured) -> None:
+    config = configured(shop=SHOP, found=FOUND)
+    query, before = config / "pipelines" / "found.sql", []
+    for table in ("sales", "best"):
+        query.write_text(f"SELECT paid FROM shop.{table}", "utf-8")
+        graphs = {pipeline.name: pipeline.graph for pipeline in site(config).pipelines}
+        assert graphs["found"].triggers == (f"shop.{table}",)
+        before.append(project(config))
+    assert before[0] is not before[1]
 
 
 def test_a_mistake_in_one_pipeline_leaves_the_others_running(configured: Configured) -> None:

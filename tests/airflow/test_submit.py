@@ -13,7 +13,7 @@ from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.tasks import SeparateJob
 from sluice.language.interval import Interval, parse_time
 from sluice.read.lake import open_lake
-from sluice.read.snapshot import NotBuilt
+from sluice.read.stored.snapshot import NotBuilt
 
 from .conftest import SHOP, Configured
 

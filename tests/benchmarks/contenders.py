@@ -17,9 +17,9 @@ from rocksdict import Rdict, WriteBatch
 from tests.benchmarks.traces import Traces
 
 from sluice.kinds.window_store.reader import WindowStore
-from sluice.read import parquet
 from sluice.read.lake import Lake
-from sluice.read.scan import Touched
+from sluice.read.stored import parquet
+from sluice.read.stored.scan import Touched
 
 LATEST = 2**63 - 1
 VISIBLE = "service, window_start, trace, duration, status, bytes"

@@ -63,7 +63,7 @@ def main() -> None:
         write(Path(folder) / "config", asked.pipelines)
         environ = {**os.environ, "AIRFLOW_HOME": folder, "SLUICE_CONFIG": f"{folder}/config"}
         read(environ)  # compiles and imports what nobody has yet
-        for file in (Path(folder) / "sluice").glob("*.json"):
+        for file in (Path(folder) / "sluice").glob("*.kept"):
             file.unlink()
         (first, tasks), *others = [read(environ) for _ in range(4)]
     again = min(spent for spent, _ in others)

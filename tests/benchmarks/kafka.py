@@ -91,6 +91,7 @@ def main() -> None:
     parser.add_argument("--format", choices=FORMATS[:4], action="append")
     parser.add_argument("--bounds", default="", help="settings of the topic, as 'max_rows: 50000'")
     parser.add_argument("--key", action="store_true", help="keep the last row of each key")
+    parser.add_argument("--spark", action="store_true", help="JSON by Spark's own reader, too")
     parser.add_argument("--deliver", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.deliver:
@@ -105,6 +106,10 @@ def main() -> None:
             print(format_, flush=True)
             own = [sys.executable, "-m", "tests.benchmarks.kafka", "--deliver", f"{at}/{format_}"]
             subprocess.run(own, check=True)
+        if asked.spark:
+            fill(broker, "spark", "json", asked.rows)
+            other = ("tests.benchmarks.kafka_spark", broker.servers, "spark", f"{at}/spark")
+            subprocess.run([sys.executable, "-m", *other], check=True)
 
 
 if __name__ == "__main__":

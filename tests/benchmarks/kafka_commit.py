@@ -20,8 +20,9 @@ from tests.support.registry import registry
 
 from sluice.declare.project import load
 from sluice.engine.advance import Run
-from sluice.sources.kafka.broker import Brokers, Message, Taken
-from sluice.sources.kafka.place import Found, Offsets
+from sluice.sources.kafka.client.broker import Brokers, Taken
+from sluice.sources.kafka.client.message import Message, bytes_of, in_columns
+from sluice.sources.kafka.client.place import Found, Offsets
 from sluice.sources.kafka.spec import Format
 from sluice.sources.stream import ingest_stream
 from sluice.spark.session import Spark, with_spark
@@ -40,10 +41,10 @@ def stand_in(format_: Format, rows: int) -> None:
             began = time.thread_time()
             following = min(first + brokers.topic.max_rows, end[0])
             offsets = range(first, following)
-            copies = ((n, some[n % 200][0], bytes(bytearray(some[n % 200][1]))) for n in offsets)
-            sent = [Message(0, n, 1_714_557_600_000, key, value) for n, key, value in copies]
+            sent = in_columns(Message(0, n, 1_714_557_600_000, *some[n % 200]) for n in offsets)
             making += time.thread_time() - began
-            yield Taken({0: following}, sent, sum(len(m.value or b"") for m in sent))
+            parts = sent.to_batches()
+            yield Taken({0: following}, parts, sum(map(bytes_of, parts)))
 
     Brokers.read = read  # type: ignore[assignment, method-assign]
     Brokers.describe = lambda _: Found("c", "t", "i", {0: 0}, {0: rows})  # type: ignore[assignment, method-assign]
@@ -54,12 +55,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--format", choices=FORMATS[:4], default="json")
+    parser.add_argument("--bounds", default="", help="settings of the topic, as 'max_rows: 50000'")
     asked = parser.parse_args()
     stand_in(asked.format, asked.rows)
     os.environ["AIRFLOW_CONN_BENCH"] = CONNECTION
     with registry(REGISTERED) as address, tempfile.TemporaryDirectory() as at:
         os.environ["AIRFLOW_CONN_BENCH_REGISTRY"] = address
-        declare(Path(at, "config"), "t", asked.format, "", is_keyed=False)
+        declare(Path(at, "config"), "t", asked.format, asked.bounds, is_keyed=False)
         project = load(Path(at, "config"))
 
         def work(spark: Spark) -> None:

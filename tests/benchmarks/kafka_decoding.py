@@ -11,10 +11,10 @@ from pyspark.sql.types import DataType, DecimalType, LongType, StringType, Times
 from tests.benchmarks.kafka_messages import FORMATS, REGISTERED, message, value_of
 from tests.support.registry import registry
 
-from sluice.sources.kafka.broker import Message
-from sluice.sources.kafka.columns import Column
-from sluice.sources.kafka.decoded import decoded_all
-from sluice.sources.kafka.readers import reader_of
+from sluice.sources.kafka.client.message import Message, in_columns
+from sluice.sources.kafka.decoding.columns import Column
+from sluice.sources.kafka.decoding.decoded import decoded_all
+from sluice.sources.kafka.formats.readers import reader_of
 
 TYPES: dict[str, DataType] = {
     "order_id": LongType(),
@@ -37,7 +37,9 @@ def main() -> None:
             key = ("order_id",) if format_.startswith("debezium") else ()
             reader = reader_of(value_of(format_), key, "bench")
             pairs = (message(n, format_) for n in range(rows))
-            sent = [Message(n % 4, n, 1_714_557_600_000, *pair) for n, pair in enumerate(pairs)]
+            sent = in_columns(
+                Message(n % 4, n, 1_714_557_600_000, *pair) for n, pair in enumerate(pairs)
+            )
             began = time.process_time()
             decoded_all("bench", COLUMNS, sent, reader)
             used = time.process_time() - began

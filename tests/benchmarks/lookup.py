@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table as Shown
 
-from sluice.declare.definition import definition
+from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.delta.log.actions import Log

@@ -8,8 +8,10 @@ new keys, and takes all rows of 5 % away; new keys lie between old ones. The tab
 Spark, which then stops: batches, reads and merging of files run in this process. Printed for each
 batch that is shown: seconds of its processors, megabytes written by state and view, and their share
 of both tables. Then the reads before the batches and after them: milliseconds until a key's row is
-there in a table opened again, and processor seconds of a scan. `--built` keeps the built tables for
-another run. `--merged`: no table is large enough for vectors.
+there in a table opened again, and processor seconds of a scan. At last, as many random rows of one
+input are updated, as a delivery to a source with a key does, and both tables of the view are filed
+again by Spark, as upkeep does with worn ones. `--built` keeps the built tables for another run.
+`--merged`: no table is large enough for vectors.
 """
 
 import argparse
@@ -19,13 +21,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+import psutil  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
@@ -38,7 +41,9 @@ from sluice.delta.log.actions import Log
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
+from sluice.engine.committing.upkeep import refile
 from sluice.limits import Limits
+from sluice.operate.upkeep.maintain import kept_in
 from sluice.read.lake import Lake
 
 STREAMS, FILE_ROWS, STEP = ("s0", "s1", "s2"), 1_000_000, 7_368_787  # a prime
@@ -48,14 +53,15 @@ SOURCE = """
 STREAM = "{0}: {{from: {0}, aggregates: {{n_{0}: count(*), v_{0}: sum(v), mean_{0}: avg(v)}}}}"
 UPDATED, NEW = 0.8, 0.15
 SHOWN = (1, 2, 10, 20, 30)
+TABLES = ("view__state", "view")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One batch; `share`: of the bytes of both tables."""
+    """One batch; `share`: of the bytes of its tables."""
 
     keys: int
-    batch: int
+    batch: int | str
     cpu: float
     megabytes: float
     share: float
@@ -123,25 +129,47 @@ class Bench(BenchLake):
     def batch(self, number: int) -> Measured:
         """Measure one batch."""
         self.change(number)
-        before = {name: self.head(name).version for name in self.tables}
-        cpu, engine = timed(self.follow)
+        return self._measured(number, TABLES, self.follow)
+
+    def source(self) -> Measured:
+        """Measure an update of random rows of one input."""
+        before, gone = self.head("s0"), self.changes - int(self.changes * (UPDATED + NEW))
+        ids = self.drawn.choice(np.arange(30 * gone, self.keys), self.changes, replace=False)
+        rows = rows_of(ids, self.key_of(ids)).set_column(2, "v", rows_of(ids + 1, ids)["v"])
+        rows = rows.append_column(CHANGE, pa.array(["update"] * len(ids)))
+
+        def commit() -> str:
+            now = position(before.next_batch)
+            commit_arrow(before, rows, ("id",), now, self.project.limits)
+            return "process"
+
+        return self._measured("a source", ("s0",), commit)
+
+    def upkeep(self) -> Measured:
+        """Measure how both tables are filed again."""
+        kept = list(kept_in(self.project.graph.table("view"), self.project))
+
+        def file() -> str:
+            for one in kept:
+                if filing := one.filing:
+                    refile(filing, self.spark, filing.slices, "compact")
+            return "spark"
+
+        return self._measured("upkeep", TABLES, file)
+
+    def _measured(
+        self, what: int | str, tables: Sequence[str], work: Callable[[], str]
+    ) -> Measured:
+        before = {name: self.head(name) for name in tables}
+        size = sum(table_size(h.uri, h.version).bytes for h in before.values()) / 1e6
+        cpu, engine = timed(work)
         written = sum(
             written_bytes(self.uri(name), version) / 1e6
-            for name in self.tables
-            for version in range(before[name] + 1, self.head(name).version + 1)
+            for name in tables
+            for version in range(before[name].version + 1, self.head(name).version + 1)
         )
-        share = 100 * written / self.size
-        return Measured(self.keys, number, cpu, round(written, 2), round(share, 1), engine)
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        return ("view__state", "view")
-
-    @property
-    def size(self) -> float:
-        """Megabytes of both tables."""
-        heads = {name: self.head(name) for name in self.tables}
-        return sum(table_size(h.uri, h.version).bytes for h in heads.values()) / 1e6
+        share = 100 * written / size
+        return Measured(self.keys, what, cpu, round(written, 2), round(share, 1), engine)
 
     def reads(self, batch: int) -> Reads:
         """Measure reads as things stand."""
@@ -183,11 +211,16 @@ def written_bytes(uri: str, version: int) -> int:
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the processor seconds of this process, and the result."""
-    before = os.times()
+    """Return the processor seconds of this process and those it has started, and the result."""
+    before = _cpu()
     result = work()
-    after = os.times()
-    return round(after.user + after.system - before.user - before.system, 2), result
+    return round(_cpu() - before, 2), result
+
+
+def _cpu() -> float:
+    mine = psutil.Process()
+    times = [each.cpu_times() for each in (mine, *mine.children(recursive=True))]
+    return float(sum(each.user + each.system for each in times))
 
 
 def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
@@ -203,6 +236,8 @@ def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
     for number in range(1, given.batches + 1):
         yield bench.batch(number)
     yield bench.reads(given.batches)
+    yield bench.source()
+    yield bench.upkeep()
     bench.check()
     bench.spark.stop()
 
@@ -224,7 +259,7 @@ def main(argv: list[str]) -> None:
     reads = [one for one in found if isinstance(one, Reads)]
     printed = Printed("keys", "batch", "cpu s", "MB", "% of tables", "engine")
     for one in batches:
-        if one.batch in SHOWN or one.batch == given.batches:
+        if one.batch in SHOWN or one.batch == given.batches or isinstance(one.batch, str):
             printed.add_row(*map(str, asdict(one).values()))
     console.print(printed)
     printed = Printed("after batches", "get ms", "scan cpu s", "files")

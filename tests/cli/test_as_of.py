@@ -14,8 +14,8 @@ from tests.cli.test_preview import PIPELINE, World
 from tests.cli.trips import Here
 from tests.support.games import seeds
 
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
-from sluice.delta.places.lake import exists
 from sluice.delta.upkeep.maintenance import unfenced, upkeep
 from sluice.read.lake import Lake, open_lake
 from sluice.terminal.output import to_json

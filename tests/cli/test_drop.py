@@ -151,6 +151,25 @@ def test_without_spark_the_error_of_a_rebuild_says_that_dropped_views_are_built_
     assert len(rows(project, "worst")["worst"]) == 2
 
 
+def test_without_spark_verify_says_what_to_install_and_what_works_without(
+    project: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    ended = invoked(["verify", "worst", "--config", str(project.folder / "config")])
+    assert (ended.code, ended.lines) == (
+        2,
+        [
+            "error: a recompute of trips.worst__state needs Spark, which is not installed",
+            (
+                "hint: commands that read, such as `sluice read` and `sluice status`, need none, "
+                "nor does `sluice doctor`, which looks logs, files and positions over; to verify, "
+                "run: pip install 'sluice[spark]'"
+            ),
+        ],
+    )
+
+
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 def test_a_drop_that_was_killed_is_finished_by_the_next(project: Here, nth: int) -> None:
     project.declare(declared(*VIEWS))

@@ -23,9 +23,10 @@ from sluice.declare.environment import of_base
 from sluice.declare.project import Project as Declared
 from sluice.declare.project import load
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.places.environments import read
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.engine.planning.nodes import nodes_of
 from sluice.terminal.output import to_json
 

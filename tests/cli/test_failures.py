@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.trips import TRIPS, Ended, Project
+from tests.cli.trips import TRIPS, Ended, Here, Project, invoked
 
 JANUARY = ("--start", "2024-01-01", "--end", "2024-01-04")
 DELAYS = [{"carrier": "UA", "delay": 2}, {"carrier": "AA", "delay": 5}]
@@ -135,3 +136,36 @@ def test_a_landing_folder_that_is_away_empties_no_day_unless_it_may(
     assert "[2024-01-01, 2024-01-02) has 2 rows, and no file at" in stopped.err
     allowed = project.sluice("ingest", "flights", *first, "--allow-empty", "--json")
     assert (allowed.code, [r["deleted"] for r in allowed.records]) == (0, [2])
+
+
+RULE = """\
+    expect:
+      - {type: expect_column_values_to_be_between, column: delay, min_value: 0,
+         row_condition: "60 / delay > 1", on_failure: warn}
+"""
+RULED = TRIPS.partition("views:")[0].replace("    schema:", f"{RULE}    schema:", 1)
+BY_ZERO = (
+    "'60 / delay': Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL "
+    "instead."
+)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "table"),
+    [(TRIPS, "trips.shares__state"), (RULED, "trips.flights")],
+    ids=["in a view", "in an expectation of a source"],
+)
+def test_a_division_by_zero_ends_with_the_same_code_and_its_place_without_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipeline: str, table: str
+) -> None:
+    monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    project = Here(tmp_path)
+    project.declare(pipeline)
+    project.land("flights", 1, [{"carrier": "UA", "delay": 0}])
+    words = ["--config", str(tmp_path / "config")]
+    stopped = invoked(["ingest", "flights", *JANUARY[:3], "2024-01-02", *words])
+    if pipeline == TRIPS:
+        assert stopped.code == 0
+        stopped = invoked(["advance", "shares", *words])
+    assert (stopped.code, f"error: {table}: {BY_ZERO}" in stopped.lines) == (4, True), stopped.lines

@@ -3,24 +3,20 @@
 import json
 import os
 import random
-import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from tests.cli.trips import Here
+from tests.cli.forgetting import ANNA, BOB, EVE, PEOPLE, forgotten, places, rows
+from tests.cli.trips import Here, Project
 from tests.support.games import seeds
 
 from sluice.declare.project import load
 from sluice.delta.places.overlay import lock
 from sluice.operate.erasure.remains import Sought
-from sluice.operate.invariants import faults
-from sluice.read.lake import open_lake
-from sluice.terminal.output import to_json
+from sluice.operate.upkeep.invariants import faults
 
 SHOP = """
 pipeline: trips
@@ -71,8 +67,6 @@ views:
     kind: sql
     sql: SELECT p.town, count(*) AS n, max(p.name) AS last FROM people p GROUP BY p.town
 """
-ANNA, BOB, EVE = "Anna Kowalska", "Bob Marley", "Eve O'Neil"
-PEOPLE = {4711: ANNA, 4712: BOB, 4713: EVE}
 EMPTY = '{"person":null,"shop":null,"amount":null}'
 VIEWS = ("spent", "best", "shops", "large", "known", "towns")
 
@@ -87,7 +81,7 @@ SALES = {
 }
 
 
-def land(project: Here, sales: dict[int, list[dict[str, Any]]], people: dict[int, str]) -> None:
+def land(project: Project, sales: dict[int, list[dict[str, Any]]], people: dict[int, str]) -> None:
     for day in (1, 2, 3):
         project.land("sales", day, sales.get(day, []))
         towns = ("Oslo", "Rome") if day < 3 else ("Rome", "Oslo")
@@ -114,29 +108,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(built: Path, tmp_path: Path) -> Here:
     shutil.copytree(built, tmp_path / "trips")
     return Here(tmp_path / "trips")
-
-
-def rows(project: Here, *tables: str) -> dict[str, list[str]]:
-    lake = open_lake(project.folder / "config")
-    return {t: sorted(map(to_json, lake.table(t).read())) for t in tables}
-
-
-def places(project: Here, name: str) -> Iterator[str]:
-    """Files of the lake that hold a word, by brute force: their bytes and all their values."""
-    word = re.compile(re.escape(name), re.IGNORECASE)
-    for path in (project.folder / "lake").rglob("*"):
-        if path.is_file():
-            text = path.read_bytes().decode(errors="replace")
-            if path.suffix == ".parquet":
-                text += json.dumps(pq.ParquetFile(path).read().to_pylist(), default=str)
-            if word.search(text):
-                yield str(path.relative_to(project.folder))
-
-
-def forgotten(project: Here, *arguments: str) -> dict[str, Any]:
-    done = project.sluice("forget", *arguments, "--json")
-    assert done.code == 0, done.err + done.out
-    return json.loads(done.out)
 
 
 def as_without(project: Here, folder: Path, sales: dict[int, Any], people: dict[int, str]) -> None:
@@ -190,6 +161,19 @@ def test_rows_that_come_later_are_quarantined_without_their_values(
     assert reasons == [("the row's subject was forgotten", EMPTY)] * 5
     others = {i: name for i, name in PEOPLE.items() if name != ANNA}
     as_without(project, tmp_path / "other", {**without(ANNA), 3: [sale(EVE, 3, 1)]}, others)
+
+
+def test_a_source_that_is_dropped_does_not_bring_a_forgotten_subject_back(project: Here) -> None:
+    forgotten(project, "visits", "--where", "id = 4711")
+    dropped = project.sluice("drop", "visits", "--now", "--json")
+    assert "trips.visits__forgotten" not in {record["table"] for record in dropped.records}
+    assert "unknown table 'visits'" in project.sluice("drop", "visits").err
+    project.declare(SHOP[: SHOP.index("  visits:")] + SHOP[SHOP.index("views:") :])
+    assert "visits" not in project.sluice("status").out
+    project.declare(SHOP)
+    assert project.sluice("run", "trips").code == 0
+    ids = {row["id"] for row in project.sluice("read", "visits", "--json").records}
+    assert ids == PEOPLE.keys() - {4711}
 
 
 KILLS = [
@@ -247,7 +231,11 @@ def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("people", "--where", "name = 'Nobody'"), 2, "people has no such row"),
+        (
+            ("people", "--where", "name = 'Nobody'"),
+            2,
+            "people has no such row now\nhint: nothing was",
+        ),
         (("sales", "--key", "1"), 2, "trips.sales has no `key` that names one of its rows"),
         (("visits", "--key", "1"), 2, "the key of trips.visits is (id, shop), and 1 of its 2"),
         (("people", "--key", "Anna"), 2, "'Anna' is no value of column 'id' (BIGINT)"),
@@ -255,7 +243,7 @@ def test_a_killed_attempt_by_a_condition_is_finished_though_no_row_meets_it_any_
         (("people",), 2, "name the subject by --key, or its rows by --where"),
         (("people", "--where", "ide = 1"), 2, "unknown column 'ide'"),
         (("people", "--where", "id ="), 2, "does not parse"),
-        (("spent", "--key", "1"), 2, "is a cogroup, and only rows of a source are forgotten"),
+        (("spent", "--key", "1"), 2, "is a cogroup, and only rows of a source or a dimension"),
         (("persons", "--key", "1"), 2, "unknown table 'persons'"),
     ],
 )
@@ -266,6 +254,13 @@ def test_what_names_no_subject_is_refused_and_changes_nothing(
     refused = project.sluice("forget", *arguments)
     assert (refused.code, says in refused.err) == (code, True), refused.err
     assert {p: p.stat().st_mtime_ns for p in (project.folder / "lake").rglob("*")} == before
+
+
+def test_half_a_key_is_no_wrong_value(project: Here) -> None:
+    for command in ("why", "why-not"):
+        ended = project.sluice(command, "visits", "4711")
+        said = "the key of 'visits' is (id, shop): 1 value doesn't fit it"
+        assert (ended.code, said in ended.err) == (2, True), ended.err
 
 
 def test_two_at_once_and_a_preview_at_work_are_named(project: Here) -> None:
@@ -315,6 +310,43 @@ def test_a_count_of_nulls_is_not_taken_for_a_number_and_a_least_value_is(project
     for zero in ('"nullCount": {"a": {"id": 0}, "id": 0}', '"nulls": {"id": 0}'):
         assert not sought.is_in(json.dumps({"add": {"stats": f"{{{zero}}}"}}))
         assert not sought.is_in(f"{{{zero}}}")
+
+
+CALLED = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+end_date: 2024-01-02
+sources:
+  calls:
+    path: "landing/calls/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: id BIGINT, seconds INT
+    names: {id: Caller Nr}
+    key: [id]
+"""
+
+
+@pytest.mark.parametrize("asked", [("--key", "4711"), ("--where", "seconds = 5")])
+def test_quarantined_rows_are_found_by_the_names_that_files_give_their_columns(
+    tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    project = Here(tmp_path)
+    project.declare(CALLED)
+    good = [{"Caller Nr": 4711, "seconds": 5}, {"Caller Nr": 4712, "seconds": 6}]
+    bad = [{"Caller Nr": i, "seconds": f"few of {who}"} for i, who in PEOPLE.items()]
+    project.land("calls", 1, [*good, *bad])
+    assert project.sluice("run", "trips").code == 0
+    assert list(places(project, ANNA)) != []
+    if asked[0] == "--key":  # what the search alone would say
+        found = Sought(pa.table({"id": [4711]}), in_files={"id": "Caller Nr"})
+        assert "trips.calls__quarantine" in found.search(f"{tmp_path}/lake", "none").found
+    done = {line["place"]: line["count"] for line in forgotten(project, "calls", *asked)["done"]}
+    assert done["trips.calls__quarantine"] >= 1
+    assert (list(places(project, ANNA)), len(list(places(project, BOB))) > 0) == ([], True)
+    project.land("calls", 1, [*good, *bad, *good[1:]])
+    assert project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02").code == 0
+    assert (list(places(project, ANNA)), len(list(places(project, BOB))) > 0) == ([], True)
 
 
 def test_whole_rows_with_times_are_forgotten_and_withheld_without_spark(tmp_path: Path) -> None:

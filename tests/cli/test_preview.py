@@ -13,7 +13,7 @@ import pytest
 from tests.cli.trips import Ended, Here, Project
 from tests.support.games import seeds
 
-from sluice.delta.places.lake import exists
+from sluice.delta.log.opened import exists
 from sluice.read.lake import open_lake
 from sluice.terminal.output import to_json
 

@@ -1,5 +1,6 @@
 """Commands that do work refuse what can't be meant, before they start Spark."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 from sluice.cli.job import Job
 from sluice.cli.main import main
 from sluice.engine.advance import Run
+from sluice.errors import UsageError
 
 PIPELINE = """
 pipeline: shop
@@ -43,6 +45,32 @@ def test_a_run_before_the_pipelines_start_is_refused(config):
         "run", "shop", "--start", "2023-12-31", "--end", "2024-01-01", "--config", config
     )
     assert "shop starts at 2024-01-01, after 2023-12-31" in said
+
+
+def test_a_run_after_the_pipelines_end_is_refused(config):
+    pipeline = Path(config) / "pipelines" / "shop.yaml"
+    pipeline.write_text(pipeline.read_text() + "end_date: 2024-01-03\n")
+    said = refused(
+        "run", "shop", "--start", "2024-01-02", "--end", "2024-01-04", "--config", config
+    )
+    assert "shop ends at 2024-01-03, before 2024-01-04" in said
+
+
+def test_so_are_an_ingest_and_a_job_outside_the_pipelines_dates(config):
+    pipeline = Path(config) / "pipelines" / "shop.yaml"
+    pipeline.write_text(pipeline.read_text() + "end_date: 2024-01-03\n")
+    for bounds, told in (
+        (("2024-01-02", "2024-01-04"), "shop ends at 2024-01-03, before 2024-01-04"),
+        (("2023-12-31", "2024-01-02"), "shop starts at 2024-01-01, after 2023-12-31"),
+    ):
+        start, end = bounds
+        said = refused("ingest", "sales", "--start", start, "--end", end, "--config", config)
+        assert told in said
+        job = Job(["shop.sales"], Path(config), Run(""), *bounds, is_backfill=True)
+        table = job.project.graph.table("shop.sales")
+        with pytest.raises(UsageError, match=told):
+            job.asked(table)
+        assert replace(job, is_backfill=False).asked(table), "a manual run within the first one"
 
 
 def test_bounds_off_the_grid_are_refused_with_the_nearest(config):

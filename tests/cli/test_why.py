@@ -10,9 +10,9 @@ from tests.cli.trips import Here
 
 import sluice
 from sluice.declare.table import Table
-from sluice.delta.places.lake import exists
-from sluice.read.commits import commit
+from sluice.delta.log.opened import exists
 from sluice.read.lake import Lake, open_lake
+from sluice.read.stored.commits import commit
 
 NAMES = {"trips.flights": "trips.flights__deliveries", "trips.carriers": "trips.carriers"}
 Rows = dict[tuple[Any, ...], dict[str, Any]]
@@ -120,7 +120,9 @@ def test_mistakes_are_named(project: Here) -> None:
         (("flights", "x"), 2, "'x' is no value of column 'flight' (INT)"),
         (("flights", "1", "2"), 2, "the key of 'flights' is (flight): 2 values don't fit it"),
         (("worst", "A 0"), 2, "1 value doesn't fit it"),
-        (("weather", "1"), 2, "have no key"),
+        (("weather", "1"), 2, "have no key that can be named"),
+        (("weather", "1"), 2, "`sluice changes weather` what each commit changed"),
+        (("weather", "--time", "2024-01-01"), 2, "`sluice read weather --where ...` shows rows"),
         (("delays", "A 0", "--when", "nothing"), 2, "nothing"),
     ):
         ended = project.sluice("why", *arguments)

@@ -11,6 +11,7 @@ which are then rebuilt.
 import json
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -20,15 +21,14 @@ from typing import Any, Literal
 
 from deltalake import DeltaTable
 from tests.crash.shop import PASSING, Deployed, day
-from tests.support.lake import stored_rows
+from tests.support.lake import counted, stored_rows
 
 import sluice
 from sluice.declare.project import Project, load
-from sluice.delta.places.lake import exists
+from sluice.delta.log.opened import exists
 from sluice.delta.upkeep.invariants import digest
 from sluice.language.interval import Interval
-from sluice.limits import Limits
-from sluice.operate.invariants import digests, faults, versions
+from sluice.operate.upkeep.invariants import digests, faults, versions
 
 PIPELINE = """
 pipeline: shop
@@ -173,7 +173,21 @@ class Step:
     views: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Reader:
+    """A table that was opened, and the rows that it had then."""
+
+    name: str
+    table: DeltaTable
+    rows: Counter[Any]
+
+    @property
+    def is_undisturbed(self) -> bool:
+        return counted(stored_rows(self.table)) == self.rows
+
+
 MARKING, LARGE = "marking", "large"  # a committer, and the file that says so
+BY_SPARK = "by_spark"  # the file that leaves all batches to Spark
 
 
 class Bazaar(Deployed):
@@ -188,6 +202,13 @@ class Bazaar(Deployed):
             (bazaar.config / LARGE).touch()
         bazaar.declare(definition or Definition())
         return bazaar
+
+    def engine(self, *, is_spark: bool) -> None:
+        """Choose what computes the batches from now on."""
+        if is_spark:
+            (self.config / BY_SPARK).touch()
+        else:
+            (self.config / BY_SPARK).unlink(missing_ok=True)
 
     def declare(self, definition: Definition) -> None:
         (self.config / "pipelines" / "shop.yaml").write_text(definition.pipeline)
@@ -225,6 +246,12 @@ class Bazaar(Deployed):
         if name == "recent":  # whose expired rows are hidden before they are deleted
             return list(sluice.open(str(self.config)).window(name).all())
         return [{c: row[c] for c in columns} for row in stored_rows(DeltaTable(uri))]
+
+    def readers(self) -> "list[Reader]":
+        """Everybody who has a table open now, one for each."""
+        uris = {t.name: self.uri(t.name) for t in self.project.graph.tables.values() if t.is_stored}
+        tables = {name: DeltaTable(uri) for name, uri in uris.items() if exists(uri)}
+        return [Reader(n, table, counted(stored_rows(table))) for n, table in tables.items()]
 
     def versions(self) -> dict[str, int]:
         project = self.project
@@ -295,10 +322,13 @@ SHOPS, ITEMS = ["a", "b", "c"], ["tea", "oil", "jam", "nut", "fig"]
 
 def loaded(config: Path) -> Project:
     """The project; all of its tables count as large if the committer is MARKING."""
+    changed: dict[str, float] = {}
+    if (config / LARGE).exists():
+        changed |= {"merged_bytes": -1, "marked_share": 1_000}
+    if (config / BY_SPARK).exists():
+        changed["computed_here_bytes"] = -1
     project = load(config)
-    if not (config / LARGE).exists():
-        return project
-    return project.model_copy(update={"limits": Limits(merged_bytes=-1, marked_share=1_000)})
+    return project.model_copy(update={"limits": replace(project.limits, **changed)})
 
 
 def some(chance: random.Random) -> range:

@@ -100,7 +100,7 @@ class Worker:
         return None
 
     def wait_until_stopped(self) -> None:
-        if not self.stops_within(120):
+        if not self.stops_within(300):
             pytest.fail("it passed the place where it was to stop")
 
     def stops_within(self, seconds: float) -> bool:

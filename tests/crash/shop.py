@@ -17,8 +17,8 @@ from sluice.delta.places.lake import layout
 from sluice.delta.places.stores import is_table, open_table
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval
-from sluice.operate.invariants import faults
 from sluice.operate.run import run
+from sluice.operate.upkeep.invariants import faults
 from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark
 

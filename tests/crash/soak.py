@@ -3,11 +3,12 @@
     python -m tests.crash.soak --minutes 60 --kills 200 --seed 7
 
 Each step of a history is run by processes that are killed on the way, at a named place or at any
-time, or stopped until another has done the work. Then it is mended by running once more, and every
-table must be as a model in plain Python has it; one more run must add no version. At its end the
-lake must have the same canonical hashes as another that was delivered everything in one undisturbed
-run, and `verify` must agree. What is found is written down with its seed and step, and the lake is
-kept. The exit code says whether there was anything.
+time, or stopped until another has done the work. Some leave all batches to Spark, others none that
+they can compute. Then it is mended by running once more, and every table must be as a model in
+plain Python has it, and whoever had it open must still see its old rows; one more run must add no
+version. At its end the lake must have the same canonical hashes as another that was delivered
+everything in one undisturbed run, and `verify` must agree. What is found is written down with its
+seed and step, and the lake is kept. The exit code says whether there was anything.
 """
 
 import argparse
@@ -20,13 +21,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.crash.bazaar import MARKING, Bazaar, History, Step
+from tests.crash.bazaar import MARKING, Bazaar, History, Reader, Step
 from tests.crash.conftest import Pool, Worker
 from tests.crash.model import DAY, Model, counted
 
@@ -35,6 +36,7 @@ from sluice.language.interval import Interval
 STEPS = 12  # of a history
 PASSED = 40  # places that the run of a step passes, or so
 PATIENCE = 240.0  # seconds, before a process counts as stuck
+BY_SPARK = 0.4  # of the attempts, and of the runs that mend them
 COMMITTERS = ("auto", MARKING, "spark")
 BY_BATCH = "shop.priced"  # which keeps the prices of the run that joined it
 RETRIED = {"LostRace"}  # what a run may end in that another has overtaken
@@ -107,10 +109,11 @@ class Soak:
         self.record.histories += 1
         for nth, step in enumerate(self._steps(seed, is_over)):
             self.record.steps += 1
+            readers = lake.readers()
             lake.land(step)
             model.take(step)
             found = self._disturbed(lake, step, chance) or self._mended(lake, step)
-            found = found or unlike(model, lake)
+            found = found or unlike(model, lake) or disturbed(readers)
             self.write()
             if found:
                 self._keep(at, {"history": seed, "step": nth, "commit": commit, "found": found})
@@ -143,6 +146,7 @@ class Soak:
         survived = self.record.survived
         for _ in range(chance.choice([2, 3, 4, 5])):
             kind = chance.choices(["at a place", "at any time", "stopped"], [6, 3, 1])[0]
+            lake.engine(is_spark=chance.random() < BY_SPARK)
             found = self._one(lake, step, kind, chance) or lake.faults()
             if found:
                 return [f"{kind}: {what}" for what in found]
@@ -243,6 +247,11 @@ def unlike(model: Model, lake: Bazaar) -> list[str]:
         if rows != wanted:
             found.append(f"{name} is not the model's: {rows - wanted} in place of {wanted - rows}")
     return found
+
+
+def disturbed(readers: Sequence[Reader]) -> list[str]:
+    """Tables whose readers, who opened them before a step, see other rows after it."""
+    return [f"{one.name} is not what it was" for one in readers if not one.is_undisturbed]
 
 
 def unexpected(answer: dict[str, Any] | None) -> list[str]:

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from tests.crash.conftest import Worker
 from tests.crash.shop import Shop, day
 
-from sluice.operate.invariants import faults
+from sluice.operate.upkeep.invariants import faults
 
 DISK = 24_000_000
 LEFT = (0, 4_000, 16_000, 40_000, 96_000)  # bytes, as far as each run gets

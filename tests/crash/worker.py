@@ -22,9 +22,9 @@ from sluice.delta.places.failpoint import VARIABLE
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
-from sluice.operate.maintain import maintain
-from sluice.operate.rebuild import rebuild
+from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.run import run
+from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.verify import verify
 from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark

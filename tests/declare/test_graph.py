@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.declare.definition import definition
 from sluice.declare.graph import UnknownTable
+from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project, load
 
 Shop = Callable[..., Project]

@@ -68,17 +68,16 @@ def test_a_store_where_no_lake_was_tested_is_refused_by_name(tmp_path, lake, nam
     assert "write a path, or s3://" in said
 
 
-def test_streams_of_delta_tables_are_refused_on_s3(tmp_path):
-    more = "}\n  clicks: {path: clicks, format: delta, delivery: stream, schema: 'item STRING'"
-    said = mistakes(tmp_path, "lake: s3://b/lake\n", more)
-    assert "sources.clicks.delivery: a stream of a Delta table is committed by Spark" in said
-    assert loaded(tmp_path, "lake: lake\n", more)
-
-
 def test_a_delta_table_on_s3_is_no_source(tmp_path):
-    more = "}\n  clicks: {path: 's3://b/t', format: delta, delivery: stream, schema: 'item STRING'"
+    more = "}\n  clicks: {path: 's3://b/t', format: delta, time: at, schema: 'at TIMESTAMP'"
     said = mistakes(tmp_path, "lake: lake\n", more)
     assert "sources.clicks.path: a Delta table on S3 would be read by Spark" in said
+
+
+def test_a_delta_table_is_followed_by_its_log_not_as_a_stream(tmp_path):
+    more = "}\n  clicks: {path: theirs, format: delta, delivery: stream, schema: 'item STRING'"
+    said = mistakes(tmp_path, "lake: lake\n", more)
+    assert "a Delta table is followed by its log: write `delta: {path: theirs}`" in said
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda s: s.name)

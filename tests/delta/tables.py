@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from tests.support.lake import stored_rows
 
 from sluice.changes.diff import CHANGE
+from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Pin, Position, head
 from sluice.delta.reading.local import spark_schema
 from sluice.delta.reading.table import create
@@ -74,7 +75,7 @@ class Small:
         return commit_position(before, a_position(before.next_batch, **position))
 
     def changelog(self, changes: Sequence[Change]) -> pa.Table:
-        schema = pa.schema(DeltaTable(self.uri).schema().to_arrow())
+        schema = pa.schema(opened(self.uri).schema().to_arrow())
         rows = [{**row, CHANGE: change} for change, row in changes]
         return pa.Table.from_pylist(rows, schema.append(pa.field(CHANGE, pa.string())))
 

@@ -1,5 +1,6 @@
 """Large tables take a small change by marking rows: no file is rewritten, and readers agree."""
 
+import json
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,20 +18,21 @@ from tests.delta.tables import ID_AND_V, Change, Small, a_position, by_marking, 
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.order import Direction
+from sluice.delta.log import added as replayed
 from sluice.delta.log.actions import Log
 from sluice.delta.log.added import added
 from sluice.delta.log.position import head_as_found
 from sluice.delta.log.vectors import has_vectors
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep.invariants import feed_faults, position_faults, row_count
-from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.maintenance import Filing, unmarked
 from sluice.delta.upkeep.vacuum import vacuum
-from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.delta.writing.marking import is_marked
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
-from sluice.read.keyed import KeyedTable
-from sluice.read.snapshot import Snapshot
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.stored.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,6 +139,7 @@ def test_marks_add_up_over_commits_and_checkpoints(table: Small) -> None:
     assert list(Path(table.uri, "_delta_log").glob("*.checkpoint.parquet"))
     for old in range(20):
         Path(table.uri, "_delta_log", f"{old:020d}.json").unlink()
+    replayed._known.clear()  # as in the next process
     files = added(table.uri, table.head.version)
     assert files is not None
     vectors = [f["deletionVector"]["cardinality"] for f in files.values() if "deletionVector" in f]
@@ -145,6 +148,37 @@ def test_marks_add_up_over_commits_and_checkpoints(table: Small) -> None:
     rows = expected(*[("delete", row(i, "")) for i in range(24)], *updates)
     assert table.rows() == sorted(rows, key=repr)
     assert not list(position_faults(table.uri))
+    done = table.commit(("delete", row(50, "v50")))
+    (again,) = [a["add"] for a in Log(table.uri).actions(done.version) if "add" in a]
+    assert again["deletionVector"]["cardinality"] == 1
+    assert table.rows() == sorted((r for r in rows if r["id"] != 50), key=repr)
+
+
+def test_a_checkpoint_keeps_what_others_say_of_files(table: Small) -> None:
+    commit, tags = Path(table.uri, "_delta_log", f"{table.head.version:020d}.json"), {"BY": "me"}
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        action.get("add", {})["tags"] = tags
+    commit.write_text("\n".join(map(json.dumps, actions)))
+    DeltaTable(table.uri).create_checkpoint()
+    replayed._known.clear()
+    done = table.commit(("delete", row(99, "v99")))
+    assert [a["add"]["tags"] for a in Log(table.uri).actions(done.version) if "add" in a] == [tags]
+    assert table.rows() == sorted(expected()[:-1], key=repr)
+
+
+def test_the_feed_of_an_overwritten_table_shows_the_rows_that_it_had(table: Small) -> None:
+    """delta-rs' feed shows the marked rows of a removed file instead of the others."""
+    table.commit(*CHANGES)
+    schema = pa.schema(DeltaTable(table.uri).schema().to_arrow())
+    before = unmarked(table.head, Limits())
+    new = pa.Table.from_pylist([row(1, "new")], schema)
+    done = overwrite_arrow(before, new, a_position(before.next_batch))
+    gone = [values for change, values in table.feed(done.version) if change == "delete"]
+    assert sorted(gone, key=lambda values: int(values["id"])) == expected(*CHANGES)
+    assert table.rows() == [row(1, "new")]
+    assert not list(feed_faults(table.uri))
+    assert unmarked(table.head, Limits()).version == done.version
 
 
 def test_small_files_are_put_together(table: Small) -> None:
@@ -273,8 +307,10 @@ def test_files_are_rewritten_where_that_is_less(
 
 def test_a_table_is_given_vectors_by_its_first_marked_change(table: Small) -> None:
     assert not has_vectors(DeltaTable(table.uri))
+    DeltaTable(table.uri).alter.set_table_description("of customers")
     table.commit(*CHANGES)
     protocol = DeltaTable(table.uri).protocol()
+    assert DeltaTable(table.uri).metadata().description == "of customers"
     assert protocol.reader_features == ["deletionVectors"]
     assert DeltaTable(table.uri).metadata().configuration["delta.enableChangeDataFeed"] == "true"
     assert table.head.altered == ()

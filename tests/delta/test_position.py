@@ -65,6 +65,15 @@ def test_a_position_of_another_version_of_sluice_is_still_read() -> None:
     assert Position.from_json(text) == a_position(3, attempt="a")
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\u0085", "\x1c"])
+def test_a_text_with_another_end_of_line_breaks_no_commit(table: Small, end: str) -> None:
+    """Statistics of files hold the greatest text, as it is."""
+    table.commit(("insert", {"id": 3, "v": f"z{end}"}))
+    assert table.head.position is not None
+    (added,) = [action["add"] for action in Log(table.uri).actions(3) if "add" in action]
+    assert json.loads(added["stats"])["maxValues"]["v"] == f"z{end}"
+
+
 def test_a_position_only_commit_holds_no_file_and_no_feed_row(table: Small) -> None:
     done = table.position_only(inputs=pins(sales=9))
     assert (done.version, done.changed) == (3, 0)

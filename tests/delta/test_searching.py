@@ -117,9 +117,22 @@ def test_marked_rows_are_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     marked = [replace(file, kept=lost[file.path]) for file in files]
     everything = {"part": pa.chunked_array([pa.array(["p0", "p1", "p2", None])])}
     schema = pa.schema(DeltaTable(uri).schema().to_arrow())
-    pages = list(searching.Search(schema, [everything]).rows(marked, ["small"]))
-    numbers = [page[searching.ROW].to_pylist() for page in pages]
-    assert numbers == [[i for i in range(ROWS) if i >= ROWS // 2 or i % 3]] * len(files)
+    live = [i for i in range(ROWS) if i >= ROWS // 2 or i % 3]
+    for most in (None, len(live), 5):
+        search = searching.Search(schema, [everything], most)
+        for (_, page), file in zip(search.rows(marked, ["small"]), marked, strict=True):
+            first = range(ROWS if most is None else most + file.lost)
+            assert page[searching.ROW].to_pylist() == [i for i in live if i in first]
+
+
+def test_a_limit_counts_the_rows_that_are_left(tmp_path: Path) -> None:
+    uri = written(tmp_path, random.Random(9), ())
+    (file, *_) = searching.files_of(DeltaTable(uri), uri)
+    marked = replace(file, kept=pa.array([False] * 5 + [True] * 5))
+    everything = {"part": pa.chunked_array([pa.array(["p0", "p1", "p2", None])])}
+    schema = pa.schema(DeltaTable(uri).schema().to_arrow())
+    ((_, page),) = searching.Search(schema, [everything], 3).rows([marked], ["small"])
+    assert page.num_rows >= 3
 
 
 def test_files_of_other_types_are_read_by_arrow(tmp_path: Path) -> None:

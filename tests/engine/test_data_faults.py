@@ -6,6 +6,7 @@ import pytest
 
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.errors import ConfigError, QualityStop
+from sluice.interpreter.session import Session, interpreting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,23 @@ def test_a_row_that_an_expression_can_not_take_is_named_with_it(
     assert expression.split("(", maxsplit=1)[0].strip() in stopped.value.message
     assert "\n" not in stopped.value.message
     assert "try_divide" in stopped.value.hint
+
+
+@pytest.mark.parametrize("divided", ["1 / (v - v)", "2 + v DIV (v - 3)", "v % (v - 3)"])
+def test_a_division_by_zero_has_the_same_message_without_spark(
+    spark: "SparkSession", divided: str
+) -> None:
+    def refused(session: "SparkSession") -> QualityStop:
+        rows = session.createDataFrame([(3,)], "v INT").selectExpr(f"{divided} AS x")
+        with pytest.raises(QualityStop) as stopped, naming_data_faults("shop.best"):
+            rows.collect()
+        return stopped.value
+
+    by_spark = refused(spark)
+    with interpreting(Session()) as here:
+        found = refused(here)
+    assert (found.message, found.hint) == (by_spark.message, by_spark.hint)
+    assert "by zero. Use `try_" in found.message
 
 
 def test_types_that_only_spark_could_know_are_a_mistake_of_the_configuration(

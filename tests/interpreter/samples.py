@@ -90,7 +90,30 @@ LAMBDAS = (
     *(f"timestampdiff({unit}, {pair})" for unit in UNITS for pair in ("p, v", "u, p", "v, u")),
     *("xxhash64(f)", "xxhash64(CAST(d AS FLOAT), array(f))", "string(f)", "to_json(struct(f, x))"),
     "from_csv(concat('\"', t, '\"'), 'v DATE', map('dateFormat', 'yyyy-MM-d', 'escape', '\"')).v",
+    *("substring_index('aaaaa', 'aa', j)", "substring_index('aaa', concat('a', 'a'), -1)"),
+    *("CAST(1152921573326323713L + i AS FLOAT)", "CAST(16777217.0000000001 + i AS FLOAT)"),
+    *("to_json(struct(n, m, k))", "coalesce(n, CAST(k AS DECIMAL(38, 0)))"),
+    *("n < CAST(i AS DECIMAL(38, 0))", "n = CAST(i AS DECIMAL(38, 0))"),
+    *("array_distinct(array(-0D, d))", "array_except(array(-0D, d), h)"),
+    *("map_keys(map_from_entries(array(struct(-0D, i))))", "i & j ^ y | 3"),
+    r"regexp_extract(concat(s, '\r', t), '(.*)', 1)",
+    *("regexp_replace(s, 'a+', '-')", "date_add(u, i) > v"),
+    *("regexp_replace(s, '^a*', '')", "regexp_replace(s, '[^a-c]*', '')", "s RLIKE '[{}]|a'"),
+    *("try_divide(i, 0)", "try_divide(n, 0.0)", "CAST(9007199254740993L + i AS FLOAT)"),
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
+)
+
+# Functions whose arguments are rarely of the right types by chance.
+TYPED = (
+    *("add_months(v, j)", "date_sub(v, y)", "date_diff(u, v)", "make_date(2024, y + 1, 5)"),
+    *("date_format(p, 'yyyy-MM-dd HH:mm:ss')", "date_trunc('month', p)", "trunc(v, 'month')"),
+    *("from_utc_timestamp(q, 'Europe/Berlin')", "to_utc_timestamp(q, 'Europe/Berlin')"),
+    *("p + make_interval(1, 2)", "i div j", "sequence(1, y, 2)", "slice(r, j, 2)", "get(r, j)"),
+    *("element_at(w, -1)", "try_element_at(r, j)", "flatten(array(r, r))", "array_join(w, '-')"),
+    *("array_except(w, array(s))", "map_entries(g)", "map_from_arrays(w, w)"),
+    *("map_from_entries(array(struct(s, i)))", "lpad(s, j, 'xy')", "rpad(s, y, t)"),
+    *("repeat(s, j)", "substr(s, j, y)", "instr(s, 'b')", "translate(s, 'ab', t)"),
+    *("regexp_extract(s, '([a-z])b?', 1)", "substring_index(s, 'b', j)"),
 )
 
 

@@ -7,6 +7,7 @@ Spark's, also one of analysis, is a difference as well.
 
 import math
 import os
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
@@ -22,6 +23,7 @@ from tests.interpreter import samples
 
 from sluice.delta.reading.local import plain, to_arrow
 from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.known import FUNCTIONS
 from sluice.interpreter.session import Session, interpreting
 from sluice.interpreter.values.arrow import from_arrow
 
@@ -113,10 +115,16 @@ def compare(rows: "DataFrame", found: Sequence[tuple[str, dict[int, Any]]]) -> I
 def test_functions_and_casts_by_chance(
     spark: "SparkSession", table: pa.Table, schema: StructType
 ) -> None:
-    found = [(sql, of) for sql in samples.LAMBDAS if (of := answered(table, schema, sql))]
-    assert len(found) == len(samples.LAMBDAS)
-    for several in samples.expressions(Random(SEED)):
-        found += _some(table, schema, several)
+    chosen = (*samples.LAMBDAS, *samples.TYPED)
+    found = [(sql, of) for sql in chosen if (of := answered(table, schema, sql))]
+    assert len(found) == len(chosen)
+    compared = {word for sql, _ in found for word in re.split(r"[\s(),]+", sql.lower())}
+    names = [*samples.CASTS, *sorted(FUNCTIONS)]
+    for name, several in zip(names, samples.expressions(Random(SEED)), strict=True):
+        some = list(_some(table, schema, several))
+        found += some
+        compared |= {name} if some else set()
+    assert "SLUICE_SEED" in os.environ or not set(FUNCTIONS) - compared
     rows = spark.createDataFrame(plain(table), schema)
     parts = (found[at : at + AT_ONCE] for at in range(0, len(found), AT_ONCE))
     wrong = [what for part in parts for what in compare(rows, part)]

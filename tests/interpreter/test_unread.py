@@ -71,3 +71,23 @@ def test_more_rows_of_a_table_than_are_computed_here_are_left_to_spark(session: 
     more = session.createDataFrame(pa.table({"id": range(100_001)}))
     with pytest.raises(NotHere, match=r"^100,001 rows of a table$"):
         more.where("id >= 0").count()
+
+
+def test_rows_are_taken_as_spark_takes_them(session: Session) -> None:
+    """0.0 stands for -0.0 where rows are grouped; NaN is missing as null is; names come first."""
+    numbers = "element_at(array(-0D, 0D, double('NaN'), CAST(NULL AS DOUBLE)), CAST(id + 1 AS INT))"
+    rows = session.range(4).selectExpr("id", f"{numbers} AS x")
+    assert sorted(str(row.x) for row in rows.select("x").distinct().collect()) == [
+        "0.0",
+        "None",
+        "nan",
+    ]
+    assert [row.id for row in rows.dropna().collect()] == [0, 1]
+    assert rows.join(rows.select("x"), "x", "left_semi").columns == ["x", "id"]
+    assert rows.where("x IS NULL").selectExpr("max_by(id, x, 2) AS n").collect()[0].n is None
+
+
+def test_the_default_of_a_shift_does_not_widen_a_decimal(session: Session) -> None:
+    rows = session.range(2).selectExpr("CAST(id AS DECIMAL(10, 2)) AS m", "id")
+    shifted = rows.selectExpr("lag(m, 1, 0) OVER (ORDER BY id) AS n")
+    assert shifted.schema["n"].dataType == T.DecimalType(10, 2)

@@ -18,7 +18,7 @@ ADVICE = {
     "declare/building.py",
     "language/join_syntax.py",
     "language/syntax.py",
-    "read/engine_sql.py",
+    "read/conditions/engine_sql.py",
     "starter/project.py",
 }
 # Still to be reworded. This list only gets shorter.

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.airflow.page.block import Block
 from sluice.cli.kinds import Commands
-from sluice.declare.column_lineage import Columns
+from sluice.declare.meaning.column_lineage import Columns
 from sluice.declare.registry import BUILT_IN, ROLES, Kind, kind, kinds
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.table_spec import TableSpec

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sluice.language.expression import Aggregate
-from sluice.language.inference import aggregate_type
+from sluice.language.typed.inference import aggregate_type
 
 Refusal = Callable[..., str]
 
@@ -85,6 +85,14 @@ def test_an_aggregate_is_taken_apart(text: str, parts: tuple[object, ...]) -> No
         (
             "percentile(x, 2)",
             "percentile: 2 is no rank; a rank is a number from 0 to 1, such as 0.5",
+        ),
+        (
+            "count_if(x > 1)",
+            "count_if is no aggregate here; write e.g. count(*) FILTER (WHERE x > 1)",
+        ),
+        (
+            "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
+            "percentile_cont is no aggregate here; write e.g. percentile(x, 0.5)",
         ),
         ("percentile(x)", "percentile takes 1 parameter after its argument"),
         ("sum(*)", "'*' is not allowed; name the columns"),

@@ -6,8 +6,8 @@ import pytest
 
 from sluice.language.expression import Expression, SortKey
 from sluice.language.functions import SCALAR
-from sluice.language.inference import infer
 from sluice.language.named import Named
+from sluice.language.typed.inference import infer
 
 COLUMNS = {
     "a": "INT",

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from tests.cli.test_preview import PIPELINE
 from tests.cli.trips import Here
 
-from sluice.declare.column_lineage import InputColumn, made_from
+from sluice.declare.meaning.column_lineage import InputColumn, made_from
 from sluice.read.lake import open_lake
 from sluice.sources.address import address
 

@@ -19,8 +19,8 @@ from sluice.delta.log.opened import opened as opened_at
 from sluice.delta.reading.local import read_rows
 from sluice.errors import UsageError
 from sluice.operate.lineage.walk import Part, lineage
-from sluice.read.commits import back_from
 from sluice.read.lake import Lake, open_lake
+from sluice.read.stored.commits import back_from
 
 MORE = """
   frozen: {kind: lookup, from: flights, select: {flight: flight, name: carriers.name},

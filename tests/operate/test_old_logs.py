@@ -7,7 +7,7 @@ import pytest
 from tests.support.ageing import age
 from tests.support.lake import Lake, Row
 
-from sluice.operate.maintain import Upkeep, maintain
+from sluice.operate.upkeep.maintain import Upkeep, maintain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ def test_logs_end_behind_the_slowest_consumer(lake: Lake) -> None:
 
 def test_what_a_rebuild_renewed_needs_no_older_commits(lake: Lake) -> None:
     from sluice.engine.advance import Run
-    from sluice.operate.rebuild import rebuild
+    from sluice.operate.definitions.rebuild import rebuild
 
     rebuild(lake.spark, lake.project, lake.table("named"), Run("again"))
     assert lake.head("named").version < 19

@@ -68,7 +68,9 @@ def test_days_that_have_ended_are_due(lake: Landed) -> None:
 def test_days_whose_files_changed_are_delivered_again_and_no_others(lake: Landed) -> None:
     brought_up(lake, pending(lake))
     assert pending(lake) == []
+    assert planned(lake, "flights").next == "nothing"
     lake.land(f"flights/{folder_of(1)}", a_json=[{"id": 1}, {"id": 7}])
+    assert planned(lake, "flights").next == "ingest"
     lake.land(f"weather/{folder_of(3)}", a_json=[{"id": 3}])
     assert list(map(str, planned(lake, "flights").changed)) == [
         "[2024-01-02, 2024-01-03) (1 interval)"

@@ -13,8 +13,8 @@ from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport
 from sluice.errors import Retryable, SeveralFailed, Unforeseen
 from sluice.operate import run as running
-from sluice.operate.doctor import examine
 from sluice.operate.explain import explain
+from sluice.operate.upkeep.doctor import examine
 from sluice.read.status import status
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from tests.read.tables import day, keyed, write
 
 from sluice.kinds.window_store.reader import WindowStore
-from sluice.read import parquet
+from sluice.read.stored import parquet
 
 DAYS, KEYS = 5, 1_000
 HOT, COLD = 0, KEYS - 1

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from tests.kinds.topk.test_reader import ranked
 from tests.read.tables import day, pin, position, project_at, write_table
 
-from sluice.declare.definition import definition
+from sluice.declare.meaning.definition import definition
 from sluice.delta.log.position import Pin
 from sluice.delta.notes.failures import Failure, clear, keep
 from sluice.delta.notes.intervals import Delivery, record

@@ -28,7 +28,7 @@ from sluice.gate.outcomes.results import Outcome, uniqueness_outcome
 from sluice.gate.rules.suite import build_suite
 from sluice.gate.rules.uniqueness import Repeats
 from sluice.limits import Limits
-from sluice.operate.sweep import sweep as full_sweep
+from sluice.operate.upkeep.sweep import sweep as full_sweep
 from sluice.report.stored import Stored
 from sluice.report.sweep import _Checks, sweep
 from sluice.spark.session import Spark

@@ -107,8 +107,15 @@ def test_no_command_without_spark_writes_a_secret(shop: Path) -> None:
 
 def test_what_dags_keep_of_the_configuration_holds_no_secret(shop: Path) -> None:
     assert "shop" in run(shop, "-c", KEEP, str(shop / "config"))
-    assert list((shop / "sluice").glob("*.json"))
+    assert list((shop / "sluice").glob("*.kept"))
     assert list(leaks(shop)) == []
+
+
+def test_dags_keep_no_token_of_a_server(shop: Path) -> None:
+    remote = "sc://127.0.0.1:1/;token=${CANARY}"
+    (shop / "config/sluice.yaml").write_text(f"spark: {{engine: connect, remote: '{remote}'}}\n")
+    assert "token=" in run(shop, "-c", KEEP, str(shop / "config"))
+    assert not [*(shop / "sluice").glob("*.kept")]
 
 
 def test_mistakes_do_not_repeat_a_secret(shop: Path) -> None:

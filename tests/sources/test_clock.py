@@ -12,8 +12,8 @@ from tests.support.ageing import age
 from tests.support.lake import counted
 from tests.support.landed import Landed, folder_of
 
-from sluice.operate.invariants import faults
-from sluice.operate.maintain import maintain
+from sluice.operate.upkeep.invariants import faults
+from sluice.operate.upkeep.maintain import maintain
 from sluice.sources.arrivals import Stream
 
 if TYPE_CHECKING:

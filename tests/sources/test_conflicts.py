@@ -47,7 +47,8 @@ def test_the_last_stands_and_is_reported_with_the_count_and_a_key(lakes: Lakes) 
     rows = [row(1, 1), row(2, 5), row(1, 2), row(3, 7, q=1), row(1, 3), row(3, 7, q=2)]
     assert warned(lake, *rows) == (
         (
-            'shop.events: 5 rows of 2 keys differ within the delivery, e.g. of {"id":1,"g":"a"}; '
+            "shop.events [2024-01-01, 2024-01-02): 5 rows of 2 keys differ within the delivery, "
+            'e.g. of {"id":1,"g":"a"}; '
             "the last of each is taken (`on_conflict` has other ways)"
         ),
     )
@@ -81,7 +82,8 @@ def test_all_that_contradict_each_other_go_to_quarantine(lakes: Lakes) -> None:
     assert warned(lake, row(1, 1), row(2, 5)) == ()
     assert warned(lake, row(1, 2), row(1, 3), row(2, 6), nth=1) == (
         (
-            'shop.events: 2 rows of one key differ within the delivery: {"id":1,"g":"a"}; '
+            "shop.events [2024-01-02, 2024-01-03): 2 rows of one key differ within the delivery: "
+            '{"id":1,"g":"a"}; '
             "they are in quarantine"
         ),
     )

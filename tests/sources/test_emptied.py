@@ -10,7 +10,7 @@ import pytest
 from tests.support.landed import ALLOWED, RUN, Landed, day, folder_of
 
 from sluice.errors import QualityStop, UsageError
-from sluice.operate.rebuild import rebuild
+from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.replay import replay, to_replay
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Stream delivery: whatever has arrived since the last run, each of it exactly once."""
 
 import os
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from tests.support.landed import RUN, Landed, day, folder_of, write
 from sluice.delta.log.position import Position
 from sluice.delta.reading.table import create
 from sluice.engine.report import BatchReport
-from sluice.errors import ExitCode, HistoryLost, QualityStop, UsageError
+from sluice.errors import QualityStop, UsageError
 from sluice.operate.replay import replay, to_replay
 from sluice.operate.run import intervals_to_run, run
 from sluice.sources import replacement
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOT_NULL = "expect: [{type: expect_column_values_to_not_be_null, column: v, on_failure: %s}]"
-FEED = "{column: change_type, insert: [insert], update: [update_postimage], delete: [delete], "
-OF_FEED = f"change: {FEED}update_before: [update_preimage]}}"
 
 
 def declared(
@@ -166,54 +163,15 @@ def test_a_crash_between_arrival_and_source_loses_and_doubles_nothing(
     assert counted(r["id"] for r in lake.values()) == counted([0] * copies + [1] * copies + [7])
 
 
-def test_a_lost_checkpoint_without_a_key_is_an_error(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Streamed(tmp_path, declared(format_="delta", schema="id INT", path="t"), spark)
-    append(lake, spark, 1)
-    lake.take()
-    shutil.rmtree(lake.uri("events__checkpoint"))
-    for _ in range(2):
-        with pytest.raises(HistoryLost, match="would count a second time") as lost:
-            lake.take()
-    assert lost.value.exit_code == ExitCode.HISTORY
-    assert len(lake.values()) == 1
-
-
-def test_a_lost_checkpoint_with_a_key_reads_all_again_and_says_so(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    schema = "id INT"
-    lake = Streamed(tmp_path, declared("key: [id]", "delta", schema, "t"), spark)
-    append(lake, spark, 1)
-    lake.take()
-    shutil.rmtree(lake.uri("events__checkpoint"))
-    append(lake, spark, 2)
-    reports = lake.take()
-    assert "is read again" in reports[0].warnings[0]
-    assert lake.values() == [{"id": 1}, {"id": 2}]
-    assert all(not r.warnings for r in lake.take())
-
-
-@pytest.mark.parametrize("how", ["stream", "interval, time: at"])
-def test_a_delta_table_gives_columns_other_names(
-    spark: "SparkSession", tmp_path: Path, how: str
-) -> None:
-    names = "names: {id: Id, at: OrderedAt}, key: [id]"
+def test_a_delta_table_gives_columns_other_names(spark: "SparkSession", tmp_path: Path) -> None:
+    names = "names: {id: Id, at: OrderedAt}, key: [id], time: at"
     text = declared(names, "delta", "id INT, at TIMESTAMP, v INT", "t")
-    lake = Streamed(tmp_path, text.replace("delivery: stream", f"delivery: {how}"), spark)
+    lake = Landed(tmp_path, text.replace("delivery: stream, ", ""), spark)
     at = day(0).start
     rows = spark.createDataFrame([(1, at, 2)], "`Id` INT, `OrderedAt` TIMESTAMP, v INT")
     rows.write.format("delta").save(str(lake.landing / "t"))
-    if how == "stream":
-        lake.take()
-    else:
-        lake.deliver()
-    assert lake.values() == [{"id": 1, "at": at, "v": 2}]
-
-
-def append(lake: Streamed, spark: "SparkSession", id_: int) -> None:
-    """A row more in the Delta table that is streamed."""
-    rows = spark.range(id_, id_ + 1).selectExpr("CAST(id AS INT) AS id")
-    rows.write.format("delta").mode("append").save(str(lake.landing / "t"))
+    lake.deliver()
+    assert lake.rows("events") == [{"id": 1, "at": at, "v": 2}]
 
 
 def test_files_that_an_earlier_version_noted_are_not_read_again(
@@ -276,37 +234,6 @@ def test_an_event_time_far_ahead_of_its_arrival_is_quarantined(
     lake.arrive(a_json=[{"id": i, "at": t.isoformat()} for i, t in enumerate(times)])
     lake.take()
     assert [r["id"] for r in lake.values()] == [0, 1, 2]
-
-
-def test_a_delta_table_streams_its_appends(spark: "SparkSession", tmp_path: Path) -> None:
-    lake = Streamed(tmp_path, declared(format_="delta", schema="id INT", path="t"), spark)
-    table = str(lake.landing / "t")
-    for nth in range(2):
-        spark.range(nth, nth + 1).write.format("delta").mode("append").save(table)
-        lake.take()
-    assert lake.values() == [{"id": 0}, {"id": 1}]
-    assert lake.take()[0].outcome == "unchanged"
-
-
-@pytest.mark.parametrize("extra", ["key: [id], sequence: [commit_version], ", ""])
-def test_a_delta_table_streams_its_changelog(
-    spark: "SparkSession", tmp_path: Path, extra: str
-) -> None:
-    schema = "id INT, v INT, change_type STRING"
-    schema += ", commit_version BIGINT" if extra else ""
-    options = "options: {readChangeFeed: true}"
-    lake = Streamed(tmp_path, declared(f"{extra}{OF_FEED}, {options}", "delta", schema, "t"), spark)
-    table = f"delta.`{lake.landing / 't'}`"
-    spark.sql(
-        f"CREATE TABLE {table} (id INT, v INT) USING delta "
-        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
-    spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, 2), (3, 3)")
-    lake.take()
-    spark.sql(f"UPDATE {table} SET v = 9 WHERE id = 1")
-    spark.sql(f"DELETE FROM {table} WHERE id = 2")
-    lake.take()
-    assert [(r["id"], r["v"]) for r in lake.values()] == [(1, 9), (3, 3)]
 
 
 def test_a_run_reads_a_stream_once_beside_the_intervals(

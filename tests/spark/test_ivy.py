@@ -1,7 +1,6 @@
 """Fetching by Ivy, with a script for Java: what it is asked, what is made of its failures."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -68,10 +67,8 @@ def test_a_failure_without_words_is_still_reported(machine: Machine):
 
 def test_no_answer_is_a_failure(machine: Machine, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ivy, "TIMEOUT_S", 0.2)
-    began = time.monotonic()
     with pytest.raises(FetchFailed, match="no answer"):
-        machine.answers("exec sleep 20").fetch()
-    assert time.monotonic() - began < 10
+        machine.answers("exec sleep 100000").fetch()
 
 
 def test_a_stranger_is_met_again_with_the_certificates_that_the_environment_names(

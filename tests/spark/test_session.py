@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F
 
 from sluice.declare.settings import SparkSettings
 from sluice.errors import MissingDependency
@@ -28,16 +29,25 @@ def test_without_spark_a_value_that_no_expression_takes_has_a_hint_that_guards(
     monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
 
-    def divided(session: "SparkSession") -> object:
-        return session.createDataFrame([(0,)], "n INT").selectExpr("1 / n AS n").collect()
+    def counted(session: "SparkSession") -> object:
+        return session.createDataFrame([("x",)], "n STRING").selectExpr("cast(n AS INT)").collect()
 
     with pytest.raises(MissingDependency) as refused:
-        Spark(SparkSettings()).best(divided, pytest.fail, is_small=True)
-    assert "this small batch (a division by zero) needs Spark" in refused.value.message
+        Spark(SparkSettings()).best(counted, pytest.fail, is_small=True)
+    assert "this small batch (the text 'x' as a whole number) needs Spark" in refused.value.message
     assert refused.value.hint == (
         "guard the expression (try_cast, try_divide, nullif); to see its place, "
         "run: pip install 'sluice[spark]'"
     )
+
+
+def test_without_spark_a_batch_that_is_too_large_has_its_size_in_the_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sluice.extras.is_installed", lambda extra: extra != "spark")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    with pytest.raises(MissingDependency, match=r"^reading 3\.4 MB at once needs Spark, which"):
+        Spark(SparkSettings()).best(pytest.fail, pytest.fail, is_small=False, size=3_400_000)
 
 
 def test_what_a_project_sets_stands_whatever_the_size(spark: "SparkSession") -> None:
@@ -48,3 +58,15 @@ def test_what_a_project_sets_stands_whatever_the_size(spark: "SparkSession") -> 
     for small in (True, False):
         assert other.tune(small=small).conf.get("spark.sql.shuffle.partitions") == "7"
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
+
+
+def test_expressions_ask_java_for_no_class_twice(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j.java_gateway import JVMView
+
+    ask, asked = JVMView.__getattr__, []
+    monkeypatch.setattr(JVMView, "__getattr__", lambda jvm, n: (asked.append(n), ask(jvm, n))[1])
+    column = F.transform(F.array(F.col("a"), F.lit(1)), lambda e: F.coalesce(e, F.lit(0)))
+    assert "transform" in str(F.struct(column))
+    assert [name for name in asked if "SparkSession" not in name] == []

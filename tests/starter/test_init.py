@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable, write_deltalake
 from ruamel.yaml import YAML
 
 from sluice.cli.main import main
@@ -249,13 +250,13 @@ def test_an_array_of_objects_is_a_document(
 def test_columns_get_names_that_can_be_declared_beside_those_of_their_files(
     tmp_path: Path, land: Callable[[str, object], None]
 ) -> None:
-    head = "CarID,Miles per Gallon,miles_per_gallon,1970,Höhe (m),年,1970!"
-    land("cars.csv", f"{head}\n1,2,3,4,5,6,7\n")
+    head = "CarID,Miles per Gallon,miles_per_gallon,1970,Höhe (m),年,1970!,NumberOfCDs"
+    land("cars.csv", f"{head}\n1,2,3,4,5,6,7,8\n")
     cars = declared(tmp_path, "cars.csv")["dimensions"]["cars"]
     assert cars["key"] == ["car_id"]
     assert cars["schema"] == (
         "car_id BIGINT, miles_per_gallon_2 BIGINT, miles_per_gallon BIGINT, column_1970 BIGINT, "
-        "hohe_m BIGINT, column BIGINT, column_1970_2 BIGINT"
+        "hohe_m BIGINT, column BIGINT, column_1970_2 BIGINT, number_of_cds BIGINT"
     )
     assert cars["names"] == {
         "car_id": "CarID",
@@ -264,6 +265,7 @@ def test_columns_get_names_that_can_be_declared_beside_those_of_their_files(
         "hohe_m": "Höhe (m)",
         "column": "年",
         "column_1970_2": "1970!",
+        "number_of_cds": "NumberOfCDs",
     }
 
 
@@ -289,6 +291,37 @@ def test_a_key_is_one_only_if_it_distinguishes_all_rows(
     land("none.csv", "a,b\n1,1\n1,1\n")
     with pytest.raises(UsageError, match="neither a time nor a key"):
         declared(tmp_path, "none.csv")
+
+
+def test_a_delta_table_is_followed_and_its_key_holds_in_every_row(
+    tmp_path: Path, land: Callable[[str, object], None]
+) -> None:
+    at = pa.array(
+        [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)], pa.timestamp("us", "UTC")
+    )
+    tags = pa.array([[("a", 1)]] * 3, pa.map_(pa.string(), pa.int64()))
+    orders = pa.table({"id": [1, 2, 3], "Paid At": at, "shop": ["a", "a", "b"], "tags": tags})
+    write_deltalake(tmp_path / "crm/orders", orders, partition_by=["shop"])
+    DeltaTable(tmp_path / "crm/orders").delete("id = 3")
+    write_deltalake(tmp_path / "crm/empty", orders.schema.empty_table())
+    land("crm/airlines.csv", AIRLINES)
+    found = declared(tmp_path, "crm")
+    assert found["sources"]["orders"] == {
+        "delta": {"path": "crm/orders"},
+        "schema": "id BIGINT, paid_at TIMESTAMP, shop STRING",
+        "names": {"paid_at": "Paid At"},
+        "time": "paid_at",
+    }
+    assert found["sources"]["empty"].keys() == {"delta", "schema", "names"}
+    assert found["dimensions"].keys() == {"airlines"}
+    start(tmp_path, ["crm"], "{}")
+    (file,) = (tmp_path / "config" / "pipelines").iterdir()
+    assert "# key: [id]" in file.read_text()
+    assert "# left out, because a MAP can't be compared: tags" in file.read_text()
+    for _ in range(2):
+        done = CliRunner().invoke(main, ["run", file.stem, "--config", str(tmp_path / "config")])
+        assert done.exit_code == 0, done.stderr
+    assert Lake(load(str(tmp_path / "config"))).table("orders").count == 2
 
 
 def test_what_can_not_be_begun_is_refused_and_nothing_written(

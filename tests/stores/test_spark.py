@@ -11,7 +11,7 @@ from tests.support.stores import Store
 
 from sluice.engine.advance import Run
 from sluice.errors import UsageError
-from sluice.operate.rebuild import rebuild
+from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.verify import verify
 from sluice.spark.session import Spark
 

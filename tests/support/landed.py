@@ -18,7 +18,7 @@ from sluice.dimensions.load import load
 from sluice.engine.advance import Run
 from sluice.engine.report import BatchReport
 from sluice.language.interval import Interval
-from sluice.operate.rebuild import rebuild
+from sluice.operate.definitions.rebuild import rebuild
 from sluice.sources.ingest import ingest
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from ports import free_port
 
 USER = "postgres"
 NO_CLUSTER = Path("/etc/postgresql-common/createcluster.conf")
@@ -80,7 +81,7 @@ def running() -> Iterator[Server]:
     programs = _programs()
     folder = Path(tempfile.mkdtemp(prefix="sluice-postgres-"))
     _own(folder)
-    server = Server(folder, programs, _free_port())
+    server = Server(folder, programs, free_port())
     try:
         server.create()
         server.start()
@@ -129,10 +130,3 @@ def _own(path: Path) -> None:
         known = pwd.getpwnam(USER)
         os.chown(path, known.pw_uid, known.pw_gid)
     path.chmod(0o700 if path.is_dir() else 0o600)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

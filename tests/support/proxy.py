@@ -175,6 +175,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     of: _State
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body of an answer are sent one after the other
 
     def _take(self) -> None:
         body = self._body()

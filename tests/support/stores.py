@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sysconfig
 import tempfile
@@ -19,8 +18,10 @@ from pathlib import Path
 
 from pyarrow.fs import FileSelector, S3FileSystem
 
+from ports import free_port
+
 BUCKET = "lakes"
-PATIENCE = 60.0  # seconds
+PATIENCE = 240.0  # seconds
 PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
 GRPC = tuple(f"{port}.grpc" for port in PORTS)
 
@@ -85,7 +86,7 @@ class Store:
 def running() -> Iterator[Store]:
     """A store with an empty bucket."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-store-"))
-    store = Store(folder, free_ports((*PORTS, *GRPC)))
+    store = Store(folder, {name: free_port() for name in (*PORTS, *GRPC)})
     try:
         with serving(store, _command(store)):
             yield store
@@ -164,17 +165,6 @@ def _takes(store: Store) -> bool:
     except OSError:
         return False
     return True
-
-
-def free_ports(names: Sequence[str]) -> dict[str, int]:
-    """Return a free port of loopback for each name."""
-    probes = [socket.socket() for _ in names]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    found = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return dict(zip(names, found, strict=True))
 
 
 @contextmanager

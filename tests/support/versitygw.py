@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.stores import Store, free_ports, serving
+from tests.support.stores import Store, serving
+
+from ports import free_port
 
 VERSION = "v1.8.0"
 BUILT = Path(__file__).parents[2] / ".cache" / "versitygw" / VERSION
@@ -19,7 +21,7 @@ BUILT = Path(__file__).parents[2] / ".cache" / "versitygw" / VERSION
 @contextmanager
 def running() -> Iterator[Store]:
     """A store with an empty bucket."""
-    store = Store(Path(tempfile.mkdtemp(prefix="sluice-store-")), free_ports(["s3.port"]))
+    store = Store(Path(tempfile.mkdtemp(prefix="sluice-store-")), {"s3.port": free_port()})
     (store.folder / "data").mkdir()
     address = store.endpoint.removeprefix("http://")
     command = [str(_program()), "--quiet", "--port", address, "posix", str(store.folder / "data")]

@@ -20,9 +20,12 @@ def asset(table: str) -> Asset:
     return Asset(name=table, uri=f"sluice://{table.replace('.', '/', 1)}", group=GROUP)
 
 
-def whenever(tables: Iterable[str]) -> AssetAny:
-    """Return the schedule of a pipeline that runs when any of those tables changes."""
-    return AssetAny(*(asset(table) for table in tables))
+def whenever(triggers: Iterable[str]) -> AssetAny:
+    """Return the schedule of a pipeline that runs when any of those tables changes.
+
+    Tables of others are given by their addresses; whoever writes them records the events.
+    """
+    return AssetAny(*(Asset(uri=one) if "://" in one else asset(one) for one in triggers))
 
 
 def has_changed(report: Mapping[str, Any]) -> bool:

@@ -6,12 +6,9 @@ own folder. It is valid until a file of the configuration, an environment variab
 a file of this package changes.
 """
 
-import hashlib
 import os
-import secrets
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +16,13 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from sluice.airflow.graph import Task, TaskGraph, proof, sweep, task_graph, upkeep
-from sluice.airflow.projects import loaded, stamps
+from sluice.airflow.projects import loaded
+from sluice.declare.kept import Kept, Noting, kept_in
 from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
     from sluice.declare.project import Pipeline, Project
     from sluice.declare.settings import AirflowSettings
-
-PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -73,10 +69,8 @@ class Site:
 
 def site(config: Path) -> Site:
     """Return the site that the folder's current files declare."""
-    files = (*stamps(config), *stamps(PACKAGE, "*.py"))
-    state = hashlib.sha256(repr((str(config), files)).encode()).hexdigest()
-    kept = _folder() / f"{hashlib.sha256(str(config).encode()).hexdigest()[:16]}.json"
-    return _kept(kept, state) or _made(config, kept, state)
+    kept = kept_in(_folder(), config)
+    return _kept(kept) or _made(config, kept)
 
 
 def check(config: Path) -> None:
@@ -86,63 +80,22 @@ def check(config: Path) -> None:
         raise ConfigError(found.mistakes, hint=found.hint)
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A site and the state that it belongs to; variables, possibly secret, are kept as digests."""
-
-    state: str
-    salt: str
-    environ: dict[str, str | None]
-    site: Site
-
-
-@dataclass(frozen=True)
-class _Noting(Mapping[str, str]):
-    """The environment; notes which variables were read."""
-
-    asked: set[str] = field(default_factory=set)
-
-    def __getitem__(self, name: str) -> str:
-        self.asked.add(name)
-        return os.environ[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(os.environ)
-
-    def __len__(self) -> int:
-        return len(os.environ)
-
-
 def _folder() -> Path:
     return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "sluice"
 
 
-def _kept(file: Path, state: str) -> Site | None:
-    with suppress(OSError, ValueError):
-        found = TypeAdapter(_Kept).validate_json(file.read_bytes())
-        is_same = found.environ == _digests(found.environ, found.salt)
-        return found.site if found.state == state and is_same else None
+def _kept(kept: Kept) -> Site | None:
+    with suppress(ValueError):
+        content = kept.read(os.environ)
+        return TypeAdapter(Site).validate_json(content) if content else None
     return None
 
 
-def _digests(names: Iterable[str], salt: str) -> dict[str, str | None]:
-    """Return digests of those environment variables' current values, which they don't reveal."""
-    values = ((name, os.environ.get(name)) for name in names)
-    key = bytes.fromhex(salt)
-    return {n: v and hashlib.blake2b(v.encode(), key=key).hexdigest() for n, v in values}
-
-
-def _made(config: Path, file: Path, state: str) -> Site:
-    environ = _Noting()
+def _made(config: Path, kept: Kept) -> Site:
+    environ = Noting()
     made = _site(*loaded(config, environ))
-    salt = secrets.token_hex()
-    text = TypeAdapter(_Kept).dump_json(_Kept(state, salt, _digests(environ.asked, salt), made))
-    with suppress(OSError):  # an unwritable folder only costs time
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}")
-        draft.touch(mode=0o600)
-        draft.write_bytes(text)
-        draft.replace(file)
+    if ";" not in made.remote:  # parameters, such as a token
+        kept.write(TypeAdapter(Site).dump_json(made), environ)
     return made
 
 

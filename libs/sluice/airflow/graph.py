@@ -75,7 +75,14 @@ def task_graph(project: "Project", pipeline: "Pipeline") -> TaskGraph:
     work[:1] = [replace(first, previews=tuple(own)) for first in work[:1]]
     quality = Task("quality", TaskKind.QUALITY, pipeline.name, upstream=_last(work))
     read = dict.fromkeys(table for task in work for table in task.reads)
-    return TaskGraph(pipeline.name, (*work, quality), tuple(t for t in read if t not in own))
+    places = (project.resolve(t.spec.announced) for t in tables if t.spec.announced)
+    triggers = (*(t for t in read if t not in own), *dict.fromkeys(map(_address, places)))
+    return TaskGraph(pipeline.name, (*work, quality), triggers)
+
+
+def _address(place: str) -> str:
+    """Return the name of the asset of a table; Airflow keeps a slash at the end of a name."""
+    return (place if "://" in place else f"file://{place}").rstrip("/")
 
 
 def upkeep(project: "Project", pipeline: "Pipeline") -> Task:

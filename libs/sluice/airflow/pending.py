@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from sluice.airflow.commands import Run
 from sluice.airflow.graph import Task, TaskKind
 from sluice.declare.project import Project
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.log.opened import exists
+from sluice.delta.places.lake import layout
 from sluice.errors import SluiceError
 from sluice.read.pending import nothing_new
 

@@ -12,7 +12,7 @@ from sluice.airflow.graph import Task, TaskKind
 from sluice.declare.project import Project
 from sluice.delta.log.position import head
 from sluice.delta.places.lake import layout
-from sluice.read.commits import back_from
+from sluice.read.stored.commits import back_from
 
 VERSIONS = "versions"  # the XCom that passes them on
 LOADING = (TaskKind.INGEST, TaskKind.LOAD)

@@ -11,12 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.declare.kept import Stamp, stamps
 from sluice.errors import ConfigError
 
 if TYPE_CHECKING:
     from sluice.declare.project import Project
-
-Stamp = tuple[str, int, int]
 
 
 def config_folder(dag_file: str) -> Path:
@@ -40,12 +39,6 @@ def project(config: Path) -> "Project":
 def mistakes(config: Path) -> ConfigError | None:
     """Return every mistake in the folder's current files."""
     return _loaded(config, stamps(config))[1]
-
-
-def stamps(folder: Path, pattern: str = "*.y*ml") -> tuple[Stamp, ...]:
-    """Return the state of the files below a folder, without reading them."""
-    files = ((file, file.stat()) for file in sorted(folder.rglob(pattern)))
-    return tuple((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in files)
 
 
 def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:

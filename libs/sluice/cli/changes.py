@@ -3,8 +3,8 @@
 import click
 
 from sluice.read.changes import Changelog
+from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
-from sluice.read.values import check_columns
 from sluice.terminal.fitting import write_found
 from sluice.terminal.options import choose_once, columns_option, format_option, lake_options
 from sluice.terminal.output import Format, write_json

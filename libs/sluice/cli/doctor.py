@@ -7,7 +7,7 @@ import click
 
 from sluice.declare.project import load as load_project
 from sluice.errors import ExitCode
-from sluice.operate.doctor import Finding, examine, strangers
+from sluice.operate.upkeep.doctor import Finding, examine, strangers
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted, write_rows
 

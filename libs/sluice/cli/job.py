@@ -28,9 +28,10 @@ from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, SluiceError
 from sluice.language.interval import Interval, parse_time
 from sluice.operate.failures import Failures
-from sluice.operate.maintain import Upkeep
 from sluice.operate.preview import Previewed
-from sluice.operate.sweep import Swept
+from sluice.operate.run import check_dates
+from sluice.operate.upkeep.maintain import Upkeep
+from sluice.operate.upkeep.sweep import Swept
 from sluice.operate.verify import Verdict
 from sluice.operate.workers import Workers
 from sluice.sources.spec import is_topic
@@ -78,15 +79,20 @@ class Job:
     def asked(self, table: Table) -> list[Interval]:
         """Return the requested time, cut along the schedule of a source by interval.
 
-        Empty if none was given. A topic's is whole, and only a backfill requests one.
+        Empty if none was given. A topic's is whole, and only a backfill requests one. What somebody
+        asks for must lie between the pipeline's dates; the interval of a run may not.
         """
         if not self.start or not self.end:
             return []
-        schedule = self.project.pipelines[table.pipeline].schedule
-        bounds = [parse_time(bound, schedule.timezone) for bound in (self.start, self.end)]
+        pipeline = self.project.pipelines[table.pipeline]
+        zone = pipeline.schedule.timezone
+        start, end = (parse_time(bound, zone) for bound in (self.start, self.end))
         if table.spec.is_by_interval:
-            return schedule.intervals(*bounds)
-        return [Interval(*bounds)] if self.is_backfill and is_topic(table) else []
+            intervals = pipeline.schedule.intervals(start, end)
+            if self.is_backfill:
+                check_dates(pipeline, start, end)
+            return intervals
+        return [Interval(start, end)] if self.is_backfill and is_topic(table) else []
 
     def reports(self, step: "Step") -> Iterator[Report]:
         """Run the step of every table, inputs before the views over them.

@@ -16,8 +16,8 @@ from sluice.engine.report import BatchReport
 from sluice.language.interval import parse_time
 from sluice.operate.replay import replay as replay_intervals
 from sluice.operate.replay import to_replay
-from sluice.operate.sweep import Swept
-from sluice.operate.sweep import sweep as sweep_table
+from sluice.operate.upkeep.sweep import Swept
+from sluice.operate.upkeep.sweep import sweep as sweep_table
 from sluice.report.sweep import whole_table
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option

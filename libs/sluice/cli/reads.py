@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from sluice.errors import ExitCode
+from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
-from sluice.read.values import check_columns
 from sluice.terminal.fitting import arranged, write_found
 from sluice.terminal.options import columns_option, format_option, lake_options, version_option
 from sluice.terminal.output import Format, write_record

@@ -28,7 +28,7 @@ from sluice.operate.bring import followed
 from sluice.operate.failures import Failures
 from sluice.operate.outside import news_of_sources
 from sluice.operate.preview import downstream
-from sluice.operate.run import News, intervals_to_run, rounds_of
+from sluice.operate.run import News, check_dates, intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
 from sluice.sources.spec import is_topic
@@ -277,9 +277,13 @@ def _intervals(
             f"{table.id} is delivered by interval: give --start and --end",
             hint="e.g. --start 2017-05-08 --end 2017-05-09; `sluice run` finds what is due",
         )
-    schedule = project.pipelines[table.pipeline].schedule
-    bounds = [parse_time(t, schedule.timezone) for t in (start, end)]
-    return [Interval(*bounds)] if is_topic(table) else schedule.intervals(*bounds)
+    pipeline = project.pipelines[table.pipeline]
+    first, last = (parse_time(t, pipeline.schedule.timezone) for t in (start, end))
+    if is_topic(table):
+        return [Interval(first, last)]
+    intervals = pipeline.schedule.intervals(first, last)
+    check_dates(pipeline, first, last)
+    return intervals
 
 
 def _run(step: str) -> Run:

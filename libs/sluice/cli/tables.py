@@ -11,10 +11,10 @@ from sluice.declare.graph import UnknownTable
 from sluice.declare.project import Project, load
 from sluice.declare.table import Table
 from sluice.errors import UsageError
-from sluice.operate.drop import Dropped, found
-from sluice.operate.drop import drop as drop_table
-from sluice.operate.rename import REBUILD, Renamed
-from sluice.operate.rename import rename as rename_table
+from sluice.operate.definitions.drop import Dropped, found
+from sluice.operate.definitions.drop import drop as drop_table
+from sluice.operate.definitions.rename import REBUILD, Renamed
+from sluice.operate.definitions.rename import rename as rename_table
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, print_table, write_rows
 

@@ -13,21 +13,22 @@ from sluice.cli.runs import do
 from sluice.declare.project import Project
 from sluice.declare.project import load as load_project
 from sluice.declare.table import Table
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.log.opened import exists
+from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, UsageError
-from sluice.operate.against import Compared, compare, differing
 from sluice.operate.bring import bring, to_bring
+from sluice.operate.definitions.against import Compared, compare, differing
+from sluice.operate.definitions.rebuild import check_asked
+from sluice.operate.definitions.rebuild import rebuild as rebuild_table
+from sluice.operate.definitions.redefined import meanings, redefined_parts, to_rebuild
+from sluice.operate.definitions.revision import other_project
 from sluice.operate.explain import Part, Step, explain_all, parts_of_query
 from sluice.operate.failures import raise_all
-from sluice.operate.maintain import Upkeep
-from sluice.operate.maintain import maintain as maintain_tables
-from sluice.operate.rebuild import check_asked
-from sluice.operate.rebuild import rebuild as rebuild_table
-from sluice.operate.redefined import meanings, redefined_parts, to_rebuild
-from sluice.operate.revision import other_project
+from sluice.operate.upkeep.maintain import Upkeep
+from sluice.operate.upkeep.maintain import maintain as maintain_tables
 from sluice.operate.verify import Verdict
 from sluice.operate.verify import verify as verify_table
 from sluice.sources.resume import resume

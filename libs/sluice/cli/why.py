@@ -9,11 +9,11 @@ import click
 from sluice.errors import ExitCode, UsageError
 from sluice.language.internal import STATE, internal
 from sluice.read.changes import Changelog
-from sluice.read.commits import Commit
+from sluice.read.conditions.order import Span
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
-from sluice.read.order import Span
 from sluice.read.origin import Origin, Read, origin
+from sluice.read.stored.commits import Commit
 from sluice.terminal.options import format_option, lake_options, version_option
 from sluice.terminal.output import Format, counted, print_table, write_json, write_record
 
@@ -130,6 +130,7 @@ def _source(source: "Source", most: int) -> dict[str, Any]:
         "count": source.rows.num_rows,
         "rows": source.rows.slice(0, most).to_pylist(),
         "deliveries": [_delivery(delivery) for delivery in source.deliveries],
+        "untraced": source.untraced or None,
     }
 
 
@@ -148,6 +149,8 @@ def _print(sources: "list[Source]", most: int) -> None:
         click.echo(f"from {source.table}{at}: {counted(source.rows.num_rows, 'row')}")
         rows = source.rows.slice(0, most)
         print_table(rows.column_names, zip(*rows.to_pydict().values(), strict=True))
+        if source.untraced:
+            click.echo(f"what these come from can't be said: {source.untraced}")
     if delivered := [line for source in sources for line in _delivered(source, most)]:
         click.echo("delivered by")
         print_table(DELIVERED, delivered)

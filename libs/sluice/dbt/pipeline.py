@@ -19,16 +19,16 @@ from sluice.dbt.queries import translated
 from sluice.dbt.report import Report
 from sluice.dbt.types import declared
 from sluice.declare.building import build, resolved_alone
-from sluice.declare.document import VARIABLE, Document
 from sluice.declare.graph import Graph
-from sluice.declare.mistakes import Mistakes
 from sluice.declare.quality import Expectation
 from sluice.declare.reading import Reading, read_tables
 from sluice.declare.resolution.scope import Review
 from sluice.declare.table import Table
+from sluice.declare.text.document import VARIABLE, Document
+from sluice.declare.text.mistakes import Mistakes
 from sluice.errors import ConfigError
 from sluice.language.names import NAME
-from sluice.language.types import GAP
+from sluice.language.typed.types import GAP
 
 FIELDS = ("description", "kind", "incremental", "sql", "expect")
 Find = Callable[[str], str]  # path of a file in the dbt project -> its path for Sluice, or ''

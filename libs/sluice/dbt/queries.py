@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from sluice.dbt.artifacts import Node
 from sluice.dbt.meanings import in_spark, unsure
 from sluice.dbt.names import Relations
-from sluice.declare.document import VARIABLE
+from sluice.declare.text.document import VARIABLE
 from sluice.language.syntax import without_tokens
 
 THIS = re.compile(r"\bthis\b")

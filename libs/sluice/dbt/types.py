@@ -7,7 +7,7 @@ taken as its warehouse takes it.
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sluice.language.types import GAP, canonical
+from sluice.language.typed.types import GAP, canonical
 
 _TYPE = exp.DataType.Type
 TEXTS = (_TYPE.VARCHAR, _TYPE.CHAR, _TYPE.NVARCHAR, _TYPE.NCHAR, _TYPE.BPCHAR, _TYPE.NAME)

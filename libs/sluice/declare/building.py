@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast
 
-from sluice.declare.document import Document, Where
 from sluice.declare.graph import Graph
-from sluice.declare.mistakes import Mistakes
 from sluice.declare.quality import Expectation
 from sluice.declare.registry import kind
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Report, Review, check_expectations
 from sluice.declare.table import Table
 from sluice.declare.table_spec import Reference, TableSpec
+from sluice.declare.text.document import Document, Where
+from sluice.declare.text.mistakes import Mistakes
 from sluice.language.names import unknown
 
 
@@ -121,7 +121,8 @@ def _problem(
             for name, other in declared.items()
             if name != declaration.id and (kind == "table" or other.where[0] == "dimensions")
         ]
-        return unknown(kind, reference.name, known)
+        problem = unknown(kind, reference.name, known)
+        return f"{reference.place}: {problem}" if reference.place else problem
     spec = declared[target].spec
     if spec is None:
         return ""

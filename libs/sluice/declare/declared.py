@@ -11,7 +11,7 @@ from sluice.declare.table_spec import TableSpec
 from sluice.language.model import Model
 from sluice.language.names import Name, check_name
 from sluice.language.path_pattern import check_path
-from sluice.language.types import read_columns
+from sluice.language.typed.types import read_columns
 
 FILES = ("csv", "json", "parquet")  # formats that are read from files
 NO_VARIANT = (

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from sluice.declare.building import Declaration
-from sluice.declare.mistakes import Mistakes
+from sluice.declare.text.mistakes import Mistakes
 from sluice.language.names import listing, unknown
 
 

@@ -8,23 +8,30 @@ from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from sluice.cache import cache_folder
 from sluice.declare.building import Declaration, build
 from sluice.declare.code import check_module
 from sluice.declare.environment import VARIABLE, existing
 from sluice.declare.graph import Graph
-from sluice.declare.mistakes import Mistakes
+from sluice.declare.kept import Noting, kept_in
 from sluice.declare.names_elsewhere import check_compared, check_modules
 from sluice.declare.reading import Reading, find_files, read_file, read_tables
+from sluice.declare.recalled import keep, recalled
 from sluice.declare.resolution.scope import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
 from sluice.declare.stores import faults, takes_spark
 from sluice.declare.table_spec import TableSpec
+from sluice.declare.text.document import Document
+from sluice.declare.text.mistakes import Mistakes
 from sluice.language.interval import IntervalError, Schedule, parse_time, zone
 from sluice.language.model import Model
 from sluice.language.names import Name
 from sluice.limits import Limits
 
 __all__ = ["AirflowSettings", "Pipeline", "Project", "QualitySettings", "SparkSettings", "load"]
+
+
+MANY_TABLES = 8  # from here on, loading takes longer than keeping
 
 
 def _is_zone(name: Any) -> bool:
@@ -131,7 +138,22 @@ def load(
     `review` gives a further opinion on each expectation, as mistakes in words. Files named in
     `without` are ignored.
     """
-    folder = Path(config_dir)
+    folder, noting = Path(config_dir), Noting(environ)
+    kept = kept_in(cache_folder(environ) / "projects", folder)
+    is_whole = review is None and not without
+    project: Project | None = recalled(kept, environ) if is_whole else None
+    if project is None:
+        project, documents = _read(folder, noting, review, without)
+        is_worth_it = len(project.graph.tables) >= MANY_TABLES
+        if is_whole and is_worth_it and not project.modules:
+            keep(project, documents, kept, noting)
+    chosen = environ.get(VARIABLE)
+    return project.within(chosen) if chosen else project
+
+
+def _read(
+    folder: Path, environ: Mapping[str, str], review: Review | None, without: Collection[str]
+) -> tuple[Project, list[Document]]:
     mistakes = Mistakes()
     found = [path for path in find_files(folder) if path.as_posix() not in without]
     settings, *files = [read_file(path, environ, mistakes) for path in found]
@@ -147,8 +169,7 @@ def load(
         _check_store(project, settings, declared.values(), environ, mistakes)
     mistakes.raise_any()
     loaded = _assembled(project or Project(), pipelines, graph, folder.resolve().parent)
-    chosen = environ.get(VARIABLE)
-    return loaded.within(chosen) if chosen else loaded
+    return loaded, [reading.document for reading in (settings, *files) if reading]
 
 
 def _assembled(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
@@ -166,6 +187,12 @@ def _project(settings: Reading | None, mistakes: Mistakes) -> Project | None:
     return mistakes.validated(Project, data, settings.document, ())
 
 
+NO_ACCESS = {
+    True: "because it has `options`, and Spark has no access there: leave them out",
+    False: "which has no access there: a source follows it by `delta: {path: ...}`",
+}
+
+
 def _check_store(
     project: Project,
     settings: Reading | None,
@@ -179,13 +206,11 @@ def _check_store(
             mistakes.add(settings.document, where, message)
     for one in declared:
         if getattr(one.spec, "format", "") == "delta":
-            is_stream = getattr(one.spec, "delivery", "") == "stream"
-            if not takes_spark(str(getattr(one.spec, "path", ""))):
-                message = "a Delta table on S3 would be read by Spark, which has no access there"
+            is_whole = bool(getattr(one.spec, "IS_WHOLE", False))
+            is_read_here = is_whole and not getattr(one.spec, "options", None)
+            if not is_read_here and not takes_spark(str(getattr(one.spec, "path", ""))):
+                message = f"a Delta table on S3 would be read by Spark, {NO_ACCESS[is_whole]}"
                 mistakes.add(one.document, (*one.where, "path"), message)
-            elif is_stream and not takes_spark(project.lake):
-                message = "a stream of a Delta table is committed by Spark, which is not safe on S3"
-                mistakes.add(one.document, (*one.where, "delivery"), message)
 
 
 def _pipelines(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from sluice.declare.building import Declaration
-from sluice.declare.document import BrokenDocument, Document, read
-from sluice.declare.mistakes import Mistakes
 from sluice.declare.registry import kinds
 from sluice.declare.secrets import misplaced
 from sluice.declare.table_spec import SECTIONS, Section, TableSpec
+from sluice.declare.text.document import BrokenDocument, Document, read
+from sluice.declare.text.mistakes import Mistakes
 from sluice.errors import ConfigError
 from sluice.language.names import check_table_name, unknown
 

@@ -7,7 +7,7 @@ The modules, called parts, are these:
     resolve   `resolve(spec, inputs, report)`: the table that it declares
     nodes     `nodes(table, graph)`: the stored tables, each with its operator and its batches
     rows      `rows(table, inputs)`: rows of a table that is not stored (kinds.lookup.references)
-    columns   `columns(table, inputs)`: what columns are made from (declare.column_lineage)
+    columns   `columns(table, inputs)`: what columns are made from (declare.meaning.column_lineage)
     lineage   `contributing(operator, groups)`: rows that rows come from (engine.query.lineage)
     absence   `conditions(spec, found)`, `unmatched(...)`: what rows lack (engine.query.absence)
     reader    `opened(lake, table, ...)`: a stored table as this kind's reader (read.lake)
@@ -95,6 +95,11 @@ def register(package: str) -> None:
     """Add the kind that a package describes. Safe to repeat."""
     if package not in (*BUILT_IN, *_added):
         _added.append(package)
+
+
+def has_added() -> bool:
+    """Return whether there are kinds besides the built-in ones."""
+    return bool(_added)
 
 
 def kinds(section: "Section | None" = None) -> tuple[Kind, ...]:

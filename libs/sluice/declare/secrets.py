@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sluice.declare.code import check_option
-from sluice.declare.document import Document, Where
+from sluice.declare.text.document import Document, Where
 
 SECRET = re.compile(
     r"password|secret|token|credential|jaas|(access|account|api)[._]?key", re.IGNORECASE

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from sluice.declare.document import Where
+from sluice.declare.text.document import Where
 from sluice.declare.window import Window
 from sluice.language.interval import Schedule
 from sluice.language.model import Model
@@ -20,11 +20,12 @@ SECTIONS: tuple[Section, ...] = ("sources", "dimensions", "views")
 
 @dataclass(frozen=True)
 class Reference:
-    """Reference from one table to another, by name."""
+    """Reference from one table to another, by name; `place`: its line within a longer text."""
 
     where: Where
     name: str
     is_dimension: bool = False
+    place: str = ""
 
 
 def to_dimensions(names: Iterable[str]) -> Iterator[Reference]:
@@ -79,6 +80,11 @@ class TableSpec(Model):
     def connections(self) -> tuple[str, ...]:
         """Connections that its rows are read by."""
         return ()
+
+    @property
+    def announced(self) -> str:
+        """Path of the table of others that it reads, whose owner may announce news; or ''."""
+        return ""
 
     @property
     def is_by_interval(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.column_lineage import MadeFrom, Seen
+from sluice.declare.meaning.column_lineage import MadeFrom, Seen
 from sluice.declare.table import Table
 from sluice.dimension_views.spec import DimensionView
 

@@ -16,17 +16,17 @@ from deltalake import DeltaTable, QueryBuilder
 from sluice.declare.table import Table
 from sluice.dimension_views.spec import DimensionView
 from sluice.errors import UsageError
-from sluice.read import where as predicates
-from sluice.read.cursor import Place, behind
-from sluice.read.engine_sql import translated, where_sql
-from sluice.read.key_values import KeyValues
-from sluice.read.keys import KeyColumns
+from sluice.read.conditions import where as predicates
+from sluice.read.conditions.cursor import Place, behind
+from sluice.read.conditions.engine_sql import translated, where_sql
+from sluice.read.conditions.keys import KeyColumns
+from sluice.read.conditions.order import Order, Span
+from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake, build_command
-from sluice.read.order import Order, Span
-from sluice.read.rows import Row, Rows, check_limit
-from sluice.read.scan import Touched
-from sluice.read.snapshot import open_delta, refuse_unreadable
-from sluice.read.values import check_columns
+from sluice.read.ordered.key_values import KeyValues
+from sluice.read.ordered.rows import Row, Rows, check_limit
+from sluice.read.stored.scan import Touched
+from sluice.read.stored.snapshot import open_delta, refuse_unreadable
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table, views_among
+from sluice.declare.text.document import Where
 from sluice.dimension_views.spec import DimensionView
 from sluice.language.expression import Expression
 from sluice.language.join_syntax import read_pairs

@@ -16,6 +16,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.notes import intervals
+from sluice.delta.places.lake import layout
 from sluice.delta.reading import landing
 from sluice.delta.reading.table import snapshot
 from sluice.delta.writing.fence import Committed
@@ -27,6 +28,7 @@ from sluice.dimensions.wanted import current, judged, table_rows
 from sluice.engine.advance import Run
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
+from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import Delivered
 from sluice.engine.planning.redefinition import check_definition, replaceable
@@ -36,6 +38,7 @@ from sluice.errors import QualityStop
 from sluice.files.reading import Reading, is_of_files, read
 from sluice.gate.gate import Gate
 from sluice.interpreter.presence import is_here, rehearse
+from sluice.language.internal import FORGOTTEN
 from sluice.spark.session import Spark
 
 Put = Callable[[SparkSession, Loaded, Target, Position, Clock], Committed]
@@ -74,9 +77,11 @@ def load_as(
         with clock.phase("session"):
             return spark.tune(small=wanted.bytes <= project.limits.few_tasks_bytes)
 
-    is_little = _size(wanted, before, 0).bytes <= project.limits.computed_here_bytes
+    size = _size(wanted, before, 0).bytes
+    is_little = size <= project.limits.computed_here_bytes
     is_plain = found.spec.format == "delta" or (is_of_files(found.spec) and not found.spec.is_log)
-    report, engine = spark.best(work, large, is_small=is_little and is_plain)
+    is_small = is_little and is_plain
+    report, engine = spark.best(work, large, is_small=is_small, size=0 if is_little else size)
     return replace(report, engine=engine)
 
 
@@ -127,7 +132,9 @@ def _committed(
 def _read(session: SparkSession, project: Project, found: Found, wanted: Due) -> Reading:
     rows = read(session, _resolved(project, found), wanted.files)
     reading = Reading(rows.rows, (*wanted.warnings, *rows.warnings))
-    return judged(reading, found.spec, Gate(found.table.id, found.spec.expect).fits)
+    reading = judged(reading, found.spec, Gate(found.table.id, found.spec.expect).fits)
+    notes = noted(layout(project).uri(found.table.id, FORGOTTEN))
+    return replace(reading, rows=withheld(reading.rows, notes))
 
 
 def _check_usable(found: Found, passed: Passed, replaced: Head | None) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff
-from sluice.declare.definition import definition, meaning
+from sluice.declare.meaning.definition import definition, meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import FeedSize, table_size

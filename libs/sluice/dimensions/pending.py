@@ -1,12 +1,13 @@
 """News of a dimension: files that differ from those of its last load."""
 
 from sluice.declare.declared import FILES
-from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.delta.reading import landing
 from sluice.dimensions.loaded import note
 from sluice.dimensions.spec import Dimension

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sluice.declare.table import Table
-from sluice.read.keyed import KeyedTable
 from sluice.read.lake import Lake
+from sluice.read.ordered.keyed import KeyedTable
 
 VERBS: Mapping[str, Callable[..., Any]] = {}
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.declared import check_columns
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table
+from sluice.declare.text.document import Where
 from sluice.dimensions.spec import HISTORY_COLUMNS, Dimension
 
 INSTEAD = (

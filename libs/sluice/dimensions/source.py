@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sluice.declare.definition import definition
+from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, head_as_found

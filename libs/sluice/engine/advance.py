@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from sluice.declare.definition import meaning
+from sluice.declare.meaning.definition import meaning
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import REBUILD, Position
@@ -121,7 +121,8 @@ class _Step:
                 return node.batch.session_for(self.spark, context, plan.size)
 
         is_small = _is_small(context, plan, ready)
-        (report, after), engine = self.spark.best(work, large, is_small=is_small)
+        size = plan.size.bytes
+        (report, after), engine = self.spark.best(work, large, is_small=is_small, size=size)
         return replace(report, engine=engine), after
 
     def _committed(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from time import sleep
 
 from sluice.delta.places.faults import store_fault
+from sluice.engine.query.data_faults import division_fault
 from sluice.engine.report import BatchReport
 from sluice.errors import (
     LostRace,
@@ -75,7 +76,7 @@ def naming_faults(table: str) -> Iterator[None]:
     except SluiceError:
         raise  # already named, even if it repeats such words from the data
     except Exception as error:
-        if named := store_fault(error):
+        if named := store_fault(error) or division_fault(table, error):
             raise named from error
         message = with_real_paths("\n".join(_words(error)))
         line = message[max(message.find(_BROKEN), 0) :].partition("\n")[0]

@@ -4,7 +4,7 @@ A header, quotes doubled inside quotes, line breaks inside quotes. Spark's parse
 4180 does not allow without a word, so rows that such text may have altered get a reason.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,11 +16,11 @@ from sluice.errors import ConfigError
 from sluice.files.conversion import METADATA, ROW
 from sluice.files.csv_here import CUT, FAULT, ODD, SWALLOWED, cells_here, narrow
 from sluice.files.filehead import FileHead, grouped, uris
+from sluice.files.here import read_here
 from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.gate.rules.sql import name, text
-from sluice.interpreter.presence import is_here
-from sluice.language.types import head
+from sluice.language.typed.types import head
 
 DEFAULTS = {"header": "true", "multiLine": "true", "escape": '"'}
 KEPT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW, "enforceSchema": "true"}
@@ -53,15 +53,21 @@ def read_csv(
         columns = tuple(_own_name(spec, *pair) for pair in enumerate(layout.names))
         columns = columns or tuple(spec.types)
         schema = ", ".join(f"{name(c)} STRING" for c in columns)
-        if is_here(session):
-            rows = cells_here(session, group, columns, spec.options)
-            yield of_texts(rows, spec, Texts(spec.options), reason=FAULT)
+        here = read_here(session, group, _cells(session, spec, columns))
+        if here is not None:
+            yield of_texts(here, spec, Texts(spec.options), reason=FAULT)
             continue
         reader = session.read.format("csv").options(**{"lineSep": layout.line_end, **options})
         found = reader.schema(f"{schema}, {RAW} STRING").load(uris(group))
         rows = _placed(found, columns, options, layout)
         reason = _why_not(columns, options, layout)
         yield of_texts(rows, spec, Texts(spec.options), reason=reason)
+
+
+def _cells(
+    session: SparkSession, spec: Declared, columns: Sequence[str]
+) -> Callable[[Sequence[FileHead]], DataFrame]:
+    return lambda heads: cells_here(session, heads, columns, spec.options)
 
 
 def _own_name(spec: Declared, nth: int, written: str) -> str:

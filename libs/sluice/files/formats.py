@@ -16,7 +16,7 @@ from sluice.errors import QualityStop
 from sluice.files.conversion import BLOCK, METADATA, ROW, converted, ddl
 from sluice.files.csv_texts import read_csv
 from sluice.files.filehead import FileHead, grouped, uris
-from sluice.files.here import parquet_here
+from sluice.files.here import parquet_here, read_here
 from sluice.files.json_here import lines_here
 from sluice.files.json_texts import FAULT, LINE, MARK, rows_of_lines
 from sluice.files.parquet_types import NANOS, VOID
@@ -24,17 +24,18 @@ from sluice.files.spelled import Texts
 from sluice.files.texts import of_texts
 from sluice.files.voids import voided
 from sluice.gate.rules.sql import field_name, text
-from sluice.interpreter.presence import is_here
 
 Heads = Sequence[FileHead]
 Reader = Callable[[SparkSession, Declared, Heads], Iterable[DataFrame]]
 
 
 def _json(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
-    if heads and is_here(session):
-        texts = Texts(spec.options, MARK)
-        yield of_texts(lines_here(session, spec, heads), spec, texts, reason=FAULT)
-    elif heads:
+    if not heads:
+        return
+    here = read_here(session, heads, lambda some: lines_here(session, spec, some))
+    if here is not None:
+        yield of_texts(here, spec, Texts(spec.options, MARK), reason=FAULT)
+    else:
         yield rows_of_lines(json_lines(session, spec, heads), spec)
 
 
@@ -54,8 +55,7 @@ def _decoded(spec: Declared) -> str:
 
 def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[DataFrame]:
     for pairs, group in grouped(heads, lambda h: _stored_types(spec, h)).items():
-        if is_here(session):
-            found = parquet_here(session, pairs, group, spec.names)
+        if (found := read_here(session, group, _plainly(session, spec, pairs))) is not None:
             yield converted(found, spec, origin=_origin(group))
             continue
         voids = voided(session, pairs, ddl(spec))
@@ -72,6 +72,12 @@ def _parquet(session: SparkSession, spec: Declared, heads: Heads) -> Iterator[Da
         read = (f"{value} AS `{n}`" for n, value in values.items())
         known = rows.selectExpr(*read, FILE, BLOCK, *_cut(nanos))
         yield converted(known, spec, origin=_origin(group))
+
+
+def _plainly(
+    session: SparkSession, spec: Declared, pairs: Sequence[tuple[str, str]]
+) -> Callable[[Heads], DataFrame]:
+    return lambda heads: parquet_here(session, pairs, heads, spec.names)
 
 
 def _origin(heads: Heads) -> str:

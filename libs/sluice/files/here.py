@@ -3,7 +3,7 @@
 A file that is not plain raises NotHere, and Spark reads the delivery.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,18 +20,58 @@ from pyspark.sql.types import (
 )
 
 from sluice.declare.delivered_row import CUT, FILE
+from sluice.delta.reading.local import hand
+from sluice.engine.query.operator import union
+from sluice.errors import UsageError
 from sluice.files.conversion import BLOCK, ROW
 from sluice.files.filehead import FileHead, Unreadable, content
 from sluice.files.nested_types import texts_of
 from sluice.files.parquet_types import NANOS
 from sluice.interpreter.errors import NotHere
+from sluice.interpreter.presence import is_here
 from sluice.interpreter.values.arrow import arrow_type
+from sluice.limits import Limits
+from sluice.spark.paths import sees_copies
 
+HANDED = Limits().handed_bytes
 PLACE = (
     StructField(FILE, StringType()),
     StructField(BLOCK, LongType()),
     StructField(ROW, LongType()),
 )
+
+
+def read_here(
+    session: SparkSession,
+    heads: Sequence[FileHead],
+    read: Callable[[Sequence[FileHead]], DataFrame],
+) -> DataFrame | None:
+    """Return what `read` finds in the files in this process; None if Spark is to read them.
+
+    A cluster gets the rows of a store that it may not read itself. It gets them file by file.
+    Raises UsageError if it can't.
+    """
+    if is_here(session):
+        return read(heads)
+    if sees_copies(session, (found.file.uri for found in heads)):
+        return None
+    size, shown = sum(found.file.size for found in heads), heads[0].file.shown
+    others = " and others" if len(heads) > 1 else ""
+    if size > HANDED:
+        raise UsageError(
+            f"{shown}{others}: {size:,} bytes are to be read for a cluster, which has no "
+            f"access to this store; the most is {HANDED:,}",
+            hint="nothing was committed; deliver less in an interval, or run it on one machine: "
+            "`master: local[*]`",
+        )
+    try:
+        return union([read([found]) for found in heads])
+    except NotHere as reason:
+        raise UsageError(
+            f"{shown}: only Spark can read this ({reason}), and the cluster has no access to "
+            "this store",
+            hint="nothing was committed; run it on one machine: `master: local[*]`",
+        ) from reason
 
 
 def held(found: FileHead) -> bytes:
@@ -59,7 +99,7 @@ def frame(
         for column, f in zip(columns, fields, strict=True)
     ]
     table = pa.Table.from_arrays(arrays, names=[f.name for f in fields])
-    return session.createDataFrame(table, StructType(list(fields)))
+    return hand(session, table, StructType(list(fields)))
 
 
 def parquet_here(
@@ -81,7 +121,7 @@ def parquet_here(
     except (pa.ArrowException, LookupError) as error:
         raise NotHere(f"Parquet that is not plain: {error}") from error
     cut = [StructField(CUT, IntegerType())] if nanos else []
-    return session.createDataFrame(rows, StructType([*fields, *PLACE, *cut]))
+    return hand(session, rows, StructType([*fields, *PLACE, *cut]))
 
 
 def _table(

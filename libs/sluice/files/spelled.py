@@ -12,9 +12,9 @@ from itertools import count
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sluice.gate.rules.sql import every, field_name, text
-from sluice.language import spellings
-from sluice.language.spellings import spelling
-from sluice.language.types import INTEGERS, head
+from sluice.language.typed import spellings
+from sluice.language.typed.spellings import spelling
+from sluice.language.typed.types import INTEGERS, head
 
 FORMATS = {
     "DATE": "dateFormat",

@@ -16,9 +16,9 @@ from sluice.gate.outcomes import comparison
 from sluice.gate.rules import java_regex, moments
 from sluice.gate.rules.suite import COMPILERS, refusals
 from sluice.language.expression import Expression
-from sluice.language.inference import infer
 from sluice.language.names import unknown
-from sluice.language.type_rules import problems
+from sluice.language.typed.inference import infer
+from sluice.language.typed.rules import problems
 
 # Arguments compared with the column's values, if the expectation is about one column.
 COMPARED = ("min_value", "max_value", "value_set")

@@ -42,6 +42,10 @@ PARAMETERS: dict[str, tuple[int, int]] = {
     "percentile": (1, 1),
     "approx_top_k": (0, 2),
 }
+INSTEAD = {
+    "count_if": "count(*) FILTER (WHERE x > 1)",
+    "percentile_cont": "percentile(x, 0.5)",
+}
 ACCEPTED = sorted({*PARAMETERS, *SYNONYMS, *BY})
 _OWN = "python"  # stands for a user's aggregator class while its call is read
 PYTHON = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
@@ -90,10 +94,16 @@ def _call(tree: syntax.Tree, text: str) -> tuple[str, list[syntax.Tree]]:
         return SYNONYMS.get(tree.name.lower(), tree.name.lower()), tree.expressions
     if isinstance(tree, exp.Window):
         raise ValueError(syntax.WHY_NOT[exp.Window])
+    _refuse_by_another_name(text.partition("(")[0].strip().lower())
     raise ValueError(
         f"{syntax.shorten(text)!r} is no aggregate; write e.g. sum(x); "
         f"aggregates are: {', '.join(ACCEPTED)}"
     )
+
+
+def _refuse_by_another_name(name: str) -> None:
+    if instead := INSTEAD.get(name):
+        raise ValueError(f"{name} is no aggregate here; write e.g. {instead}")
 
 
 def _both(one: syntax.Tree | None, other: syntax.Tree | None) -> syntax.Tree | None:
@@ -171,6 +181,7 @@ def _number(text: str) -> int | float:
 
 def _check_parts(parts: AggregateParts, text: str) -> None:
     if parts.function not in PARAMETERS:
+        _refuse_by_another_name(parts.function)
         raise ValueError(unknown("aggregate", parts.function, ACCEPTED))
     if parts.argument is None and (parts.function != "count" or "*" not in text):
         raise ValueError(f"{parts.function} needs an argument")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 class Model(BaseModel):
     """Immutable, and closed: an unknown key is a mistake."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
     # Fields that loading fills in, not keys that a user writes.
     LOADED: ClassVar[frozenset[str]] = frozenset()

@@ -9,6 +9,7 @@ refused. SQL for Spark is regenerated from the checked tree, never taken from th
 import logging
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
@@ -25,6 +26,7 @@ from sluice.language.names import near
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 Tree = exp.Expr
+KEPT = 2_000  # parsed texts; each is asked for by several checks of its declaration
 LONGEST = 20_000
 _KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "OVERLAY", "POSITION")
 
@@ -103,6 +105,11 @@ WHY_NOT: dict[type[Tree], str] = {
 
 def parse(text: str) -> Tree:
     """Parse one scalar expression into a checked tree; ValueError names what is not allowed."""
+    return _checked(text).copy()
+
+
+@lru_cache(maxsize=KEPT)
+def _checked(text: str) -> Tree:
     tree = parse_as(text, None)
     check(tree)
     return tree
@@ -110,6 +117,11 @@ def parse(text: str) -> Tree:
 
 def parse_as(text: str, into: type[Tree] | None) -> Tree:
     """Parse a text, checking only its tokens."""
+    return _parsed(text, into).copy()  # type: ignore[arg-type] # classes are hashable
+
+
+@lru_cache(maxsize=KEPT)
+def _parsed(text: str, into: type[Tree] | None) -> Tree:
     dialect = Verbatim()
     try:
         _check_tokens(text)

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.log.opened import exists
+from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.errors import SluiceError
+from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.definitions.redefined import redefined_parts
 from sluice.operate.preview import downstream
-from sluice.operate.rebuild import rebuild
-from sluice.operate.redefined import redefined_parts
 from sluice.read.pending import pending
 from sluice.spark.session import Spark
 

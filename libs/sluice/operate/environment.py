@@ -18,7 +18,7 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.errors import UsageError
 from sluice.language.internal import MARK
 from sluice.language.names import listing
-from sluice.operate.redefined import redefined_parts
+from sluice.operate.definitions.redefined import redefined_parts
 from sluice.operate.rows import Comparison, Difference, Side
 from sluice.read.samples import Sample
 from sluice.spark.session import Spark

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from sluice.declare.building import resolved_alone
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import REBUILD, head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.delta.writing.marking import may_mark
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
@@ -23,8 +24,8 @@ from sluice.errors import SluiceError, UsageError
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
 from sluice.language.interval import show
 from sluice.language.spans import Span, spans
+from sluice.operate.definitions.redefined import redefined_parts
 from sluice.operate.outside import outside
-from sluice.operate.redefined import redefined_parts
 from sluice.read.pending import Unread, unread
 from sluice.read.status import missing
 from sluice.sources.delivery import landed
@@ -163,7 +164,9 @@ def _ingest(project: Project, table: Table, now: datetime, others: Mapping[str, 
     )
     gaps, new, changed, gone = map(tuple, found)
     reason = f"{len(known)} delivered{last}{''.join(said)}"
-    step = Step(written, "ingest", reason, missing=gaps, due=new, changed=changed, gone=gone)
+    is_done = table.spec.is_by_interval and known and not any(found)
+    way = "nothing" if is_done else "ingest"
+    step = Step(written, way, reason, missing=gaps, due=new, changed=changed, gone=gone)
     if what := others.get(written):
         files = [file for d in known for file in landed(project, table, d.interval)[1]]
         step = replace(step, next=REBUILD, reason=f"{what}; {reason}", files=len(files))
@@ -179,8 +182,10 @@ def _with_unread(step: Step, parts: tuple[Unread, ...]) -> Step:
     waits = f" since {show(since)}" if since else ""
     what = parts[0].what if parts else "message"
     reason = f"{counted(count, what)} to read{waits}; {step.reason}"
-    are_rows = step.next == "ingest" and what == "message"
-    return replace(step, reason=reason, rows=count if are_rows else step.rows)
+    if step.next != "ingest":
+        return replace(step, reason=reason)
+    way = "ingest" if count or not parts else "nothing"
+    return replace(step, next=way, reason=reason, rows=count if what == "message" else step.rows)
 
 
 def _load(project: Project, table: Table, what: str) -> Step:

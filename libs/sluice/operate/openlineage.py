@@ -13,14 +13,14 @@ from openlineage.client import OpenLineageClient, event_v2, set_producer
 from openlineage.client import facet_v2 as facets
 from openlineage.client.uuid import generate_new_uuid
 
-from sluice.declare.column_lineage import InputColumn, made_from
+from sluice.declare.meaning.column_lineage import InputColumn, made_from
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Position
 from sluice.delta.places.lake import layout
 from sluice.engine.report import BatchReport
 from sluice.language.internal import declared
-from sluice.read.commits import Commit, commit
+from sluice.read.stored.commits import Commit, commit
 from sluice.sources.address import address
 
 PARENT = "OPENLINEAGE_PARENT_ID"  # namespace/job/run, as other integrations have it

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache, partial
 
 from sluice.declare.declared import FILES
-from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import head_as_found

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.log.opened import opened
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.log.opened import exists, opened
+from sluice.delta.places.lake import layout
 from sluice.delta.places.overlay import FOLDER, overlay
 from sluice.engine.report import BatchReport
 from sluice.errors import SluiceError

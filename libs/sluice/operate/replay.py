@@ -21,8 +21,8 @@ from sluice.engine.report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS, QUARANTINE
 from sluice.language.interval import Interval
-from sluice.read.scan import Scan
-from sluice.read.snapshot import NotBuilt, Snapshot
+from sluice.read.stored.scan import Scan
+from sluice.read.stored.snapshot import NotBuilt, Snapshot
 from sluice.sources.ingest import ingest
 from sluice.sources.stream import is_stream, replay_stream
 from sluice.spark.session import Spark

@@ -24,9 +24,9 @@ from sluice.engine.query.operator import is_unique, names
 from sluice.language.names import RESERVED_PREFIX
 from sluice.limits import Limits
 from sluice.operate.verify import leniently
-from sluice.read.keyed import KeyedTable
+from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.samples import Sample, row_of
-from sluice.read.snapshot import Snapshot
+from sluice.read.stored.snapshot import Snapshot
 from sluice.spark.session import Spark
 
 KINDS = ("insert", "update", "delete")
@@ -75,6 +75,7 @@ class Comparison:
             lambda session: self._found(session, old, new),
             lambda: spark.tune(small=False),
             is_small=size.bytes <= self.limits.computed_here_bytes,
+            size=size.bytes,
         )
         return found
 

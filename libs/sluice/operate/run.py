@@ -9,9 +9,10 @@ from itertools import chain
 
 from sluice.declare.project import Pipeline, Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.dimensions.load import load
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
@@ -21,7 +22,7 @@ from sluice.language.interval import Interval, show
 from sluice.limits import Limits
 from sluice.operate.bring import brought
 from sluice.operate.failures import Failures
-from sluice.operate.maintain import maintain
+from sluice.operate.upkeep.maintain import maintain
 from sluice.operate.workers import Workers
 from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import deliver, follow
@@ -183,10 +184,10 @@ def intervals_to_run(
     """Return the grid intervals of [start, end); without bounds, all complete undelivered ones.
 
     Raises UsageError for a bound off the grid, naming the nearest that are on it, and for one
-    before the pipeline's start_date.
+    before the pipeline's start_date or after its end_date.
     """
     if start is not None and end is not None:
-        _check_start(pipeline, start)
+        check_dates(pipeline, start, end)
         return pipeline.schedule.intervals(start, end)
     if start is not None or end is not None:
         raise UsageError("give both --start and --end, or neither")
@@ -201,13 +202,18 @@ def intervals_to_run(
     return [i for i in complete_intervals(pipeline, first, now) if i not in done]
 
 
-def _check_start(pipeline: Pipeline, start: datetime) -> None:
-    first = pipeline.start_date
+def check_dates(pipeline: Pipeline, start: datetime, end: datetime) -> None:
+    """Raise UsageError for bounds before the pipeline's start_date or after its end_date."""
+    first, last, zone = pipeline.start_date, pipeline.end_date, pipeline.timezone
     if first is not None and start < first:
         raise UsageError(
-            f"{pipeline.name} starts at {show(first, pipeline.timezone)}, "
-            f"after {show(start, pipeline.timezone)}",
+            f"{pipeline.name} starts at {show(first, zone)}, after {show(start, zone)}",
             hint="begin there, or declare an earlier start_date",
+        )
+    if last is not None and end > last:
+        raise UsageError(
+            f"{pipeline.name} ends at {show(last, zone)}, before {show(end, zone)}",
+            hint="end there, or declare a later end_date",
         )
 
 

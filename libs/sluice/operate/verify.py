@@ -25,12 +25,17 @@ from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.query.data_faults import naming_data_faults
 from sluice.engine.query.operator import Operator, names, same
 from sluice.errors import UsageError
-from sluice.operate.invariants import faults
+from sluice.extras import require
+from sluice.operate.upkeep.invariants import faults
 from sluice.sources.evolution import grown
 from sluice.spark.session import Spark
 
 SAMPLES = 20
 REPEATED = "repeated"
+WITHOUT_SPARK = (
+    "commands that read, such as `sluice read` and `sluice status`, need none, nor does `sluice "
+    "doctor`, which looks logs, files and positions over; to verify, "
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,8 @@ def _compared(spark: Spark, context: Context, node: Node) -> Verdict:
         raise UsageError(
             f"{node.id} has not been built yet", hint=f"run `sluice advance {node.table.name}`"
         )
+    if not spark.is_there:
+        require("spark", f"a recompute of {node.id}", WITHOUT_SPARK)
     session = node.batch.session_for(spark, context, _read(context, uri, at))
     rows = snapshot(session, uri, at.version, context.limits)
     recomputed = _expected(session, context, node, at, rows)

@@ -15,12 +15,13 @@ from deltalake.exceptions import DeltaError
 from sluice.declare.graph import Graph
 from sluice.delta.log.actions import Log
 from sluice.delta.log.active import active_files
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Pin, Position
-from sluice.delta.places.lake import LakeLayout, exists
+from sluice.delta.places.lake import LakeLayout
 from sluice.errors import HistoryLost, UsageError
 from sluice.language.interval import parse_time, show
-from sluice.read.past import Past
-from sluice.read.snapshot import open_delta
+from sluice.read.stored.past import Past
+from sluice.read.stored.snapshot import open_delta
 
 State = Mapping[str, int]  # of each source, the version that gave it its rows
 

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from sluice.errors import HistoryLost, UsageError
-from sluice.read.commits import Commit, back_from
-from sluice.read.keyed import KeyedTable
+from sluice.read.conditions.order import Order
+from sluice.read.conditions.values import check_columns
 from sluice.read.lake import Lake
-from sluice.read.order import Order
-from sluice.read.rows import Rows
-from sluice.read.scan import Touched
-from sluice.read.snapshot import Snapshot, open_delta
-from sluice.read.values import check_columns
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.ordered.rows import Rows
+from sluice.read.stored.commits import Commit, back_from
+from sluice.read.stored.scan import Touched
+from sluice.read.stored.snapshot import Snapshot, open_delta
 
 CHANGE_TYPE, COMMIT_VERSION, IS_NEW = "_change_type", "_commit_version", "_is_new"
 LAST_RUNS = 5  # named if an unknown one was asked for

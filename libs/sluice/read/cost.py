@@ -16,7 +16,7 @@ from sluice.delta.places.inventory import stored
 from sluice.delta.places.lake import layout
 from sluice.delta.places.stores import open_table
 from sluice.language.internal import declared
-from sluice.read.commits import Commit, back_from
+from sluice.read.stored.commits import Commit, back_from
 
 By = Literal["table", "pipeline", "day"]
 FIELDS = {"table": "id", "pipeline": "pipeline"}

@@ -20,10 +20,10 @@ from sluice.delta.places.stores import is_table
 from sluice.errors import UsageError
 from sluice.language.internal import MARK, internal
 from sluice.read.as_of import AsOf
-from sluice.read.key_values import KeyValues
-from sluice.read.keyed import KeyedTable
-from sluice.read.order import Span
-from sluice.read.snapshot import Snapshot
+from sluice.read.conditions.order import Span
+from sluice.read.ordered.key_values import KeyValues
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.stored.snapshot import Snapshot
 
 S = TypeVar("S", bound=TableSpec)
 NO_VERBS: Mapping[str, Callable[..., Any]] = MappingProxyType({})

@@ -9,10 +9,10 @@ import pyarrow as pa
 from sluice.declare.registry import kind
 from sluice.errors import UsageError
 from sluice.read.changes import Changelog
-from sluice.read.keyed import KeyedTable
-from sluice.read.order import Span, only
-from sluice.read.scan import Scan
-from sluice.read.values import check, check_columns, from_text
+from sluice.read.conditions.order import Span, only
+from sluice.read.conditions.values import check, check_columns, from_text
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.stored.scan import Scan
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,8 @@ def row_of(changelog: Changelog, given: Given) -> Span | None:
     """
     table = changelog.table
     if given.is_key:
-        if table.current:
-            raise UsageError(
-                f"the rows of {table.name!r} have no key that names one of them",
-                hint=f"`sluice changes {table.name}` shows the whole changelog",
-            )
+        if table.current or not _is_named_by_key(table):
+            raise _unnamed(table)
         return table.row_key.exactly(values_of(table, table.key.names, given.key))
     found = named(table, spans_of(changelog, given), table.identity)
     if len(found) > 1:
@@ -58,6 +55,18 @@ def row_of(changelog: Changelog, given: Given) -> Span | None:
             f"{len(found)} rows of {table.name!r} are meant", hint=f"name one by its key ({key})"
         )
     return only(table.identity, found[0]) if found else None
+
+
+def _is_named_by_key(table: KeyedTable) -> bool:
+    return bool(table.identity) and len(table.key.names) == len(table.identity)
+
+
+def _unnamed(table: KeyedTable) -> UsageError:
+    return UsageError(
+        f"the rows of {table.name!r} have no key that can be named",
+        hint=f"`sluice read {table.name} --where ...` shows rows, and `sluice changes "
+        f"{table.name}` what each commit changed",
+    )
 
 
 def absent_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
@@ -72,10 +81,7 @@ def absent_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
                 f"the rows of {table.name!r} have no key that can be named",
                 hint="name them by any of their columns: --partition COLUMN=VALUE",
             )
-        values = values_of(table, table.key.names, given.key)
-        if len(values) < len(table.key.names):
-            raise table.row_key.misfit(len(values))
-        return (only(table.key.names, values),)
+        return (only(table.key.names, values_of(table, table.key.names, given.key)),)
     if given.rank is None and given.time is None and not given.key:
         check_columns(table.name, given.partition, table.snapshot.visible)
     else:
@@ -92,7 +98,7 @@ def spans_of(changelog: Changelog, given: Given) -> tuple[Span, ...]:
     declared = changelog.lake.project.graph.table(changelog.name)
     naming = cast(Naming | None, kind(declared.kind).part("naming"))
     if naming is None:
-        raise not_so(table, "its key")
+        raise not_so(table, "its key") if _is_named_by_key(table) else _unnamed(table)
     return naming.spans(table, declared.spec, given)
 
 
@@ -107,10 +113,9 @@ def named(
 def values_of(
     table: KeyedTable, columns: tuple[str, ...], given: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Return the values of columns in their types."""
+    """Return the values of columns in their types. Raises UsageError for half a key."""
     if len(columns) != len(given):
-        table.key.checked(given)
-        return given
+        raise table.key.misfit(len(given))
     return tuple(_value(table, *one) for one in zip(columns, given, strict=True))
 
 

@@ -15,9 +15,9 @@ from sluice.delta.log.position import REBUILD, Position
 from sluice.errors import HistoryLost
 from sluice.language.internal import declared
 from sluice.read.changes import CHANGE_TYPE, Changelog
-from sluice.read.commits import Commit, back_from
-from sluice.read.order import Span
-from sluice.read.values import check_columns
+from sluice.read.conditions.order import Span
+from sluice.read.conditions.values import check_columns
+from sluice.read.stored.commits import Commit, back_from
 
 REMOVED = ("delete", "update_preimage")
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
-from sluice.declare.definition import definition
+from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project
 from sluice.declare.registry import kind
 from sluice.declare.table import Table

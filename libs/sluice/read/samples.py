@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.declare.table import Table
-from sluice.read.keyed import KeyedTable
-from sluice.read.keys import KeyColumns
+from sluice.read.conditions.keys import KeyColumns
 from sluice.read.lake import Lake
-from sluice.read.snapshot import open_delta
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.stored.snapshot import open_delta
 
 SPARE = 10  # candidates for each row asked for
 Row = dict[str, Any]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from sluice.declare.definition import meaning
-from sluice.declare.differences import differences
+from sluice.declare.meaning.definition import meaning
+from sluice.declare.meaning.differences import differences
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import UPKEEP, Head
@@ -23,9 +23,9 @@ from sluice.delta.places.lake import LakeLayout, layout
 from sluice.errors import HistoryLost, SluiceError
 from sluice.language.internal import INTERVALS, STATE, internal
 from sluice.language.spans import Span, gaps
-from sluice.read.commits import Commit, back_from
 from sluice.read.pending import Heads, Range, Unread, not_filled, pending_by, redefined_part, unread
-from sluice.read.snapshot import Snapshot
+from sluice.read.stored.commits import Commit, back_from
+from sluice.read.stored.snapshot import Snapshot
 
 REDEFINED = "built by another definition ({}): run `sluice rebuild {}`, or take the change back"
 WORKERS = 8

@@ -12,8 +12,8 @@ from sluice.delta.places.lake import layout
 from sluice.gate.counting import facts
 from sluice.gate.outcomes.history import TABLE as RESULTS
 from sluice.gate.pages.checks import newest
-from sluice.read.scan import Scan
-from sluice.read.snapshot import NotBuilt, Snapshot
+from sluice.read.stored.scan import Scan
+from sluice.read.stored.snapshot import NotBuilt, Snapshot
 
 COLUMNS = ("pipeline", "table", "checked_at", "says", "on_failure", "success", "observed")
 Row = Mapping[str, Any]

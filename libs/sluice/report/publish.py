@@ -24,9 +24,9 @@ from sluice.gate.pages import data_docs
 from sluice.gate.pages.digest import TableFacts
 from sluice.gate.pages.report import FOLDER, render, write
 from sluice.language.internal import INTERVALS, QUARANTINE
-from sluice.read.scan import Scan
-from sluice.read.snapshot import NotBuilt, Snapshot
 from sluice.read.status import TableStatus, status
+from sluice.read.stored.scan import Scan
+from sluice.read.stored.snapshot import NotBuilt, Snapshot
 from sluice.report.sweep import sweep, whole_table
 
 SHOWN = ("_sluice_interval", "reason", "raw", "file")

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import Head
 from sluice.limits import Limits
-from sluice.read.scan import Scan
-from sluice.read.snapshot import Snapshot
+from sluice.read.stored.scan import Scan
+from sluice.read.stored.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

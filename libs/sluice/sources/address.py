@@ -4,7 +4,7 @@ import re
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.sources.kafka.connection import client_settings
+from sluice.sources.kafka.client.connection import client_settings
 from sluice.sources.spec import Source
 
 

@@ -1,10 +1,9 @@
-"""Arrivals at a source since its last run, appended to `<source>__arrivals` exactly once.
+"""Files that have arrived at a source since its last run, noted in `<source>__arrivals`.
 
-For files the table keeps only names. The files are read at the gate, so a corrected file can pass.
-A file is new if the table does not name it yet; the table is its own record and needs no
-checkpoint. For Delta tables it keeps the rows. Structured Streaming finds them; Delta's
-own sink appends them, one transaction per micro-batch. ARRIVED is the micro-batch's own time, later
-than any before it. If the clock was set back, ARRIVED continues from the last one.
+The table keeps only their names. The files are read at the gate, so a corrected file can pass. A
+file is new if the table does not name it yet; the table is its own record and needs no checkpoint.
+ARRIVED is the time of a run's note, later than any before it. If the clock was set back, it
+continues from the last one.
 """
 
 import uuid
@@ -14,30 +13,23 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, Position, head
-from sluice.delta.log.times import CUT, not_before
+from sluice.delta.log.times import CUT
 from sluice.delta.notes.arrow import read_table
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.places.walk import LandedFile
 from sluice.delta.reading.table import create
-from sluice.delta.writing.checkpoint import has_written, query_id
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run
-from sluice.errors import CheckpointLost, QualityStop
-from sluice.gate.rules.sql import field_name
 from sluice.language.internal import ARRIVALS
 from sluice.sources.spec import Source
 
-CHECKPOINT = "checkpoint"
 ARRIVED = "_sluice_arrived"
-FILES = ("json", "csv", "parquet")
 MICROS = pa.timestamp("us", "UTC")
-OF_FEED = ("change_type", "commit_version", "commit_timestamp")  # their names in `schema`
 _NOTED = pa.schema({"path": pa.string(), ARRIVED: MICROS})
 _LISTING = StructType(
     [
@@ -51,37 +43,16 @@ _LISTING = StructType(
 
 @dataclass(frozen=True)
 class Stream:
-    """Stream of a source: the path it is read from, its arrivals table and its checkpoint."""
+    """Stream of a source: the path it is read from, and its arrivals table."""
 
     table: Table
     spec: Source
     path: str
     uri: str
-    checkpoint: str
 
     @classmethod
     def of(cls, table: Table, spec: Source, path: str, lake: LakeLayout) -> "Stream":
-        uri, checkpoint = (lake.uri(table.id, suffix) for suffix in (ARRIVALS, CHECKPOINT))
-        return cls(table, spec, path, uri, checkpoint)
-
-    def check(self) -> tuple[str, ...]:
-        """Return warnings. Raises CheckpointLost if its loss would make rows count twice."""
-        at = head(self.uri)
-        if at is None or not at.is_filled or self.spec.format in FILES:
-            return ()
-        query = query_id(self.checkpoint)
-        if query and has_written(self.uri, query):
-            return ()
-        what = (
-            f"{self.table.id}: the checkpoint {self.checkpoint} is lost, or is not the one that "
-            "its arrivals were read by"
-        )
-        if not self.spec.key:
-            raise CheckpointLost(
-                f"{what}; without a key, all that is still there would count a second time",
-                hint="bring it back; or move the source's tables away, and read everything again",
-            )
-        return (f"{what}; all that is still there is read again",)
+        return cls(table, spec, path, lake.uri(table.id, ARRIVALS))
 
     def note(self, files: Iterable[LandedFile], run: Run) -> None:
         """Append the files that are not known yet. Starts no Spark. Raises LostRace."""
@@ -105,40 +76,10 @@ class Stream:
         )
         commit_arrow(before, rows, ["path"], self._position(before, run))
 
-    def receive(self, session: SparkSession, run: Run) -> None:
-        """Append everything that has arrived by now, and return once it is stored."""
-        before = head(self.uri)
-        last = not_before(self.uri, before.version, ARRIVED) if before else None
-        now = f"current_timestamp() + INTERVAL {self._behind(last)} MICROSECONDS"
-        arriving = self._arriving(session).selectExpr("*", f"{now} AS {ARRIVED}")
-        before = before or self._create(arriving.schema)
-        position = self._position(before, run)
-        writer = arriving.writeStream.format("delta").outputMode("append")
-        query = (
-            writer.option("checkpointLocation", self.checkpoint)
-            .option("userMetadata", position.to_json())
-            .trigger(availableNow=True)
-            .start(self.uri)
-        )
-        query.awaitTermination()
-
     def _behind(self, last: datetime | None) -> int:
         """Return the microseconds by which the clock is behind the latest arrival."""
         behind = last + 2 * CUT - datetime.now(UTC) if last else timedelta()
         return max(behind // timedelta(microseconds=1), 0)
-
-    def _arriving(self, session: SparkSession) -> DataFrame:
-        reader = session.readStream.format(self.spec.format)
-        found = reader.options(**self.spec.options).load(self.path)
-        known = {c[1:] if c[1:] in OF_FEED else c: c for c in found.columns}
-        if missing := [c for c in self.spec.of_files if c not in known]:
-            raise QualityStop(
-                f"{self.table.id}: {self.path} lacks the declared column(s) {', '.join(missing)}; "
-                f"it has {', '.join(known)}"
-            )
-        version = "`_commit_version`" if "commit_version" in known else "0L"
-        columns = (f"{field_name(known[n])} AS `{c}`" for n, c in self.spec.of_files.items())
-        return found.selectExpr(*columns, f"{version} AS _sluice_version")
 
     def _create(self, schema: StructType) -> Head:
         return create(self.uri, schema, Position(0, uuid.uuid4().hex, "create"))

@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sluice.declare.definition import definition_of_deliveries
 from sluice.declare.delivered_row import REASON
+from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head

@@ -23,10 +23,10 @@ from sluice.files.filehead import FileHead
 from sluice.files.formats import json_lines
 from sluice.files.json_texts import names_of_lines
 from sluice.files.parquet_types import NANOS, VOID
-from sluice.language.coercion import common
 from sluice.language.internal import DELIVERIES, internal
 from sluice.language.names import RESERVED_PREFIX, check_name
-from sluice.language.types import INTEGERS
+from sluice.language.typed.coercion import common
+from sluice.language.typed.types import INTEGERS
 from sluice.sources.spec import Source
 
 IN_UTC = (NANOS, "TIMESTAMP_NTZ")

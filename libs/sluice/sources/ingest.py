@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from sluice.declare.definition import definition_of_deliveries, meaning_of_deliveries
+from sluice.declare.meaning.definition import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head, Pin, Position, head
@@ -19,12 +19,13 @@ from sluice.engine.advance import Run, advance
 from sluice.engine.planning.redefinition import check_definition
 from sluice.engine.report import BatchReport
 from sluice.engine.retries import naming_faults, tried
-from sluice.errors import LostRace
+from sluice.errors import ConfigError, LostRace
+from sluice.language.internal import DELIVERIES, internal
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery, plan_delivery
 from sluice.sources.evolution import grow
 from sluice.sources.replacement import Arriving, Replacement
-from sluice.sources.spec import Source
+from sluice.sources.spec import Source, is_foreign, is_topic
 from sluice.spark.session import Spark
 
 __all__ = ["deliver", "follow", "ingest", "replace_interval"]
@@ -64,8 +65,33 @@ def check_source(project: Project, table: Table, deliveries: Head | None) -> Non
     """Raise ConfigError if the source or its deliveries were filled by another definition."""
     check_definition(table, deliveries, meaning_of_deliveries(table))
     assert isinstance(table.spec, Source)
+    is_apart = deliveries is None or table.spec.keeps_deliveries
+    visible = head(layout(project).uri(table.id)) if is_apart else deliveries
     if deliveries is None or table.spec.key:
-        check_definition(table, head(layout(project).uri(table.id)))
+        check_definition(table, visible)
+    if _came_another_way(table, table.spec, deliveries, visible):
+        raise ConfigError(
+            [f"{table.id} has rows that came another way than the configuration says now"],
+            hint=f"run `sluice rebuild {table.id} --as-landed`: it takes today's rows"
+            if is_foreign(table)
+            else "take the change back; or declare the changed source under another name",
+        )
+
+
+def _came_another_way(
+    table: Table, spec: Source, deliveries: Head | None, visible: Head | None
+) -> bool:
+    """Return whether the rows are of files and the source follows a Delta table, or the reverse.
+
+    Rows that deliveries are kept of are computed from these; others were delivered into the table.
+    """
+    now = visible.position if visible and visible.is_filled else None
+    if now and (internal(table.id, DELIVERIES) in now.inputs) != spec.keeps_deliveries:
+        return True
+    last = deliveries.position if deliveries and deliveries.is_filled else None
+    if last is None or is_topic(table):
+        return False
+    return is_foreign(table) != ("table" in last.topic)
 
 
 def replace_interval(

@@ -1,12 +1,13 @@
 """News of a source: an interval whose files differ from those of its last delivery."""
 
 from sluice.declare.declared import FILES
-from sluice.declare.definition import definition_of_deliveries
+from sluice.declare.meaning.definition import definition_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import intervals
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.delta.reading import landing
 from sluice.language.internal import DELIVERIES, INTERVALS
 from sluice.language.interval import Interval

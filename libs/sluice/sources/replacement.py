@@ -26,6 +26,7 @@ from sluice.delta.writing.fence import Committed
 from sluice.engine.advance import Run
 from sluice.engine.committing.writing import Target, write
 from sluice.engine.context import Context
+from sluice.engine.judging.forgotten import noted, withheld
 from sluice.engine.judging.gating import Passed, gated
 from sluice.engine.judging.quarantining import Delivered
 from sluice.engine.planning.redefinition import replaceable
@@ -38,7 +39,6 @@ from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.internal import FORGOTTEN
 from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
 from sluice.sources.emptied import Emptied
-from sluice.sources.forgotten import noted, withheld
 from sluice.spark.session import Spark
 
 KEY = (INTERVAL, ID)
@@ -75,7 +75,8 @@ class Replacement:
         is_of_messages = delivery.is_of_messages and delivery.topic
         most = limits.messages_here_bytes if is_of_messages else limits.computed_here_bytes
         is_small = is_at_hand and delivery.bytes <= most
-        report, engine = spark.best(self._committed, large, is_small=is_small)
+        size = delivery.bytes if is_at_hand else 0
+        report, engine = spark.best(self._committed, large, is_small=is_small, size=size)
         return replace(report, engine=engine)
 
     @property

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from sluice.declare.definition import definition_of_deliveries, meaning_of_deliveries
+from sluice.declare.meaning.definition import definition_of_deliveries, meaning_of_deliveries
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
@@ -31,6 +31,7 @@ from sluice.engine.committing.swap import Swapped, swap
 from sluice.engine.committing.writing import Target
 from sluice.engine.computing.horizon import EPOCH
 from sluice.engine.context import Context
+from sluice.engine.judging.forgotten import noted as forgotten
 from sluice.engine.report import BatchReport, Clock
 from sluice.errors import HistoryLost, LostRace, QualityStop, UsageError
 from sluice.files.marks import ID, INTERVAL
@@ -38,7 +39,6 @@ from sluice.language.internal import DELIVERIES, FORGOTTEN, INTERVALS, QUARANTIN
 from sluice.language.interval import Interval
 from sluice.sources.delivery import plan_delivery, stored_as
 from sluice.sources.foreign.ingest import ingest_table
-from sluice.sources.forgotten import noted as forgotten
 from sluice.sources.ingest import replace_interval
 from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.spec import Source, is_topic

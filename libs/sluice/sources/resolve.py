@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.declared import check_columns
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import HIDDEN_TYPES, INTERVAL, ROW_ID, Table
-from sluice.sources.kafka.fields import check_fields
+from sluice.declare.text.document import Where
+from sluice.sources.kafka.formats.fields import check_fields
 from sluice.sources.spec import Source
 
 

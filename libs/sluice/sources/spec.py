@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import field_validator, model_validator
 
 from sluice.declare.declared import Declared
-from sluice.declare.document import Where
 from sluice.declare.table import Table
 from sluice.declare.table_spec import Section, Step
+from sluice.declare.text.document import Where
 from sluice.language.interval import Duration, Schedule
 from sluice.language.path_pattern import check_pattern
 from sluice.sources.foreign.spec import ForeignTable
@@ -16,6 +16,11 @@ from sluice.sources.kafka.spec import Topic, Value
 from sluice.sources.own_paths import same_path
 
 NO_INTERVALS = "a pipeline with the schedule 'assets' has no intervals; use delivery: stream"
+AS_FOLLOWED = (
+    "a Delta table is followed by its log: write `delta: {{path: {}}}` in place of `path`, "
+    "`format`, `options` and `delivery`; rows that its owner changes or deletes follow. "
+    "A table that has rows is then rebuilt once: `sluice rebuild NAME --as-landed`"
+)
 SAME_PATH = (
     "{} and {} have the same path, so their rows would count twice; "
     "distinguish them, by %H, or by %z where clocks are set back; or give the source a `key`"
@@ -96,6 +101,8 @@ class Source(Declared):
             return self
         if not self.path:
             raise ValueError(f"`path` is missing: a {self.format} source is read from one")
+        if self.delivery == "stream" and self.format == "delta":
+            raise ValueError(AS_FOLLOWED.format(self.path))
         if self.delivery == "stream" and self.has_pattern:
             raise ValueError("a stream is read as it arrives: its `path` takes no {interval_start}")
         if self.delivery == "interval" and not self.has_pattern and not self.time:
@@ -154,6 +161,10 @@ class Source(Declared):
         if self.kafka:
             return f"the topic {self.kafka.topic}"
         return f"the Delta table {self.delta.path}" if self.delta else ""
+
+    @property
+    def announced(self) -> str:
+        return self.delta.path if self.delta else ""
 
     @property
     def connections(self) -> tuple[str, ...]:

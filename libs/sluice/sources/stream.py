@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.delivered_row import FILE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.lineage import as_of, is_past
@@ -23,21 +22,17 @@ from sluice.delta.places.walk import LandedFile
 from sluice.delta.reading import landing
 from sluice.delta.reading.table import check_feed, feed, snapshot
 from sluice.engine.advance import Run, advance
-from sluice.engine.query.operator import union
 from sluice.engine.report import BatchReport
 from sluice.errors import HistoryLost, UsageError
-from sluice.files.conversion import BLOCK, ROW, converted, empty
-from sluice.gate.rules.sql import text
 from sluice.language.internal import ARRIVALS, INTERVALS, internal
 from sluice.language.interval import Interval
-from sluice.sources.arrivals import ARRIVED, FILES, Stream, file_of
-from sluice.sources.delivery import Delivery, check_presence, judged, stored_as
+from sluice.sources.arrivals import ARRIVED, Stream, file_of
+from sluice.sources.delivery import Delivery, check_presence, stored_as
 from sluice.sources.evolution import grow
 from sluice.sources.foreign.ingest import ingest_table, replay_table
 from sluice.sources.ingest import check_source, replace_interval, unchanged
 from sluice.sources.kafka.ingest import ingest_topic
 from sluice.sources.kafka.replay import replay_topic
-from sluice.sources.replacement import Arriving
 from sluice.sources.spec import Source, is_foreign, is_topic
 from sluice.spark.session import Spark
 
@@ -59,15 +54,11 @@ def ingest_stream(
     spec, path = stream.spec, stream.path
     target = stored_as(table, spec)
     check_source(project, table, head(lake.uri(target)))
-    warnings = stream.check()
-    files = landing.delivered(path, table.id) if path else ()
+    files = landing.delivered(path, table.id)
     check_presence(table, spec, path, files)
     _reflected(head(lake.uri(target)), target, internal(table.id, ARRIVALS), head(stream.uri))
-    if spec.format in FILES:
-        warnings += tuple(_passed_by(stream, files))
-        stream.note([f for f in files if f.size], run)
-    elif files:
-        stream.receive(spark.tune(small=True), run)
+    warnings = tuple(_passed_by(stream, files))
+    stream.note([f for f in files if f.size], run)
     reports = list(_deliver(spark, project, stream, target, run))
     if not reports and (at := head(lake.uri(target))):
         reports.append(unchanged(target, at))
@@ -98,11 +89,10 @@ def _deliver(
     rows = feed(session, stream.uri, after, now.version, project.limits).where(
         "_change_type = 'insert'"
     )
-    for arrival in _arrivals(stream, rows):
+    for arrival in _arrivals(rows):
         delivery = _delivery(project, stream, target, arrival)
         pin = {name: as_of(now, arrival.version).pin}
-        arrived = _arriving(session, stream, rows, delivery)
-        yield replace_interval(spark, project, delivery, run, arrived=arrived, inputs=pin)
+        yield replace_interval(spark, project, delivery, run, inputs=pin)
 
 
 def replay_stream(
@@ -124,14 +114,9 @@ def replay_stream(
     rows = snapshot(session, stream.uri, now.version, project.limits)
     rows = rows.where(F.col(ARRIVED).isin(list(moments)))
     rows = rows.withColumn("_commit_version", F.lit(now.version))
-    arrivals = _as_now(stream, list(_arrivals(stream, rows)))
+    arrivals = _as_now(stream, list(_arrivals(rows)))
     deliveries = [_delivery(project, stream, target, arrival) for arrival in arrivals]
-    reports = [
-        replace_interval(
-            *(spark, project, d, run), arrived=_arriving(session, stream, rows, d), inputs=inputs
-        )
-        for d in deliveries
-    ]
+    reports = [replace_interval(spark, project, d, run, inputs=inputs) for d in deliveries]
     if stream.spec.keeps_deliveries:
         reports += advance(spark, project, grow(project, table), run)
     return tuple(reports)
@@ -149,13 +134,13 @@ def _passed_by(stream: Stream, files: Iterable[LandedFile]) -> Iterator[str]:
 def _stream(project: Project, table: Table) -> Stream:
     spec = table.spec
     assert isinstance(spec, Source)
-    path = project.resolve(spec.path) if spec.path else ""
+    path = project.resolve(spec.path)
     return Stream.of(table, spec, path, layout(project))
 
 
 def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
     """Return the arrivals with their files as they are now; they may have changed."""
-    listed = landing.delivered(stream.path, stream.table.id) if stream.spec.format in FILES else ()
+    listed = landing.delivered(stream.path, stream.table.id)
     there = {file.uri: file for file in listed}
     gone = [f.uri for a in arrivals for f in a.files if f.uri not in there]
     if gone:
@@ -165,11 +150,6 @@ def _as_now(stream: Stream, arrivals: Sequence[_Arrival]) -> list[_Arrival]:
             hint="bring the files of that time back: they are read again together",
         )
     return [replace(a, files=tuple(there[f.uri] for f in a.files)) for a in arrivals]
-
-
-def _arrivals(stream: Stream, rows: DataFrame) -> Iterator[_Arrival]:
-    of_files = stream.spec.format in FILES
-    return _arrivals_of_files(rows) if of_files else _arrivals_of_rows(rows)
 
 
 def _reflected(before: Head | None, target: str, name: str, now: Head | None) -> int:
@@ -185,13 +165,7 @@ def _reflected(before: Head | None, target: str, name: str, now: Head | None) ->
     return pin.version
 
 
-def _arrivals_of_rows(rows: DataFrame) -> Iterator[_Arrival]:
-    version = F.max("_commit_version").alias("version")
-    for found in rows.groupBy(ARRIVED).agg(version).orderBy("version").toArrow().to_pylist():
-        yield _Arrival(found[ARRIVED], found["version"])
-
-
-def _arrivals_of_files(rows: DataFrame) -> Iterator[_Arrival]:
+def _arrivals(rows: DataFrame) -> Iterator[_Arrival]:
     listed = rows.select(ARRIVED, "_commit_version", "path", "length", "modified").toArrow()
     by_batch: dict[tuple[int, datetime], list[LandedFile]] = defaultdict(list)
     for row in listed.to_pylist():
@@ -211,27 +185,6 @@ def _delivery(project: Project, stream: Stream, target: str, arrival: _Arrival) 
         stored_as=target,
         intervals_uri=uri,
     )
-
-
-def _arriving(
-    session: SparkSession, stream: Stream, rows: DataFrame, delivery: Delivery
-) -> Arriving | None:
-    """Return what gives a micro-batch's rows if these were kept; None if their files were."""
-    if stream.spec.format in FILES:
-        return None
-    own = rows.where(F.col(ARRIVED) == F.lit(delivery.interval.start))
-    arrived = judged(union([empty(session, stream.spec), _of_table(own, stream)]), delivery)
-    return lambda _: arrived
-
-
-def _of_table(rows: DataFrame, stream: Stream) -> DataFrame:
-    columns = [f"`{c}`" for c in stream.spec.types]
-    place = (
-        f"_sluice_version AS {BLOCK}",
-        f"xxhash64(to_json(struct({', '.join(columns)}))) AS {ROW}",
-    )
-    known = rows.selectExpr(*columns, f"{text(stream.path)} AS {FILE}", *place)
-    return converted(known, stream.spec, origin=stream.path)
 
 
 def _with(report: BatchReport, warnings: tuple[str, ...]) -> BatchReport:

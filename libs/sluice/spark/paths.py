@@ -3,8 +3,8 @@
 Spark treats a path as a pattern. Hadoop's local file system can't open or skips some names: with a
 colon, with a leading `_` or `.`, or with letters that Java's locale lacks. A local file with such a
 name is read by a link, whose own path shows the target. In object stores, characters of patterns
-are escaped. A file in a store that Spark may not use is copied to such a path. A Spark elsewhere
-must see the folder for temporary files, as it must see the delivered files.
+are escaped. A file in a store that Spark may not use is copied to such a path, which tasks of this
+machine see and those of a cluster do not.
 """
 
 import re
@@ -14,12 +14,16 @@ from functools import cache
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from sluice.declare.stores import takes_spark
 from sluice.delta.places.stores import located
 from sluice.delta.places.walk import local_path
 from sluice.gate.rules.sql import text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ODD = re.compile(
     r"[^ -~]|[*?\[\]{}\\:]|/[._][^/]*$|\._COPYING_$"  # the last: copy under way
@@ -44,6 +48,15 @@ REAL_PATH = (
 def spark_paths(uris: Iterable[str]) -> list[str]:
     """Return paths for Spark's readers; each means that one file."""
     return [_spark_path(uri) for uri in uris]
+
+
+def sees_copies(session: "SparkSession", uris: Iterable[str]) -> bool:
+    """True if Spark reads all of these files itself, or its tasks see this machine's disk."""
+    return all(map(takes_spark, uris)) or _master(session).startswith("local")
+
+
+def _master(session: "SparkSession") -> str:
+    return session.conf.get("spark.master") or ""
 
 
 def with_real_paths(words: str) -> str:

@@ -20,6 +20,7 @@ from sluice.meter import METER
 from sluice.spark.archive import Archive
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment, java_home
+from sluice.spark.looked_up import keep_classes
 from sluice.spark.progress import Progress, say_where, watch
 from sluice.spark.starting import check_server, hush, lasting, started
 
@@ -38,6 +39,7 @@ RUNTIME_CONF: Mapping[str, str] = {
     "spark.sql.sources.partitionOverwriteMode": "static",  # a replaced table is replaced whole
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.localRelationThreshold": "8MB",  # more would be objects in its heap
     "spark.sql.optimizer.windowGroupLimitThreshold": "1000000",  # cuts ranks before a shuffle
 }
 STATIC_CONF: Mapping[str, str] = {
@@ -159,29 +161,33 @@ class Spark:
         otherwise: Callable[[], "SparkSession"],
         *,
         is_small: bool,
+        size: int = 0,
     ) -> tuple[T, str]:
         """Return what `work` does with a session, and the engine: PROCESS if there is little to do.
 
         What only Spark can answer is left to it: `work` begins again, with the session that
         `otherwise` returns. So it must commit nothing before it has computed everything. The engine
-        is then SPARK with the reason.
+        is then SPARK with the reason. Without Spark, DividedByZero is raised. `size`: bytes to
+        read, if only they make it too large.
         """
         engine, guard = SPARK, ""
         if is_small and self.settings.computes_here:
             from google.protobuf.message import DecodeError
             from pyspark.errors import PySparkException
 
-            from sluice.interpreter.errors import BadValue, NotHere
+            from sluice.interpreter.errors import BadValue, DividedByZero, NotHere
             from sluice.interpreter.session import interpreting
 
             try:
                 with interpreting(self.here) as session:
                     return work(session), PROCESS  # type: ignore[arg-type] # a client like others
             except (NotHere, PySparkException, DecodeError) as reason:
+                if isinstance(reason, DividedByZero) and not self.is_there:
+                    raise
                 engine = f"{SPARK}: {reason}"
                 guard = GUARD if isinstance(reason, BadValue) else ""
         if not _remote(self.settings):
-            require("spark", _why(engine, is_small=is_small), guard)
+            require("spark", _why(engine, size, is_small=is_small), guard)
         return work(otherwise()), engine
 
     def stop(self) -> None:
@@ -197,11 +203,13 @@ class Spark:
             self.session.stop()
 
 
-def _why(engine: str, *, is_small: bool) -> str:
+def _why(engine: str, size: int, *, is_small: bool) -> str:
     """Return why a batch is Spark's, as the subject of a sentence."""
     if reason := engine.partition(": ")[2]:
         return f"this small batch ({reason})"
-    return "this batch, by `spark.small_batches`," if is_small else "a batch of this size"
+    if is_small:
+        return "this batch, by `spark.small_batches`,"
+    return f"reading {size / 1e6:,.1f} MB at once" if size else "this batch"
 
 
 def with_spark(settings: SparkSettings, work: Callable[["Spark"], T]) -> T:
@@ -237,6 +245,7 @@ def open_session(settings: SparkSettings, *, is_short: bool = False) -> "SparkSe
         builder = builder.config(name, value)
     session = started(builder.getOrCreate, java)
     watch(session.sparkContext)
+    keep_classes(session.sparkContext._jvm)  # noqa: SLF001
     if process := getattr(session.sparkContext._gateway, "proc", None):  # noqa: SLF001
         METER.add_child(process.pid)
     return session

@@ -1,4 +1,4 @@
-"""Data files in the groups that become tables: of the same columns, in one place, by date or not.
+"""Data in the groups that become tables: files of the same columns in one place, Delta tables.
 
 A date in the name of a file or of a folder above it stands for the interval that the file belongs
 to: such files are one table, whose path has a placeholder there.
@@ -23,27 +23,23 @@ import pyarrow.parquet as pq
 from pyarrow.compute import is_in
 
 from sluice.errors import UsageError
+from sluice.starter import delta
 from sluice.starter.dates import as_regex, dated, day_of, schedule_of, without_dates
 from sluice.starter.names import names
 from sluice.starter.padded import read_csv
+from sluice.starter.places import bare, format_of, listed, matches, shown_in, split
 
-FORMATS: Mapping[str, str] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-}
-COMPRESSED = (".gz", ".bz2", ".zst")  # those that pyarrow knows by their endings
 SNIFFED = 64_000  # bytes, to find a separator
 NULLS = ("NA", "NULL", "null", "None", "NaN", "nan", "#N/A", "\\N")
 
 
 @dataclass(frozen=True)
 class Found:
-    """Files of one table. `path`: a pattern for all of them, relative to the project."""
+    """Data of one table. `path`: a pattern for all of its files, relative to the project.
+
+    `format`: `delta` for a Delta table, whose folder is the path. `left_out`: columns of it that
+    nobody may declare.
+    """
 
     name: str
     path: str
@@ -51,6 +47,12 @@ class Found:
     options: Mapping[str, str]
     rows: pa.Table
     days: tuple[date, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def is_followed(self) -> bool:
+        """True for a Delta table, whose versions bring its rows."""
+        return self.format == "delta"
 
     @property
     def schedule(self) -> str:
@@ -61,72 +63,40 @@ class Found:
 def find(patterns: Iterable[str], folder: Path) -> list[Found]:
     """Return the tables in these files, folders and patterns below the project's folder.
 
-    Raises UsageError for what holds no data file, and for files that can't be read.
+    An address such as `s3://lake/orders` is that of one Delta table. Raises UsageError for what
+    holds no data file, and for files that can't be read.
     """
     groups: dict[tuple[str, str, str, tuple[str, ...]], list[Path]] = {}
-    every = _listed(patterns, folder)
+    addresses, places = split(patterns)
+    there = {pattern: matches(pattern, folder) for pattern in places}
+    followed = delta.folders(place for several in there.values() for place in several)
+    every = listed(there, followed)
     for file in every:
-        place = dated(_shown(file.parent, folder))
-        kind = schedule_of(dated(_shown(file, folder)))
-        groups.setdefault((place, kind, _format(file), _columns(file)), []).append(file)
+        place = dated(shown_in(file.parent, folder))
+        kind = schedule_of(dated(shown_in(file, folder)))
+        groups.setdefault((place, kind, format_of(file), _columns(file)), []).append(file)
     found: dict[str, Found] = {}
+    shown = [*addresses, *(shown_in(place, folder) for place in followed)]
+    tables = list(map(_followed, (*addresses, *map(str, followed)), shown))
     for files in groups.values():
-        others = [_shown(file, folder) for file in every if file not in files]
-        table = _found(files, folder, others)
+        others = [shown_in(file, folder) for file in every if file not in files]
+        tables.append(_found(files, folder, others))
+    for table in tables:
         name = next(n for n in _names(table.path) if n not in found)
         found[name] = replace(table, name=name)
     return list(found.values())
 
 
-def _listed(patterns: Iterable[str], folder: Path) -> list[Path]:
-    found: dict[Path, None] = {}
-    for pattern in patterns:
-        matches = _matches(pattern, folder)
-        files = [f for match in matches for f in ([match] if match.is_file() else _below(match))]
-        data = [file.resolve() for file in files if _format(file)]
-        if not data:
-            raise UsageError(
-                f"there is no data file at {pattern}",
-                hint=f"name files that end in {', '.join(FORMATS)}, also compressed, or a folder",
-            )
-        found |= dict.fromkeys(data)
-    return list(found)
-
-
-def _matches(pattern: str, folder: Path) -> list[Path]:
-    """Return the file or folder of that name, or else all that match the pattern."""
-    if (folder / pattern).exists():
-        return [folder / pattern]
-    given = Path(pattern)
-    anchor = given.anchor or str(folder)
-    return sorted(Path(anchor).glob(str(given.relative_to(given.anchor))))
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    return (file for file in sorted(folder.rglob("*")) if file.is_file())
-
-
-def _format(file: Path) -> str:
-    if file.name.startswith(("_", ".")) or not str(file).isprintable():
-        return ""
-    return FORMATS.get(_bare(file).suffix.lower(), "")
-
-
-def _bare(file: Path) -> Path:
-    """Return the name without the ending of its compression."""
-    return file.with_suffix("") if file.suffix in COMPRESSED else file
-
-
 def _columns(file: Path) -> tuple[str, ...]:
     """Return what files of one table have in common; JSON lines need not have every field."""
     with _naming(file):
-        match _format(file):
+        match format_of(file):
             case "csv":
                 how = _how_csv(_options(file))
                 return _once(pc.open_csv(file, **how).schema.names, file)
             case "parquet":
                 return _once(pq.read_schema(file).names, file)
-    return (re.sub(r"[\d-]+", "*", _bare(file).stem),)
+    return (re.sub(r"[\d-]+", "*", bare(file).stem),)
 
 
 def _once(names: list[str], file: Path) -> tuple[str, ...]:
@@ -137,14 +107,21 @@ def _once(names: list[str], file: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _followed(uri: str, path: str) -> Found:
+    rows = delta.rows_of(uri)
+    kept = delta.comparable(rows)
+    odd = tuple(name for name in rows.column_names if name not in kept.column_names)
+    return Found("", path, "delta", {}, kept, left_out=odd)
+
+
 def _found(files: list[Path], folder: Path, others: list[str]) -> Found:
-    options, format_ = _options(files[0]), _format(files[0])
+    options, format_ = _options(files[0]), format_of(files[0])
     rows = _together(files, options)
     if format_ == "csv" and (null := _null(rows)):
         other = _together(files, {**options, "nullValue": null})
         if other.schema != rows.schema:
             rows, options = other, {**options, "nullValue": null}
-    shown = [_shown(file, folder) for file in files]
+    shown = [shown_in(file, folder) for file in files]
     days = tuple(sorted({day for one in shown if (day := day_of(one))}))
     path = _path(shown, others, is_dated=len(days) > 0)
     return Found("", path, format_, options, rows, days)
@@ -176,7 +153,7 @@ def _as_text(rows: pa.Table, names: Iterable[str]) -> pa.Table:
 
 def _read(file: Path, options: Mapping[str, str]) -> pa.Table:
     with _naming(file):
-        match _format(file):
+        match format_of(file):
             case "csv":
                 return read_csv(file, **_how_csv(options))
             case "parquet":
@@ -213,7 +190,7 @@ def _naming(file: Path) -> Iterator[None]:
         yield
     except (pa.ArrowInvalid, OSError) as error:
         first = str(error).partition("\n")[0]
-        raise UsageError(f"{file} can't be read as {_format(file)}: {first}") from error
+        raise UsageError(f"{file} can't be read as {format_of(file)}: {first}") from error
 
 
 def _how_csv(options: Mapping[str, str]) -> dict[str, Any]:
@@ -229,11 +206,11 @@ def _how_csv(options: Mapping[str, str]) -> dict[str, Any]:
 
 def _options(file: Path) -> Mapping[str, str]:
     """Return the options of Spark's reader, by the file's first lines."""
-    if _format(file) == "parquet":
+    if format_of(file) == "parquet":
         return {}
     with pa.input_stream(file, compression="detect") as stream:
         head = stream.read(SNIFFED).decode("utf-8", "replace").splitlines()[:20]
-    if _format(file) == "json":
+    if format_of(file) == "json":
         return {"multiLine": "true"} if "".join(head).lstrip("\ufeff ").startswith("[") else {}
     try:
         sep = csv.Sniffer().sniff("\n".join(head), delimiters=",;\t|").delimiter
@@ -282,13 +259,6 @@ def _paths(shown: list[str]) -> Iterator[str]:
 
 def _covers(path: str, file: str) -> bool:
     return bool(re.fullmatch(as_regex(path) + (".*" if path.endswith("/") else ""), file))
-
-
-def _shown(file: Path, folder: Path) -> str:
-    try:
-        return file.relative_to(folder.resolve()).as_posix()
-    except ValueError:
-        return file.as_posix()
 
 
 def _names(path: str) -> Iterator[str]:

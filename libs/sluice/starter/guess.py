@@ -56,7 +56,7 @@ class Guess:
 
     @property
     def is_source(self) -> bool:
-        return self.first is not None
+        return self.first is not None or self.found.is_followed
 
 
 def guess(found: Found) -> Guess:
@@ -75,7 +75,7 @@ def guess(found: Found) -> Guess:
     columns = {field.name: _type(field.type) for field in rows.schema}
     names = {own: name for own, name in theirs.items() if own != name}
     time = next(_times(rows, columns), "")
-    first, last = _span(found.days, rows, time)
+    first, last = (None, None) if found.is_followed else _span(found.days, rows, time)
     return Guess(found, columns, names, time, _key(rows, columns), first, last)
 
 

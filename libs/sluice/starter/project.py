@@ -139,10 +139,9 @@ def pipeline(name: str, guesses: list[Guess], today: date) -> str:
 
 def _bounds(sources: list[Guess], today: date) -> list[str]:
     """Return the lines of the first and, of data that is history, the last interval's bounds."""
-    days = [day for g in sources for day in (g.first, g.last) if day]
+    days, by = [day for g in sources for day in (g.first, g.last) if day], schedule(sources)
     if not days:
-        return []
-    by = schedule(sources)
+        return [f"start_date: {_bound(today, by)}"] if sources else []
     first, end = _bound(min(days), by), _bound(_bound(max(days), by) + LONGER[by], by)
     if end + STILL_COMING >= today:
         return [f"start_date: {first}"]
@@ -179,6 +178,8 @@ def _dimension(table: Guess) -> list[str]:
 
 def _files(found: Found) -> list[str]:
     options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in found.options.items())
+    if found.is_followed:
+        return [f"delta: {{path: {json.dumps(found.path, ensure_ascii=False)}}}"]
     path = f"path: {json.dumps(found.path, ensure_ascii=False)}"
     return [path, f"format: {found.format}", *([f"options: {{{options}}}"] if options else [])]
 
@@ -190,6 +191,8 @@ def _schema(table: Guess) -> list[str]:
     known = {table.names.get(name, name) for name in table.columns}
     odd = [name for name in table.found.rows.column_names if name not in known]
     left_out = [f"# left out, because of their names: {', '.join(odd)}"] if odd else []
+    if maps := table.found.left_out:
+        left_out.append(f"# left out, because a MAP can't be compared: {', '.join(maps)}")
     return [f'schema: "{columns}"', *names, *left_out]
 
 

@@ -10,7 +10,7 @@ from sluice.terminal.options import columns_option, format_option, lake_options,
 from sluice.terminal.output import Format
 
 if TYPE_CHECKING:
-    from sluice.read.rows import Rows
+    from sluice.read.ordered.rows import Rows
 
 limit_option = click.option("--limit", type=int, help="At most so many rows.")
 reverse_option = click.option("--reverse", is_flag=True, help="Last first.")

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from tests.support.java import LEAN
 
 from airflow_client import AirflowClient
@@ -18,6 +20,12 @@ from .shelf import DIGEST, SHELF
 from .till import TILL
 from .zombies import DUEL, STOPS
 
+HEARD = """
+pipeline: heard
+schedule: assets
+sources:
+  calls: {delta: {path: theirs/calls}, schema: "id BIGINT", key: [id]}
+"""
 PIPELINES = {
     "corner": CORNER,
     "news": NEWS,
@@ -25,6 +33,7 @@ PIPELINES = {
     "digest": DIGEST,
     "duel": DUEL,
     "till": TILL,
+    "heard": HEARD,
 }
 
 
@@ -38,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"config/pipelines/{name}.yaml").write_text(text, "utf-8")
     for day in DAYS:
         sell(folder / "landing", day, SALES[day])
+    write_deltalake(folder / "theirs/calls", pa.table({"id": [1, 2]}))
     return folder
 
 

@@ -60,7 +60,7 @@ def repeat(client: AirflowClient, *days: str, backwards: bool = False) -> None:
     client.finish(number)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 300) -> bool:
     deadline = time.monotonic() + seconds
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.2)

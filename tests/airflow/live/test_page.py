@@ -11,7 +11,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from airflow_client import AirflowClient
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.log.opened import exists
+from sluice.delta.places.lake import layout
 from stack import Stack
 
 from .corner import sluice

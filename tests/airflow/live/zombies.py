@@ -41,13 +41,14 @@ def stopped(stack: Stack, patience: float = 300) -> psutil.Process:
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         for process in stack.daemons.processes():
-            if _stands_still(process):
+            if stands_still(process):
                 return process
         time.sleep(0.1)
     raise TimeoutError(f"no task has stopped within {patience} s")
 
 
-def _stands_still(process: psutil.Process) -> bool:
+def stands_still(process: psutil.Process) -> bool:
+    """Whether it is stopped; false once it has ended."""
     try:
         return bool(process.status() == psutil.STATUS_STOPPED)
     except psutil.Error:

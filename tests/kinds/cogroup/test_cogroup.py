@@ -1,88 +1,41 @@
 """Cogroup against brute force: every aggregate, every window, any changes in any batches."""
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
-from datetime import timedelta
+from collections.abc import Callable
 from decimal import Decimal
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import strategies as st
+from tests.kinds.cogroup.moments import STATISTICS, statistics
+from tests.kinds.cogroup.streams import (
+    SOURCES,
+    TIES,
+    WHO,
+    Aggregates,
+    G,
+    clicks,
+    per_key,
+    sales,
+    summed,
+)
+from tests.kinds.cogroup.windows import hopping, session, tumbling, windowed_view
 from tests.support.contract import Case, Query, hold
 from tests.support.lake import Lake, Row, State
 from tests.support.oracle import (
     column,
-    grouped,
-    in_sessions,
     ordered,
     present,
     total,
-    windowed,
-    windows_of,
 )
 from tests.support.rows import (
     NOON,
-    floats,
-    groups,
-    ids,
-    money,
-    not_finite,
-    numbers,
-    row,
-    times,
-    words,
 )
 
 from sluice.errors import QualityStop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from tests.support.oracle import Value
-
-SOURCES = """
-sources:
-  sales:
-    path: "sales/{interval_start:%Y-%m-%d}/"
-    key: [id]
-    schema: "id INT, g STRING, v INT, m DECIMAL(6,2), f DOUBLE, w STRING, at TIMESTAMP"
-  clicks:
-    path: "clicks/{interval_start:%Y-%m-%d}/"
-    schema: "who STRING, n BIGINT, f FLOAT, at TIMESTAMP"
-views:
-"""
-sales = row(id=ids, g=groups, v=numbers, m=money, f=floats | floats | not_finite, w=words, at=times)
-clicks = row(
-    _sluice_interval=st.just(NOON),
-    _sluice_id=st.sampled_from(["p-1", "q-1", "q-2", "r-1"]),
-    who=groups,
-    n=numbers,
-    f=st.sampled_from([None, 0.5, -0.25, 8.0]),
-    at=times,
-)
-G, WHO = column("g"), column("who")
-Aggregates = Mapping[str, Callable[[list[Row]], Any]]
-
-
-def summed(rows: list[Row]) -> Any:
-    return total(rows, "v")
-
-
-def per_key(
-    streams: Mapping[str, tuple[list[Row], list["Value"], Aggregates]], key: tuple[str, ...]
-) -> list[Row]:
-    """One row for each key that any stream has; aggregates of a stream without rows are of []."""
-    by_stream = {name: grouped(rows, *by) for name, (rows, by, _) in streams.items()}
-    found = []
-    for group in dict.fromkeys(g for of_stream in by_stream.values() for g in of_stream):
-        values: Row = dict(zip(key, group, strict=True))
-        for name, (_, _, aggregates) in streams.items():
-            rows = by_stream[name].get(group, [])
-            values |= {column: function(rows) for column, function in aggregates.items()}
-        found.append(values)
-    return found
 
 
 def average(rows: list[Row], value: str) -> Any:
@@ -191,7 +144,7 @@ ORDERED = """
         key: [who]
         aggregates: {numbers: collect_list(n ORDER BY at), last_number: last(n ORDER BY at)}
 """
-V_DESC, AT, TIES = (column("v"), "desc"), (column("at"), "asc"), (column("id"), "asc")
+V_DESC, AT = (column("v"), "desc"), (column("at"), "asc")
 
 
 def needing_all_rows(state: State) -> list[Row]:
@@ -224,121 +177,6 @@ def needing_all_rows(state: State) -> list[Row]:
     clicked: Aggregates = {
         "numbers": lambda rows: present(clicks_in_order(rows), "n"),
         "last_number": lambda rows: clicks_in_order(rows)[-1]["n"] if rows else None,
-    }
-    streams = {"sold": (state["sales"], [G], sold), "clicked": (state["clicks"], [WHO], clicked)}
-    return per_key(streams, ("g",))
-
-
-STATISTICS = """
-  found:
-    kind: cogroup
-    key: [g]
-    streams:
-      sold:
-        from: sales
-        aggregates:
-          most: mode(w)
-          most_f: mode(f)
-          middle: median(f)
-          ranks: percentile(m, array(0, 0.3, 1))
-          up: percentile(v, 0.9) FILTER (WHERE v > 0)
-          var_f: var_pop(f)
-          var_v: variance(v)
-          dev_m: stddev(m)
-          dev_f: stddev_pop(f)
-          skew_v: skewness(v)
-          tails_v: kurtosis(v)
-          last_w: max_by(w, v)
-          first_at: min_by(at, f) FILTER (WHERE w IS NOT NULL)
-      clicked:
-        from: clicks
-        key: [who]
-        aggregates: {f32: median(f), n: mode(n)}
-"""
-
-
-def is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
-def mode(rows: list[Row], value: str) -> Any:
-    counts = Counter("NaN" if is_nan(v) else v for v in present(rows, value))
-    best = [v for v, n in counts.items() if n == max(counts.values())]
-    found = min(best, key=lambda v: (v == "NaN", v), default=None)
-    return math.nan if found == "NaN" else found
-
-
-def in_size(rows: list[Row], value: str) -> list[float]:
-    """The numbers with NaN at the end."""
-    return sorted(map(float, present(rows, value)), key=lambda v: (is_nan(v), v))
-
-
-def at_rank(rows: list[Row], value: str, rank: float) -> float | None:
-    numbers = in_size(rows, value)
-    if not numbers:
-        return None
-    place = (len(numbers) - 1) * rank
-    low, high = math.floor(place), math.ceil(place)
-    below, above = numbers[low], numbers[high]
-    return below if str(below) == str(above) else (high - place) * below + (place - low) * above
-
-
-def variance(rows: list[Row], value: str, without: int = 0) -> float | None:
-    counts = [(v, len(list(of))) for v, of in groupby(in_size(rows, value), key=float)]
-    number = sum(n for _, n in counts)
-    if number <= without:
-        return None
-    mean = sum(v * n for v, n in counts) / number
-    return sum((v - mean) * (v - mean) * n for v, n in counts) / (number - without)
-
-
-def deviation(rows: list[Row], value: str, without: int = 0) -> float | None:
-    found = variance(rows, value, without)
-    return None if found is None else math.sqrt(found)
-
-
-def shape(rows: list[Row], value: str, power: int) -> float | None:
-    """Skewness (the third moment) or excess kurtosis (the fourth)."""
-    counts = [(v, len(list(of))) for v, of in groupby(in_size(rows, value), key=float)]
-    number = sum(n for _, n in counts)
-    if len(counts) < 2:
-        return None
-    mean = sum(v * n for v, n in counts) / number
-    squares = variance(rows, value) * number  # type: ignore[operator]
-    moment = sum(math.prod([v - mean] * power) * n for v, n in counts)
-    if power == 3:
-        return math.sqrt(number / squares) * moment / squares
-    return number * moment / (squares * squares) - 3.0
-
-
-def of_greatest(rows: list[Row], value: str, by: str, which: int) -> Any:
-    known = [r for r in rows if r[by] is not None]
-    found = ordered(known, (column(by), "asc"), TIES)
-    return found[which][value] if found else None
-
-
-def statistics(state: State) -> list[Row]:
-    def ranks(rows: list[Row]) -> Any:
-        return [at_rank(rows, "m", p) for p in (0, 0.3, 1)] if present(rows, "m") else None
-
-    sold: Aggregates = {
-        "most": lambda rows: mode(rows, "w"),
-        "most_f": lambda rows: mode(rows, "f"),
-        "middle": lambda rows: at_rank(rows, "f", 0.5),
-        "ranks": ranks,
-        "up": lambda rows: at_rank([r for r in rows if r["v"] and r["v"] > 0], "v", 0.9),
-        "var_f": lambda rows: variance(rows, "f"),
-        "var_v": lambda rows: variance(rows, "v", 1),
-        "dev_m": lambda rows: deviation(rows, "m", 1),
-        "dev_f": lambda rows: deviation(rows, "f"),
-        "skew_v": lambda rows: shape(rows, "v", 3),
-        "tails_v": lambda rows: shape(rows, "v", 4),
-        "last_w": lambda rows: of_greatest(rows, "w", "v", -1),
-        "first_at": lambda rows: of_greatest([r for r in rows if r["w"] is not None], "at", "f", 0),
-    }
-    clicked: Aggregates = {
-        "f32": lambda rows: at_rank(rows, "f", 0.5),
-        "n": lambda rows: mode(rows, "n"),
     }
     streams = {"sold": (state["sales"], [G], sold), "clicked": (state["clicks"], [WHO], clicked)}
     return per_key(streams, ("g",))
@@ -395,57 +233,6 @@ def over_streams_of_one_input(state: State) -> list[Row]:
         }
         for r in found
     ]
-
-
-def windowed_view(window: str, aggregates: str) -> str:
-    return f"""
-  found:
-    kind: cogroup
-    key: [g]
-    window: {{{window}}}
-    streams:
-      sold: {{from: sales, aggregates: {{{aggregates}}}}}
-      clicked: {{from: clicks, key: [who], aggregates: {{clicks: "count(*)"}}}}
-"""
-
-
-SOLD: Aggregates = {"rows_sold": len, "v": summed}
-HIGH: Aggregates = {"high": lambda rows: max(present(rows, "v"), default=None)}
-START, END = column("window_start"), column("window_end")
-
-
-def in_windows(state: State, size: timedelta, advance: timedelta | None, sold: Aggregates) -> Any:
-    windows = windows_of(size, advance)
-    return per_key(
-        {
-            "sold": (windowed(state["sales"], "at", windows), [START, END, G], sold),
-            "clicked": (
-                windowed(state["clicks"], "at", windows),
-                [START, END, WHO],
-                {"clicks": len},
-            ),
-        },
-        ("window_start", "window_end", "g"),
-    )
-
-
-def tumbling(state: State) -> list[Row]:
-    return in_windows(state, timedelta(hours=6), None, SOLD)
-
-
-def hopping(state: State) -> list[Row]:
-    return in_windows(state, timedelta(minutes=90), timedelta(minutes=40), HIGH)
-
-
-def session(state: State) -> list[Row]:
-    tagged = [{**r, "_g": r["g"], "_s": "sold"} for r in state["sales"]]
-    tagged += [{**r, "_g": r["who"], "_s": "clicked"} for r in state["clicks"]]
-    rows = in_sessions(tagged, [column("_g")], column("at"), timedelta(minutes=60))
-    by = [START, END, column("_g")]
-    sold = [r for r in rows if r["_s"] == "sold"]
-    clicked = [r for r in rows if r["_s"] == "clicked"]
-    streams = {"sold": (sold, by, SOLD), "clicked": (clicked, by, {"clicks": len})}
-    return per_key(streams, ("window_start", "window_end", "g"))
 
 
 def case(name: str, query: Query, declared: str, *sketches: str) -> Case:

@@ -3,8 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.kinds.cogroup.test_extension import SALES, SOLD, view
 from tests.kinds.cogroup.test_merging import ROWS, lake_of
+from tests.support.lake import HEAD
+from tests.support.landed import Landed
 
+from sluice.delta.upkeep.invariants import feed_faults
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
@@ -38,3 +42,19 @@ def test_upkeep_files_tables_again_whose_rows_are_marked(
         filing = kept.filing
         assert filing is not None
         assert [s.gone for s in kept.crowded(filing)] == [1]
+
+
+def test_the_feed_stays_whole_if_a_marked_table_is_replaced(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """A key with one column more replaces both tables; their old rows leave in the feed."""
+    lake = Landed(tmp_path, view(SOLD), spark).limit(merged_bytes=-1, marked_share=1_000)
+    lake.put("sales", *SALES)
+    lake.advance()
+    lake.put("sales", {**SALES[0], "v": 7})
+    lake.advance()
+    lake.declare(HEAD + view(SOLD).replace("key: [g]", "key: [g, id]"))
+    lake.rebuild("found")
+    for name in lake.stored_names("found"):
+        assert not list(feed_faults(lake.uri(name)))
+    assert [v for v in lake.verdicts("found") if not v.is_equal] == []

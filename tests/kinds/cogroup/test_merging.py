@@ -8,7 +8,7 @@ from unittest.mock import ANY
 
 import pytest
 from hypothesis import strategies as st
-from tests.kinds.cogroup.test_cogroup import Aggregates, G, per_key
+from tests.kinds.cogroup.streams import Aggregates, G, per_key
 from tests.support.contract import Case, hold
 from tests.support.lake import Lake, Row, State, without_files
 from tests.support.oracle import column, ordered, present

@@ -21,9 +21,9 @@ from sluice.kinds.lookup import many as lookup_many
 from sluice.kinds.lookup import operator as lookup
 from sluice.kinds.lookup.broadcast import memory_bytes
 from sluice.limits import Limits
-from sluice.operate import maintain as upkeep
 from sluice.operate.explain import explain
-from sluice.operate.invariants import faults
+from sluice.operate.upkeep import maintain as upkeep
+from sluice.operate.upkeep.invariants import faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sluice.declare.definition import definition
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
 
 Mistakes = Callable[..., list[str]]

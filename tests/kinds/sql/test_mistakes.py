@@ -12,7 +12,11 @@ from sluice.errors import ConfigError
 REFUSED = {
     "SELECT nothing FROM orders": "line 1: column 'nothing' is unknown",
     "SELECT o.nothing FROM orders o": "line 1: unknown column 'nothing'; columns are: id, k, g",
-    "SELECT id FROM order": "unknown table 'order'; did you mean 'orders'?",
+    "SELECT id FROM order": "line 1: unknown table 'order'; did you mean 'orders'?",
+    "WITH q AS (\n  SELECT k FROM nowhere)\nSELECT id FROM orders o JOIN q ON o.k = q.k": (
+        "line 2: unknown table 'nowhere'"
+    ),
+    "SELECT o.id\nFROM orders o\nJOIN people p ON o.k <=> p.k": "line 3: `<=>` alone can't be",
     "SELECT k FROM orders, people": "line 1: column 'k' is unknown, or more than one table has it",
     "SELECT id, n\nFROM orders, people": "line 2: a join without an equality",
     "SELECT o.id\nFROM orders o JOIN people p ON o.k < p.k": "line 2: a join without an equality",

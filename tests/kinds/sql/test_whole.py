@@ -8,6 +8,9 @@ from tests.kinds.sql.shop import SOURCES, change, wrong
 from tests.support.lake import Lake, counted
 
 from sluice.operate.explain import explain
+from sluice.operate.lineage.why import why
+from sluice.operate.lineage.why_not import why_not
+from sluice.read.lake import Lake as Reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,5 +45,18 @@ def test_preferred_queries_are_computed_whole_only_where_they_must_be(
     (step,) = explain(lake.project, lake.table("less"))
     assert step.next == "recompute"
     assert step.reason.startswith("the whole query, because of line 1: a join without an equality")
+    reader = Reads(lake.project)
+    absent = why_not(reader, "counted", 99)
+    assert absent is not None
+    (reason,) = absent.reasons
+    assert (reason.table, reason.why) == ("shop.less", "not explained")
+    assert reason.what.startswith("its query is computed whole, because of line 1: a join without")
+    row = lake.rows("counted")[0]
+    made = why(reader, "counted", row["id"])
+    assert made is not None
+    sources = {source.table: source for source in made.sources}
+    assert sources["shop.less"].rows.num_rows == row["n"]
+    assert sources["shop.less"].untraced.startswith("its query is computed whole, because of")
+    assert "shop.orders" not in sources
     (step,) = explain(lake.project, lake.table("kept"))
     assert step.next == "row-wise"

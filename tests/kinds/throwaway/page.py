@@ -4,7 +4,7 @@ from tests.kinds.throwaway.reader import highest
 
 from sluice.declare.table import Table
 from sluice.read.lake import Lake
-from sluice.read.rows import Row
+from sluice.read.ordered.rows import Row
 
 TEMPLATE = "page.html.j2"
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from tests.kinds.throwaway.spec import Above
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table
+from sluice.declare.text.document import Where
 
 
 def resolve(spec: Above, inputs: Mapping[Where, Table], report: Report) -> Table:

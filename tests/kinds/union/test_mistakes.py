@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from sluice.declare.table import Table
-from sluice.language.coercion import widened
+from sluice.language.typed.coercion import widened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -196,3 +197,30 @@ def test_a_path_is_one_folder(following: Callable[..., Following], path: str) ->
     text = lake.declared_without("").replace("path: crm", f"path: {path}")
     with pytest.raises(ConfigError, match="path"):
         lake.declare(text)
+
+
+@pytest.mark.parametrize("key", ["", "key: [id]"])
+@pytest.mark.parametrize("was_followed", [True, False])
+def test_rows_that_came_another_way_are_not_continued(
+    following: Made, key: str, was_followed: bool
+) -> None:
+    lake = following(extra=key)
+    lake.crm.create({"id": 1, "v": 1})
+    followed = (lake.folder / "config" / "pipelines" / "shop.yaml").read_text()
+    delivered = followed.replace("delta: {path: crm}", "delivery: stream\n    path: crm")
+    before, now = (followed, delivered) if was_followed else (delivered, followed)
+    lake.declare(before)
+    lake.take()
+    lake.declare(now)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="came another way") as refused:
+            lake.take()
+    assert lake.values() == Counter([(1, 1)])
+    if was_followed:
+        assert "take the change back" in str(refused.value.hint)
+        lake.declare(before)
+    else:
+        assert "--as-landed" in str(refused.value.hint)
+        lake.rebuild(as_landed=True)
+    lake.take()
+    assert lake.values() == Counter([(1, 1)])

@@ -14,7 +14,7 @@ from broker import Broker, Message, running
 from sluice.engine import retries
 from sluice.engine.report import BatchReport
 from sluice.operate.replay import replay, to_replay
-from sluice.sources.kafka.place import Place
+from sluice.sources.kafka.client.place import Place
 from sluice.sources.stream import ingest_stream
 
 if TYPE_CHECKING:

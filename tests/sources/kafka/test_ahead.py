@@ -6,8 +6,8 @@ from collections.abc import Generator
 import pytest
 
 from sluice.errors import Retryable
-from sluice.sources.kafka.ahead import fetched_ahead
-from sluice.sources.kafka.broker import Taken
+from sluice.sources.kafka.client.broker import Taken
+from sluice.sources.kafka.ingest import fetched_ahead
 
 
 def test_the_next_batch_is_fetched_meanwhile_and_never_a_second() -> None:
@@ -21,7 +21,7 @@ def test_the_next_batch_is_fetched_meanwhile_and_never_a_second() -> None:
 
     reading = fetched_ahead(batches())
     assert next(reading).following == {0: 0}
-    assert second.wait(10)
+    assert second.wait(120)
     assert not third.wait(0.2)
     assert [each.following[0] for each in reading] == [1, 2]
     assert fetched == [0, 1, 2]

@@ -18,7 +18,7 @@ from sluice.engine.report import BatchReport
 from sluice.errors import ExitCode, HistoryLost
 from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
-from sluice.operate.invariants import faults
+from sluice.operate.upkeep.invariants import faults
 from sluice.sources.kafka.backfill import backfill_topic
 
 Made = Callable[..., Topical]

@@ -9,7 +9,7 @@ from sluice.delta.notes.intervals import Delivery
 from sluice.errors import DeliveriesLost
 from sluice.language.interval import Interval
 from sluice.sources.kafka.batches import INSTANT, Batches
-from sluice.sources.kafka.broker import Message
+from sluice.sources.kafka.client.message import Message
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 

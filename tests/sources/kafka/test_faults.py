@@ -13,14 +13,15 @@ from deltalake import DeltaTable
 from tests.sources.kafka.conftest import CONNECTION, SOURCE, Topical
 from tests.support.slow_link import SlowLink
 
-from broker import Broker, free_port, running
+from broker import Broker, joined, running
+from ports import free_port
 from sluice.errors import Retryable
-from sluice.sources.kafka import broker as client
+from sluice.sources.kafka.client import broker as client
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Reading = Callable[[Broker, str], Topical]
+Reading = Callable[..., Topical]
 
 
 @pytest.fixture
@@ -30,13 +31,13 @@ def reading(
     """A lake with a source of the topic `t` of a broker, within bounds."""
     monkeypatch.setattr(client, "ANSWER_S", 5.0)
 
-    def made(broker: Broker, bounds: str) -> Topical:
+    def made(broker: Broker, bounds: str, nodes: tuple[int, ...] = (1,)) -> Topical:
         monkeypatch.setenv(CONNECTION, broker.connection)
         text = SOURCE.format(
             topic="t", bounds=bounds, format_="json", schema="id INT", extra="    key: [id]\n"
         )
         lake = Topical(tmp_path / "lake", text, spark)
-        lake.broker, lake.topic = broker, broker.topic("t")
+        lake.broker, lake.topic = broker, broker.topic("t", nodes=nodes)
         return lake
 
     return made
@@ -63,6 +64,30 @@ def test_a_broker_killed_in_a_batch_costs_a_retry_and_no_row(
         broker.start()
         lake.take()
         assert [row["id"] for row in lake.values()] == [0, 1, 2]
+
+
+def test_a_partition_that_moves_to_another_broker_in_a_batch_is_read_on(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running() as broker, joined(broker) as other:
+        lake = reading(broker, ", max_wait: 20 seconds", nodes=(2, 1))
+        lake.send({"id": 0}, {"id": 1})
+        lake.take()
+        assert (lake.values(), broker.leader("t")) == ([{"id": 0}, {"id": 1}], 2)
+        lake.send({"id": 2}, {"id": 1})
+        read = client.Brokers._fill
+
+        def moved(*arguments: object) -> None:
+            other.stop()
+            read(*arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(client.Brokers, "_fill", moved)
+        lake.take()
+        assert (lake.values(), broker.leader("t")) == ([{"id": 0}, {"id": 1}, {"id": 2}], 1)
+        lake.send({"id": 3})
+        lake.take()
+        assert [row["id"] for row in lake.values()] == [0, 1, 2, 3]
+        assert lake.place().following == {0: 5}
 
 
 def test_a_slow_broker_costs_time_and_one_that_takes_longer_than_allowed_is_named(
@@ -106,7 +131,7 @@ def test_a_broker_whose_disk_is_full_costs_a_retry_and_no_row(
         lake.take()
         sent = fill(broker)
         assert broker.process
-        assert broker.process.wait(30) != 0
+        assert broker.process.wait(120) != 0
         with pytest.raises(Retryable, match="don't answer"):
             lake.take()
         assert [row["id"] for row in lake.values()] == [0]

@@ -15,9 +15,9 @@ from sluice.delta.notes import intervals
 from sluice.delta.places.lake import layout
 from sluice.errors import SluiceError
 from sluice.language.internal import INTERVALS
-from sluice.read.commits import Commit, back_from
 from sluice.read.lake import Lake
 from sluice.read.status import TableStatus, status
+from sluice.read.stored.commits import Commit, back_from
 from sluice.report.health import Health, health
 
 COMMITS = 12

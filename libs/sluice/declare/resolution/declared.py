@@ -3,7 +3,7 @@
 from sluice.declare.declared import Declared
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.language.names import RESERVED_PREFIX, unknown
-from sluice.language.types import head
+from sluice.language.typed.types import head
 
 
 def check_columns(spec: Declared, report: Report) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report
 from sluice.declare.table import Table
-from sluice.language.families import widen_exactly
+from sluice.declare.text.document import Where
+from sluice.language.typed.families import widen_exactly
 
 
 def joined(names: Iterable[str], inputs: Mapping[Where, Table]) -> dict[str, Table]:

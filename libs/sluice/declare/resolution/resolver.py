@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report
 from sluice.declare.table import Table
+from sluice.declare.text.document import Where
 
 
 class Resolver(Protocol):

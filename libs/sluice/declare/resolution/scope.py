@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sluice.declare.document import Document, Where
-from sluice.declare.mistakes import Mistakes
 from sluice.declare.quality import Expectation
+from sluice.declare.text.document import Document, Where
+from sluice.declare.text.mistakes import Mistakes
 from sluice.language.expression import Aggregate, Expression, SortKey
-from sluice.language.families import is_orderable
-from sluice.language.inference import infer, is_interval
 from sluice.language.names import unknown
-from sluice.language.type_rules import aggregate_problem, problems
-from sluice.language.types import EVENT_TIMES, UNORDERED, head, inner_types, struct_fields
+from sluice.language.typed.families import is_orderable
+from sluice.language.typed.inference import infer, is_interval
+from sluice.language.typed.rules import aggregate_problem, problems
+from sluice.language.typed.types import EVENT_TIMES, UNORDERED, head, inner_types, struct_fields
 
 Columns = Mapping[str, str]
 Select = Mapping[str, Expression]

@@ -25,7 +25,8 @@ class Log:
     def actions(self, version: int) -> list[Action]:
         """Return the actions of a commit. Raises FileNotFoundError if it was cleaned."""
         with self._files.open_input_stream(_commit(version)) as stream:
-            return [json.loads(line) for line in stream.read().decode().splitlines() if line]
+            lines = stream.read().splitlines()  # of bytes: statistics may hold other ends of lines
+        return [json.loads(line) for line in lines if line]
 
     def metadata(self, version: int) -> str | None:
         """Return the `userMetadata` of a commit. Raises FileNotFoundError if it was cleaned."""

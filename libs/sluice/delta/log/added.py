@@ -59,24 +59,29 @@ def _keep(uri: str, version: int, files: Added) -> None:
 
 
 def _of_checkpoint(uri: str, version: int) -> Added | None:
-    """Return the files that a classic checkpoint names; None if there is none, or another kind."""
+    """Return the files that a classic checkpoint names; None if there is none, or another kind.
+
+    delta-rs gives every checkpoint a column for files of checkpoints, which is empty in these. One
+    whose statistics are not texts counts as another kind.
+    """
     try:
         with files_below(uri).open_input_file(
             f"_delta_log/{version:020d}.checkpoint.parquet"
         ) as file:
-            rows = pq.ParquetFile(file)
-            if "sidecar" in rows.schema_arrow.names:
-                return None
-            files = rows.read(["add"])["add"].drop_null().to_pylist()
+            rows = pq.ParquetFile(file).read(["add", "sidecar"])
     except (FileNotFoundError, pa.ArrowInvalid):
         return None
-    return {file["path"]: _plain(file) for file in files}
+    if "sidecar" in rows.column_names and rows["sidecar"].null_count < rows.num_rows:
+        return None
+    files = [_plain(file) for file in rows["add"].drop_null().to_pylist()]
+    is_whole = all("stats" in file for file in files)
+    return {file["path"]: file for file in files} if is_whole else None
 
 
 def _plain(file: dict[str, Any]) -> Action:
     """Return an action of a checkpoint as a commit holds it."""
     known = {name: value for name, value in file.items() if value is not None}
-    known["partitionValues"] = dict(file["partitionValues"])
+    known |= {name: dict(known[name]) for name in ("partitionValues", "tags") if name in known}
     if vector := known.get("deletionVector"):
         known["deletionVector"] = {name: v for name, v in vector.items() if v is not None}
     known.pop("stats_parsed", None)

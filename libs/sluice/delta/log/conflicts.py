@@ -13,8 +13,7 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from sluice.delta.log.opened import opened
-from sluice.delta.places.stores import is_table
+from sluice.delta.log.opened import exists, opened
 from sluice.errors import LostRace
 
 _SPARK = re.compile(r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)")
@@ -44,7 +43,7 @@ def _is_conflict(error: Exception) -> bool:
 
 
 def _version(uri: str) -> int:
-    return opened(uri).version() if is_table(uri) else -1
+    return opened(uri).version() if exists(uri) else -1
 
 
 def lost(uri: str, version: int) -> LostRace:

@@ -2,7 +2,7 @@
 
 Opening a table replays its log, which costs a batch of a few rows more than its rows do. A version
 never changes, but a folder may be replaced by another table: a version is known by the file of its
-commit.
+commit. In a store, two requests for such files replace the listing and reading of the log.
 """
 
 import os
@@ -12,16 +12,18 @@ from threading import Lock
 from cachetools import LRUCache
 from deltalake import DeltaTable
 
-from sluice.delta.places.stores import open_table
+from sluice.delta.places.stores import is_table, open_table, stored_mark
 from sluice.delta.places.walk import local_path
 
 CHECKPOINTS = {"delta.checkpointInterval": "10"}  # delta-rs's 100 makes opening five times slower
 MOST = 128
-Commit = tuple[str, int, int, int, int]  # table, version, and its file: inode, time, bytes
+FAR = 50  # commits to ask for one by one; a log that is further ahead is opened again
+Mark = tuple[object, ...]  # of a commit's file: inode, time, bytes; in a store its tag
+Commit = tuple[str, int, Mark]  # table, version
 
 _tables: LRUCache[Commit, DeltaTable] = LRUCache(MOST)
 _opening = Lock()
-_listed: dict[Path, int] = {}  # logs, with the newest version that was found
+_newest: dict[str, int] = {}  # tables, with the newest version that was found
 
 
 def opened(uri: str, version: int | None = None) -> DeltaTable:
@@ -30,15 +32,19 @@ def opened(uri: str, version: int | None = None) -> DeltaTable:
     Raises TableNotFoundError, or DeltaError for a version that is gone.
     """
     commit = commit_of(uri, version)
-    if commit is None:
-        return open_table(uri, version=version)
     with _opening:
-        if commit in _tables:
+        if commit and commit in _tables:
             return _tables[commit]
-    table = open_table(uri, version=commit[1])
-    with _opening:
-        _tables[commit] = table
+    table = open_table(uri, version=commit[1] if commit else version)
+    if version is None:
+        _newest[uri] = table.version()
+    _keep(table, commit or commit_of(uri, table.version()))
     return table
+
+
+def exists(uri: str) -> bool:
+    """True if a Delta table lies at a URI."""
+    return commit_of(uri) is not None or is_table(uri)
 
 
 def taken(uri: str, version: int | None = None) -> DeltaTable:
@@ -54,36 +60,66 @@ def taken(uri: str, version: int | None = None) -> DeltaTable:
 
 def keep(uri: str, table: DeltaTable) -> None:
     """Keep a table that has just committed, open at its new version. Nobody writes it again."""
-    if commit := commit_of(uri, table.version()):
+    _newest[uri] = table.version()
+    _keep(table, commit_of(uri, table.version()))
+
+
+def _keep(table: DeltaTable, commit: Commit | None) -> None:
+    if commit:
         with _opening:
             _tables[commit] = table
 
 
 def commit_of(uri: str, version: int | None = None) -> Commit | None:
-    """Return the identity of a commit of a local table, the newest by default; None if unknown."""
+    """Return the identity of a commit, the newest by default; None if it is not known.
+
+    The newest commit of a store's table is known once the table was opened.
+    """
+    try:
+        if version is None:
+            return _found(uri)
+        mark = _mark(uri, version)
+    except (OSError, ValueError):
+        return None
+    return (uri, version, mark) if mark else None
+
+
+def _found(uri: str) -> Commit | None:
+    """Return the newest commit. A log that was listed once is only asked for later ones."""
+    number = _newest.get(uri)
+    mark = None if number is None else _mark(uri, number)
+    if number is None or mark is None:
+        number = _listed(uri)
+        mark = None if number is None else _mark(uri, number)
+    if number is None or mark is None:
+        return None
+    for later in range(number + 1, number + FAR):
+        ahead = _mark(uri, later)
+        if ahead is None:
+            break
+        number, mark = later, ahead
+    else:
+        return None
+    _newest[uri] = number
+    return uri, number, mark
+
+
+def _listed(uri: str) -> int | None:
+    """Return the newest version in a local log; None for a store, whose logs are long to list."""
     place = local_path(uri)
     if place is None:
         return None
-    log = Path(place, "_delta_log")
+    names = (entry.name for entry in os.scandir(Path(place, "_delta_log")))
+    return max(int(n[:20]) for n in names if n[20:] == ".json" and n[:20].isdigit())
+
+
+def _mark(uri: str, version: int) -> Mark | None:
+    """Return what distinguishes the file of a commit from others; None if there is no such file."""
+    place, name = local_path(uri), f"_delta_log/{version:020}.json"
+    if place is None:
+        return stored_mark(f"{uri}/{name}")
     try:
-        number = _newest(log) if version is None else version
-        found = _file(log, number).stat()
-    except (OSError, ValueError):
+        found = Path(place, name).stat()
+    except FileNotFoundError:
         return None
-    return uri, number, found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _newest(log: Path) -> int:
-    """Return the newest version. A log that was listed once is only asked for later ones."""
-    known = _listed.get(log)
-    if known is None or not _file(log, known).exists():
-        names = (entry.name for entry in os.scandir(log))
-        known = max(int(n[:20]) for n in names if n[20:] == ".json" and n[:20].isdigit())
-    while _file(log, known + 1).exists():
-        known += 1
-    _listed[log] = known
-    return known
-
-
-def _file(log: Path, version: int) -> Path:
-    return log / f"{version:020}.json"
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -18,9 +18,8 @@ from deltalake.exceptions import DeltaError
 
 from sluice.delta.log.actions import Log
 from sluice.delta.log.fitness import Fault, faults
-from sluice.delta.log.opened import Commit, commit_of, opened
+from sluice.delta.log.opened import Commit, commit_of, exists, opened
 from sluice.delta.places.lake import table_at
-from sluice.delta.places.stores import is_table
 from sluice.errors import ForeignCommit, HistoryLost, LogCleaned
 from sluice.language.internal import renamed
 
@@ -214,7 +213,7 @@ def head(uri: str) -> Head | None:
     with _keeping:
         if commit and commit in _heads:
             return _heads[commit]
-    if commit is None and not is_table(uri):
+    if commit is None and not exists(uri):
         return None
     found = head_of(opened(uri), uri)
     if commit and commit[1] == found.version:

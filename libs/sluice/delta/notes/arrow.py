@@ -14,9 +14,9 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.active import as_table
 from sluice.delta.log.conflicts import lost_race_of
-from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
+from sluice.delta.log.opened import CHECKPOINTS, exists, keep, opened, taken
 from sluice.delta.places.exclusive import check_exclusive
-from sluice.delta.places.stores import is_table, open_table, options
+from sluice.delta.places.stores import open_table, options
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
 
@@ -30,7 +30,7 @@ Filter = tuple[str, str, Any]
 
 def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[str, Any]]:
     """Return the rows of the table at `uri` that meet all filters; none if there is no table."""
-    if not is_table(uri):
+    if not exists(uri):
         return []
     found = read_table(uri, filters)
     rows: list[dict[str, Any]] = found.to_pylist()
@@ -63,13 +63,13 @@ def append_rows(uri: str, rows: pa.Table, partition_by: Sequence[str] = ()) -> N
 
 def create_empty(uri: str, schema: pa.Schema) -> None:
     """Create the table at `uri` if there is none."""
-    if not is_table(uri):
+    if not exists(uri):
         _write(uri, schema.empty_table(), mode="ignore")
 
 
 def count_rows(uri: str, predicate: str) -> int:
     """Count the rows of the table at `uri` that the predicate selects."""
-    return _count(uri, predicate) if is_table(uri) else 0
+    return _count(uri, predicate) if exists(uri) else 0
 
 
 def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
@@ -79,7 +79,7 @@ def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
 
 def take_rows(uri: str, other: str) -> None:
     """Make the table at `uri` hold the rows of the one at `other`; none if there is no other."""
-    if is_table(other):
+    if exists(other):
         replace_rows(uri, read_table(other), "true")
     else:
         delete_rows(uri, "true")
@@ -92,7 +92,7 @@ def delete_rows(uri: str, predicate: str) -> None:
 
 def tidy_rows(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
     """Merge a table of `many` files or more into one file, of the rows that `choose` returns."""
-    if is_table(uri):
+    if exists(uri):
         _in_turn(uri, lambda: _tidy(uri, many, choose))
 
 
@@ -102,7 +102,7 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
     Log entries older than the log's retention are deleted, too. If somebody writes meanwhile,
     nothing is done.
     """
-    if not is_table(uri):
+    if not exists(uri):
         return 0
     with suppress(DeltaError):
         table = open_table(uri)
@@ -134,14 +134,14 @@ def _tidy(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
 
 
 def _delete(uri: str, predicate: str) -> None:
-    if is_table(uri) and _any(uri, predicate):
+    if exists(uri) and _any(uri, predicate):
         table = taken(uri)
         table.delete(predicate)
         keep(uri, table)
 
 
 def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
-    if not is_table(uri):
+    if not exists(uri):
         if rows.num_rows:
             _write(uri, rows, mode="error")
     elif rows.num_rows or _any(uri, predicate):
@@ -150,7 +150,7 @@ def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
 
 def _write(uri: str, rows: pa.Table, **how: Any) -> None:
     properties = writer_properties(rows.schema)
-    if not is_table(uri):
+    if not exists(uri):
         write_deltalake(
             uri,
             rows,
@@ -168,7 +168,7 @@ def _write(uri: str, rows: pa.Table, **how: Any) -> None:
 def _in_turn(uri: str, write: Callable[[], None]) -> None:
     check_exclusive(uri)
     for attempt in range(1, ATTEMPTS + 1):
-        before = opened(uri).version() if is_table(uri) else -1
+        before = opened(uri).version() if exists(uri) else -1
         try:
             with lost_race_of(uri, before):
                 write()

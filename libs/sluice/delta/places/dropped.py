@@ -14,7 +14,7 @@ from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import LakeLayout
 from sluice.delta.places.small_files import SmallFiles
 from sluice.delta.places.stores import located
-from sluice.language.internal import MARK, NOTES, internal
+from sluice.language.internal import FORGOTTEN, MARK, NOTES, internal
 
 FOLDER = "__dropped"
 KEPT = timedelta(days=7)
@@ -29,12 +29,14 @@ def begun(lake: LakeLayout) -> list[str]:
 def drop(lake: LakeLayout, table_id: str, now: datetime) -> tuple[str, list[str]]:
     """Move a table and all that is kept beside it; return where to, and the names of its folders.
 
-    Notes of deliveries go first. A source that has lost only these reads its files again.
+    Notes of deliveries go first. A source that has lost only these reads its files again. Those of
+    forgotten subjects stay, so that no later delivery brings these back.
     """
     name = (_notes(lake).read(table_id) or b"").decode() or f"{table_id}@{now:{TIME}}"
     _notes(lake).write(table_id, name.encode())
-    target, pipeline = f"{lake.root}/{FOLDER}/{name}", table_id.partition(".")[0]
-    for folder in sorted(folders_of(lake, table_id), key=_is_note, reverse=True):
+    target, (pipeline, _, table) = f"{lake.root}/{FOLDER}/{name}", table_id.partition(".")
+    going = {*folders_of(lake, table_id)} - {internal(table, FORGOTTEN)}
+    for folder in sorted(sorted(going), key=_is_note, reverse=True):
         passing("dropping", folder)
         move(f"{lake.root}/{pipeline}/{folder}", f"{target}/{folder}")
     passing("dropped", table_id)

@@ -11,9 +11,9 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
-from sluice.delta.places.lake import LakeLayout, exists, layout
-from sluice.delta.places.stores import located
-from sluice.language.internal import MARK, STATE, declared, internal
+from sluice.delta.places.lake import LakeLayout, layout
+from sluice.delta.places.stores import is_table, located
+from sluice.language.internal import FORGOTTEN, MARK, STATE, declared, internal
 
 HIDDEN = ("_", ".")  # what begins so is no pipeline
 PART = re.compile(rf"(.+?){MARK}(?:{STATE}|\d+(?:{MARK}.*)?)")
@@ -23,8 +23,16 @@ REPAIR = "`sluice maintain {}` removes it"
 
 def undeclared(project: Project) -> list[str]:
     """Return the tables in the project's lake that none of its declarations names, by id."""
-    found = {declared(table_id) for table_id in stored(layout(project))}
-    return sorted(found - project.graph.tables.keys())
+    return sorted(names_in(layout(project)) - project.graph.tables.keys())
+
+
+def names_in(lake: LakeLayout) -> set[str]:
+    """Return the tables that the lake has, by id; none of which only forgotten subjects are left.
+
+    A table that was dropped leaves the notes of these.
+    """
+    notes = f"{MARK}{FORGOTTEN}"
+    return {declared(table_id) for table_id in stored(lake) if not table_id.endswith(notes)}
 
 
 def leftovers(project: Project, tables: Iterable[Table]) -> dict[str, Table]:
@@ -54,7 +62,7 @@ def stored(lake: LakeLayout) -> Iterator[str]:
     filesystem, root = located(lake.root)
     for pipeline in _folders(filesystem, root):
         for table in _folders(filesystem, pipeline.path):
-            if exists(f"{lake.root}/{pipeline.base_name}/{table.base_name}"):
+            if is_table(f"{lake.root}/{pipeline.base_name}/{table.base_name}"):
                 yield f"{pipeline.base_name}.{table.base_name}"
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.declare.project import Project
-from sluice.delta.places.stores import is_table
 from sluice.language.internal import declared, internal
 
 
@@ -41,8 +40,3 @@ def table_at(uri: str) -> str:
 def moved_away(uri: str) -> str:
     """Return the repair for a table that can't be mended in its place."""
     return f"restore {uri} from a backup, or move it away and run `sluice rebuild {table_at(uri)}`"
-
-
-def exists(uri: str) -> bool:
-    """True if a Delta table lies at `uri`."""
-    return is_table(uri)

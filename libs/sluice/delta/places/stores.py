@@ -66,6 +66,17 @@ def is_table(uri: str) -> bool:
     return bool(DeltaTable.is_deltatable(uri, options(uri)))
 
 
+def stored_mark(uri: str) -> tuple[object, ...] | None:
+    """Return the tag of a store's object, with who asks for it; None if there is no such object."""
+    files, path = located(uri)
+    try:
+        with files.open_input_file(path) as file:
+            tag = file.metadata().get("ETag")
+    except FileNotFoundError:
+        return None
+    return (tag, hash(tuple(sorted(_environ().items())))) if tag else None
+
+
 def files_below(uri: str) -> PyFileSystem:
     """Return the folder of a table as a file system; names are percent-encoded as in its log."""
     return PyFileSystem(DeltaStorageHandler(uri, options(uri)))

@@ -6,8 +6,9 @@ them here takes a few. Spark still computes: it gets the rows as a local relatio
 
 import json
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import datetime
+from functools import reduce
 from threading import Lock
 
 import pyarrow as pa
@@ -21,9 +22,11 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sluice.delta.log.active import as_table
 from sluice.delta.log.opened import commit_of, opened
 from sluice.delta.reading.live import live_rows
+from sluice.interpreter.presence import is_here
 from sluice.limits import Limits
 
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
+MESSAGE_BYTES = 32_000_000  # of Arrow; a task of Spark takes messages of up to 128 MiB
 KEPT_BYTES = 24_000_000  # of Arrow in all; as rows in Spark's heap they take seven times that
 
 _kept: LRUCache[tuple[Hashable, ...], tuple[DataFrame, int]] = LRUCache(
@@ -43,7 +46,7 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
         if at in _kept:
             return _kept[at][0]
     arrow = live_rows(table, uri).to_table()
-    rows = _rows(session, arrow, spark_schema(table))
+    rows = hand(session, arrow, spark_schema(table))
     with _keeping:
         if arrow.nbytes <= min(limits.kept_bytes, KEPT_BYTES):
             _kept[at] = rows, arrow.nbytes
@@ -146,7 +149,7 @@ def handed_over(session: SparkSession, uri: str, version: int, rows: pa.Table) -
     for name, type_ in _ADDED.items():
         schema.add(name, type_)
     present = [field for field in schema.fields if field.name in rows.column_names]
-    return _rows(session, rows, StructType(present))
+    return hand(session, rows, StructType(present))
 
 
 def types_of(uri: str, version: int) -> StructType:
@@ -196,8 +199,23 @@ def to_arrow(rows: DataFrame) -> pa.Table:
     return rows.toArrow()
 
 
-def _rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    return session.createDataFrame(plain(rows.select(schema.names)), schema)
+def hand(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """Return rows of this process as a DataFrame; many travel to a cluster in several messages."""
+    held = plain(rows.select(schema.names))
+    if is_here(session) or held.nbytes <= MESSAGE_BYTES:
+        return session.createDataFrame(held, schema)
+    pieces = (session.createDataFrame(piece, schema) for piece in _pieces(held))
+    return reduce(DataFrame.unionAll, pieces)
+
+
+def _pieces(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows in pieces that fit in a message, or of one row."""
+    if rows.nbytes <= MESSAGE_BYTES or rows.num_rows == 1:
+        yield rows
+    else:
+        half = rows.num_rows // 2
+        yield from _pieces(rows.slice(0, half))
+        yield from _pieces(rows.slice(half))
 
 
 def plain(rows: pa.Table) -> pa.Table:

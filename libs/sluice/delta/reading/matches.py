@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from sluice.delta.log.feed_size import size_of
 from sluice.delta.log.opened import opened
 from sluice.delta.places.walk import local_path
 from sluice.delta.reading.clusters import Span, clusters
+from sluice.delta.reading.found import Found, Values, keep
 from sluice.delta.reading.live import LiveRows, live_rows
 from sluice.delta.reading.local import plain, spark_schema
 from sluice.limits import Limits
@@ -34,7 +36,6 @@ EXACT = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_boolean),
     *(pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal),
 )
-Values = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,20 @@ class Place:
             files = searching.files_of(self._table, folder, far)
             search = searching.Search(schema, known, most + 1)
             with suppress(searching.Unreadable):
-                return _joined(search.rows(files, chosen.names), chosen, most)
-        pages = _scanned(self._table, self.uri, known, chosen.names)
-        return _joined(pages, chosen, most)
+                pages: dict[Path, pa.Table] = {}
+                rows = _joined(_noted(search.rows(files, chosen.names), pages), chosen, most)
+                if rows is not None and not self.columns and len(known) == 1:
+                    keep(self.uri, self.version, Found(known[0], pages))
+                return rows
+        return _joined(_scanned(self._table, self.uri, known, chosen.names), chosen, most)
+
+
+def _noted(
+    found: Iterable[tuple[Path, pa.Table]], pages: dict[Path, pa.Table]
+) -> Iterator[pa.Table]:
+    for path, page in found:
+        pages[path] = page
+        yield page
 
 
 def _joined(pages: Iterator[pa.Table], schema: pa.Schema, most: int) -> pa.Table | None:

@@ -20,8 +20,8 @@ from polars.exceptions import PolarsError
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.vectors import file_name, kept_rows
+from sluice.delta.reading.found import Values
 
-Values = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
 ROW = "_sluice_row"
 FILES = 16  # read at a time
 
@@ -33,6 +33,11 @@ class File:
     path: Path
     kept: pa.BooleanArray | None = None
     constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> int:
+        """The number of rows that it no longer has."""
+        return 0 if self.kept is None else self.kept.false_count
 
 
 class Unreadable(Exception):
@@ -51,8 +56,10 @@ class Search:
     wanted: Sequence[Values]
     most: int | None = None
 
-    def rows(self, files: Sequence[File], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the wanted rows of each file, in its order, with their numbers as ROW.
+    def rows(
+        self, files: Sequence[File], columns: Sequence[str]
+    ) -> Iterator[tuple[Path, pa.Table]]:
+        """Yield the wanted rows of each file that may have some, with their numbers as ROW.
 
         Raises Unreadable for a file with columns of other types.
         """
@@ -65,7 +72,7 @@ class Search:
             except PolarsError as error:
                 raise Unreadable from error
             for (file, _), rows in zip(some, found, strict=True):
-                yield _kept(rows.to_arrow(), file.kept)
+                yield file.path, _kept(rows.rechunk().to_arrow(), file.kept)
 
     def _frame(self, file: File, test: pl.Expr, columns: Sequence[str]) -> pl.LazyFrame:
         scan = pl.scan_parquet(
@@ -79,7 +86,7 @@ class Search:
             extra_columns="ignore",
         )
         found = scan.filter(test)
-        found = found if self.most is None else found.head(self.most)
+        found = found if self.most is None else found.head(self.most + file.lost)
         types, known = self._types, file.constants.items()
         constants = [pl.lit(value, dtype=types[name]).alias(name) for name, value in known]
         return found.with_columns(*constants).select(*columns, ROW)

@@ -103,7 +103,7 @@ def _redact(filesystem: FileSystem, root: str, active: set[str], version: int) -
         if commit is None or int(commit[1]) > version:
             continue
         with filesystem.open_input_stream(info.path) as stream:
-            lines = bytes(stream.read()).decode().splitlines()
+            lines = bytes(stream.read()).splitlines()
         actions = [json.loads(line) for line in lines if line]
         redacted = [_redacted(action, active) for action in actions]
         if redacted != actions:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.changes.order import Direction
 from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.opened import opened
-from sluice.delta.log.position import Head, Position
+from sluice.delta.log.position import Head, Position, head_of
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.stores import open_table
 from sluice.delta.writing.by_spark import SparkCommit
@@ -108,6 +108,19 @@ class Filing:
         except LostRace:
             return 0
         return sum(len(s.paths) for s in gone)
+
+
+def unmarked(before: Head, limits: Limits) -> Head:
+    """Return the table's head once none of its rows are only marked, before it is overwritten.
+
+    Of a marked file that a commit removes, delta-rs' feed shows the marked rows, not the others.
+    Raises LostRace.
+    """
+    filing = Filing(before, limits)
+    if before.position is None or not any(each.gone for each in filing.slices):
+        return before
+    filing.unmark()
+    return head_of(open_table(before.uri, before.version + 1), before.uri)
 
 
 def unfenced(position: Position) -> CommitProperties:

@@ -29,6 +29,7 @@ from sluice.delta.log.position import Head, Position
 from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors, kept_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.walk import local_path
+from sluice.delta.reading.found import take
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.matches import can_search, files_far, is_exact
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
@@ -88,10 +89,12 @@ def commit_marked(
     assert folder is not None
     assert files is not None
     schema, kept = arrow_schema(uri, before.version), kept_rows(table)
-    far = files_far(table, [{name: rows[name] for name in key}])
+    keys = Keys(rows, key)
+    far = files_far(table, [keys.values])
     near = [path for path in files if path not in far]
+    known = take(uri, before.version, keys.values)
     with fenced(before, position) as mine:
-        found = list(matched(folder, near, kept, Keys(rows, key), schema))
+        found = list(matched(folder, near, kept, keys, schema, known))
         check_applied(before, done, _applied(rows, found))
         marked = MarkedFiles(folder, files, kept, found, schema, limits)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
@@ -130,6 +133,7 @@ def _setting(table: DeltaTable) -> Iterator[Action]:
     yield {
         "metaData": {
             "id": str(metadata.id),
+            **{name: text for name in ("name", "description") if (text := getattr(metadata, name))},
             "format": {"provider": "parquet", "options": {}},
             "schemaString": table.schema().to_json(),
             "partitionColumns": [],

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluice.delta.log.vectors import file_name
+from sluice.delta.reading.found import Pages
 from sluice.delta.reading.local import plain
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -70,21 +71,25 @@ def matched(
     kept: Mapping[str, pa.BooleanArray],
     keys: Keys,
     schema: pa.Schema,
+    pages: Pages | None = None,
 ) -> Iterator[Matched]:
     """Yield the rows with these keys in files of the table in a folder.
 
     `paths` are as in the log, `kept` the rows that each file still has, `schema` that of the rows.
+    `pages`: rows that include these, by file, with their numbers, if they have been found already.
     """
     from sluice.delta.reading.searching import ROW, File, Search  # with polars
 
-    files = [File(Path(folder, unquote(path)), kept.get(file_name(path))) for path in paths]
-    pages = Search(schema, [keys.values]).rows(files, schema.names)
-    for path, page in zip(paths, pages, strict=True):
+    files = {Path(folder, unquote(path)): path for path in paths}
+    if pages is None:
+        lives = [File(file, kept.get(file_name(path))) for file, path in files.items()]
+        pages = Search(schema, [keys.values]).rows(lives, schema.names)
+    for file, page in pages:
         places = keys.places(plain(page))
         if page.num_rows > places.null_count:
             found = page.filter(places.is_valid())
             rows = plain(found.select(schema.names)).cast(schema)
-            yield Matched(path, found[ROW].to_numpy(), places.drop_null().to_numpy(), rows)
+            yield Matched(files[file], found[ROW].to_numpy(), places.drop_null().to_numpy(), rows)
 
 
 def rows_at(folder: str, path: str, numbers: Numbers, schema: pa.Schema) -> pa.Table:

@@ -17,6 +17,7 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.reading.table import snapshot
+from sluice.delta.upkeep.maintenance import unmarked
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.columns import add_columns
 from sluice.delta.writing.commit import (
@@ -61,13 +62,14 @@ def swap(
     is_wider = all(has.get(name) == type_ for name, type_ in had.items())
     if not is_wider or not set(target.key) <= had.keys():
         with clock.phase("commit"):
-            return Swapped(_overwritten(session, before, rows, position), ends_feed=True)
+            done = _overwritten(session, before, rows, position, context.limits)
+            return Swapped(done, ends_feed=True)
     added = {name: type_ for name, type_ in has.items() if name not in had}
     wide = old.select("*", *[F.lit(None).cast(type_).alias(n) for n, type_ in added.items()])
     key = target.key if is_unique(wide, target.key) else tuple(had)
     if key != target.key and not is_unique(wide, key):
         with clock.phase("commit"):  # no MERGE could delete only one of two equal rows
-            return Swapped(_overwritten(session, before, rows, position))
+            return Swapped(_overwritten(session, before, rows, position, context.limits))
     changelog = diff(wide, rows, key, ignore=ignore)
     if added and not takes_spark(target.uri):
         before, added = add_columns(before, rows.schema), {}
@@ -79,9 +81,10 @@ def swap(
 
 
 def _overwritten(
-    session: SparkSession, before: Head, rows: DataFrame, position: Position
+    session: SparkSession, before: Head, rows: DataFrame, position: Position, limits: Limits
 ) -> Committed:
     """Replace the table whole, by the committer that may."""
+    before = unmarked(before, limits)
     if takes_spark(before.uri):
         return SparkCommit(session, before, position).overwrite(rows)
     return overwrite_arrow(before, to_arrow(rows), position)

@@ -22,6 +22,7 @@ from sluice.delta.writing.fence import Committed
 from sluice.engine.computing.computed import Changelog
 from sluice.engine.context import Context
 from sluice.engine.report import Clock
+from sluice.interpreter.presence import is_here
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _replace(
     session: SparkSession, target: Target, replaced: Head, changelog: Changelog, position: Position
 ) -> Committed:
     """Commit the first rows of a table together with its new columns."""
-    if not takes_spark(target.uri):
+    if is_here(session) or not takes_spark(target.uri):
         held = changelog if isinstance(changelog, pa.Table) else to_arrow(changelog)
         first = held.drop_columns([CHANGE])
         return commit.overwrite_arrow(replaced, first, position, target.partition_by)

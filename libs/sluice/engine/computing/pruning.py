@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, DecimalType, IntegralType, StringType
 
 from sluice.changes.trees import balanced
-from sluice.language.types import INTEGERS, head
+from sluice.language.typed.types import INTEGERS, head
 from sluice.limits import Limits
 
 _ORDERED = (IntegralType, DecimalType, DateType, StringType)

@@ -21,6 +21,7 @@ from sluice.gate.gate import Gate, accepted
 from sluice.gate.outcomes import anomalies
 from sluice.gate.outcomes.misfits import check_misfits
 from sluice.gate.outcomes.verdict import Verdict
+from sluice.language.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,11 @@ def gated(
         verdict.enforce()
         check_misfits(split, verdict)
         refuse(split, verdict)
-        conflicting = _conflicting(table, verdict, on_conflict)
+        name = _named(project, table, delivered)
+        conflicting = _conflicting(name, verdict, on_conflict)
         if not delivered.is_replayed:
             put_in_quarantine(project, table, split, verdict, delivered)
-        unusual = _unusual(project, verdict, delivered)
+        unusual = [f"{name}: {what}" for what in _unusual(project, verdict, delivered)]
         yield Passed(accepted(split), replace(verdict, unusual=(*conflicting, *unusual)))
         if delivered.is_replayed:
             put_in_quarantine(project, table, split, verdict, delivered)
@@ -69,13 +71,21 @@ def gated(
         split.unpersist()
 
 
-def _conflicting(table: Table, verdict: Verdict, on_conflict: str) -> tuple[str, ...]:
+def _named(project: Project, table: Table, delivered: Delivered) -> str:
+    """Return the table's name with the interval that is delivered."""
+    if delivered.start is None or delivered.end is None:
+        return table.id
+    interval = Interval(start=delivered.start, end=delivered.end)
+    return f"{table.id} {interval.shown(project.pipelines[table.pipeline].timezone)}"
+
+
+def _conflicting(name: str, verdict: Verdict, on_conflict: str) -> tuple[str, ...]:
     """Return a warning of rows of one key that differ. Raises QualityStop if that is a failure."""
     if verdict.conflicts is None:
         return ()
     if on_conflict == "fail":
-        raise verdict.conflicts.stop(table.id)
-    return (verdict.conflicts.warning(table.id, on_conflict),)
+        raise verdict.conflicts.stop(name)
+    return (verdict.conflicts.warning(name, on_conflict),)
 
 
 def _unusual(project: Project, verdict: Verdict, delivered: Delivered) -> tuple[str, ...]:

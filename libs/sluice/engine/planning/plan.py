@@ -78,7 +78,7 @@ def _planned(
 ) -> BatchPlan:
     uri = lake.uri(node.id)
     heads = {i: head(lake.uri(i)) for i in (*node.operator.inputs, *driving(node, graph))}
-    references = {i: head(lake.uri(i)) for i in _looked_up(node, graph)}
+    references = {i: head(lake.uri(i)) for i in only_looked_up(node, graph)}
     every = {**heads, **references}
     recorded, used = last.inputs, last.references
     for input_id, at in every.items():
@@ -129,7 +129,7 @@ def driving(node: Node, graph: Graph) -> tuple[str, ...]:
     return stored_references(operator.references, graph) if operator.follows_references else ()
 
 
-def _looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
+def only_looked_up(node: Node, graph: Graph) -> tuple[str, ...]:
     """Return the stored tables that are read but drive nothing."""
     driven = driving(node, graph)
     every = stored_references(node.operator.references, graph)
@@ -188,8 +188,8 @@ def whole_size(lake: LakeLayout, plan: BatchPlan) -> int:
 
 
 def is_computed_here(limits: Limits, plan: BatchPlan) -> bool:
-    """True if a batch is small enough for this process, unless only Spark knows what it needs."""
-    return plan.size.bytes <= limits.computed_here_bytes and plan.replaces is None
+    """True if a batch is small enough for this process."""
+    return plan.size.bytes <= limits.computed_here_bytes
 
 
 def _waiting(node: Node, uri: str, before: Head | None, what: str) -> BatchPlan:

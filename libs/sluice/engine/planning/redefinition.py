@@ -5,8 +5,8 @@ A table that no batch has filled yet takes the current definition, because nobod
 
 from typing import Any
 
-from sluice.declare.definition import fingerprint, meaning
-from sluice.declare.differences import differences
+from sluice.declare.meaning.definition import fingerprint, meaning
+from sluice.declare.meaning.differences import differences
 from sluice.declare.table import Table
 from sluice.delta.log.lineage import check_fit
 from sluice.delta.log.position import Head

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from sluice.errors import ConfigError, QualityStop, SluiceError
+from sluice.interpreter.errors import DividedByZero
 
 DATA, QUERY, PYTHON, RAISED = "22", "42", "38", "P0"  # classes of SQLSTATE
+DIVISIONS = ("DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO")
 OVERFLOWS = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 GUARD = (
     "nothing was committed; guard the expression (try_cast, try_divide, nullif), "
@@ -32,16 +34,27 @@ LONG_NUMBER = re.compile(r"(\d{12})\d{28,}")
 
 @contextmanager
 def naming_data_faults(table: str, totals: Sequence[str] = ()) -> Iterator[None]:
-    """Replace Spark's error by a named one if rows or types don't fit an expression.
+    """Replace an error of the engine by a named one if rows or types don't fit an expression.
 
     `totals`: the aggregates that may have overflowed; Spark does not report which.
     """
     try:
         yield
     except Exception as error:
-        if fault := _fault(table, totals, error):
+        if fault := division_fault(table, error) or _fault(table, totals, error):
             raise fault from error
         raise
+
+
+def division_fault(table: str, error: Exception) -> SluiceError | None:
+    """Return the named error of a division by zero, by either engine; None for another error."""
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, DividedByZero):
+        return QualityStop(f"{table}: {error}", hint=GUARD)
+    if isinstance(error, PySparkException) and error.getCondition() in DIVISIONS:
+        return QualityStop(f"{table}: {_words(error)}", hint=GUARD)
+    return None
 
 
 def _fault(table: str, totals: Sequence[str], error: Exception) -> SluiceError | None:

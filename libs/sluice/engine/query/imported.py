@@ -1,10 +1,12 @@
-"""Python objects that users name in a declaration: `module:name`, shipped with their module.
+"""Python objects that users name in a declaration: `module:name`, shipped with their package.
 
-They are shipped by value, so Spark's workers need not have the module. Loading the configuration
-checks which modules may be named.
+They are shipped by value, with what they use of their package, so Spark's workers need not have it.
+Where that holds something that can't be shipped, such as a lock, only their own module is, and
+workers must have the rest. Loading the configuration checks which modules may be named.
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
@@ -25,4 +27,15 @@ def imported(reference: str, where: str) -> Any:
             "folder in PYTHONPATH",
         ) from error
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    package = import_module(module_name.partition(".")[0])
+    if package is not module:
+        _ship(package, found)
     return found
+
+
+def _ship(package: ModuleType, found: Any) -> None:
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    try:
+        cloudpickle.dumps(found)  # type: ignore[no-untyped-call]
+    except Exception:  # noqa: BLE001 - whatever it is, workers may have it
+        cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]

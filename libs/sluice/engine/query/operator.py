@@ -47,7 +47,8 @@ class Operator(ABC):
     touched group, present in prepared and in output rows. `key`: columns that identify an output
     row. `row_wise`: each group is one input row, whose new image in the change feed suffices to
     compute the output. `mirror`: its old image also gives the old output, because the row alone
-    decides. `has_slack`: the table may hold more than it must, depending on its past.
+    decides. `has_slack`: the table may hold more than it must, depending on its past. `untraced`:
+    why nobody can say which input rows a row comes from, if that is so.
     """
 
     inputs: tuple[str, ...]
@@ -58,6 +59,7 @@ class Operator(ABC):
     row_wise: bool = False
     mirror: bool = False
     has_slack: bool = False
+    untraced: str = ""
     retention: Retention | None = None
 
     @property

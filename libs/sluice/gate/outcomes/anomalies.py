@@ -68,9 +68,9 @@ def warnings(
     new = Kept(verdict.facts, batch, run, checked_at, interval_start)
     past = read(lake, verdict.table)
     odd = [] if is_absent else unusual(new.facts, around(new, past))
-    found = tuple(f"{verdict.table}: {what}" for what in odd)
-    keep(lake, verdict.table, replace(new, unusual=found), past)
-    return found
+    named = tuple(f"{verdict.table}: {what}" for what in odd)
+    keep(lake, verdict.table, replace(new, unusual=named), past)
+    return tuple(odd)
 
 
 def around(new: Kept, past: Sequence[Kept]) -> list[Facts]:

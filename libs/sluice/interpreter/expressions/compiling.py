@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import NotHere
+from sluice.interpreter.errors import DividedByZero, NotHere
 from sluice.interpreter.expressions.nodes import (
     Alias,
     Call,
@@ -92,7 +92,20 @@ def _called(node: Call, scope: Scope) -> Value:
         raise NotHere(f"the function {node.name}")
     if len(node.arguments) not in COUNTS.get(node.name, (len(node.arguments),)):
         raise NotHere(f"{node.name} of {len(node.arguments)} arguments")
-    return FUNCTIONS[node.name]([compile_node(a, scope) for a in node.arguments])
+    found = FUNCTIONS[node.name]([compile_node(a, scope) for a in node.arguments])
+    return _placed(found, node.text) if node.text else found
+
+
+def _placed(value: Value, text: str) -> Value:
+    """Return a value that names the part of the expression in which it divides by zero."""
+
+    def run(batch: Batch) -> Values:
+        try:
+            return value.run(batch)
+        except DividedByZero as fault:
+            raise (fault if fault.place else DividedByZero(fault.what, text)) from None
+
+    return replace(value, run=run)
 
 
 def _struct(node: Call, scope: Scope) -> Value:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import types as T
@@ -12,7 +13,7 @@ from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions import nodes
 from sluice.interpreter.expressions.from_sql import read_sql, read_type
 from sluice.interpreter.expressions.names import split_name
-from sluice.language.types import read_columns
+from sluice.language.typed.types import read_columns
 
 _DESCENDING = proto.Expression.SortOrder.SORT_DIRECTION_DESCENDING
 _NULLS_FIRST = proto.Expression.SortOrder.SORT_NULLS_FIRST
@@ -137,6 +138,7 @@ def schema_of(text: str) -> T.StructType:
     return T.StructType(fields)
 
 
+@lru_cache(maxsize=256)  # a failed attempt of the parser keeps its callers' rows until collected
 def type_of(text: str) -> T.DataType:
     """Return the type that DDL names: a single one, or that of rows with named columns."""
     try:

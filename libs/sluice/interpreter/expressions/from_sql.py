@@ -12,8 +12,8 @@ from sqlglot.errors import SqlglotError
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions import nodes
 from sluice.interpreter.values.zones import DAY, UNITS
-from sluice.language import inference
 from sluice.language.syntax import Tree, Verbatim
+from sluice.language.typed import inference
 
 _KIND = exp.DataType.Type
 _TYPES: dict[Any, T.DataType] = {
@@ -112,11 +112,29 @@ def _read(tree: Tree) -> nodes.Node:
     return read(tree)
 
 
+# Spark binds these otherwise than the parser: all comparisons alike, & before ^ before |.
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_PREDICATES = (exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.Not)
+_BITS: dict[type[Tree], int] = {
+    kind: i for i, kind in enumerate((exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseAnd, exp.DPipe))
+}
+
+
+def _binds_otherwise(tree: Tree) -> bool:
+    """Return whether Spark reads the operators of such a text in another order."""
+    if isinstance(tree, _COMPARISONS):
+        operands = (tree.this, tree.expression)
+        is_chain = isinstance(tree.expression, _COMPARISONS)
+        return is_chain or any(isinstance(operand, _PREDICATES) for operand in operands)
+    return _BITS.get(type(tree), 0) > _BITS.get(type(tree.this), len(_BITS))
+
+
 def _operator(tree: Tree) -> nodes.Node:
-    if type(tree) not in _OPERATORS:
+    if type(tree) not in _OPERATORS or _binds_otherwise(tree):
         raise NotHere(f"the SQL {tree.sql(dialect=Verbatim)!r}")
     operands = [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
-    return nodes.Call(_OPERATORS[type(tree)], tuple(map(_read, operands)))
+    text = tree.sql(dialect=Verbatim) if isinstance(tree, exp.Div | exp.IntDiv | exp.Mod) else ""
+    return nodes.Call(_OPERATORS[type(tree)], tuple(map(_read, operands)), text=text)
 
 
 def _like(tree: Tree) -> nodes.Node:

@@ -50,12 +50,13 @@ class Star(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Node):
-    """A function or an operator; `where`: FILTER of an aggregate."""
+    """A function or an operator; `where`: FILTER of an aggregate; `text`: of a division."""
 
     name: str
     arguments: tuple[Node, ...]
     is_distinct: bool = False
     where: Node | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

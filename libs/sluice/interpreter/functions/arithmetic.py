@@ -3,13 +3,14 @@
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pyspark.sql import types as T
 
-from sluice.interpreter.errors import BadValue, NotHere
-from sluice.interpreter.values.batch import Batch, Value, each
+from sluice.interpreter.errors import DividedByZero, NotHere
+from sluice.interpreter.values.batch import Batch, Value, constant, each
 from sluice.interpreter.values.casts import cast, number, whole
 from sluice.interpreter.values.numbers import bounded, fits_in, half_up, rescale
 from sluice.interpreter.values.types import (
@@ -23,13 +24,18 @@ from sluice.interpreter.values.types import (
     of_decimal,
     wider,
 )
-from sluice.language.decimals import Decimal
+from sluice.language.typed.decimals import Decimal
 
 Function = Callable[[list[Value]], Value]
 
 
+INSTEAD = "by zero. Use `{}` to tolerate divisor being 0 and return NULL instead."  # Spark's words
+MOST_QUOTIENT = 10**38  # of a remainder, before Java finds the division impossible
+MOST_TURNED = 10**34  # unscaled; Scala rounds longer decimals where it only changes their sign
+
+
 def _zero() -> None:
-    raise BadValue("a division by zero")
+    raise DividedByZero(f"Division {INSTEAD.format('try_divide')}")
 
 
 def _quotient(a: int, b: int) -> int:
@@ -42,7 +48,7 @@ def _quotient(a: int, b: int) -> int:
 
 def _remainder(a: int, b: int) -> int:
     if not b:
-        _zero()
+        raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
     return a - b * _quotient(a, b)
 
 
@@ -70,7 +76,9 @@ def _divided(a: float, b: float) -> float:
 
 
 def _rest(a: float, b: float) -> float:
-    if not b or a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
+    if not b:
+        raise DividedByZero(f"Remainder {INSTEAD.format('try_mod')}")
+    if a != a or b != b or math.isinf(a):  # noqa: PLR0124 - NaN
         raise NotHere("the rest of such a division")
     return math.fmod(a, b)
 
@@ -151,8 +159,10 @@ def _of_decimals(name: str, a: Value, b: Value) -> Value:
     compute = WHOLE[name]
 
     def result(x: int, y: int) -> int:
-        value = compute(x * 10 ** (most - s), y * 10 ** (most - t))
-        return fits(rescale(value, most, found.scale))
+        x, y = x * 10 ** (most - s), y * 10 ** (most - t)
+        if name == "%" and abs(x) >= abs(y) * MOST_QUOTIENT > 0:
+            raise NotHere("the rest of a division with that many digits")
+        return fits(rescale(compute(x, y), most, found.scale))
 
     return each(found, result, a, b)
 
@@ -164,6 +174,13 @@ def _decimal(value: Value) -> Decimal:
     found = decimal_of(value.type)
     assert found
     return found
+
+
+def _try_divide(arguments: list[Value]) -> Value:
+    """Return a quotient, null if the divisor is zero."""
+    a, b = arguments
+    found = binary("/", [a, replace(b, run=each(b.type, lambda y: y or None, b).run)])
+    return constant(None, found.type) if b.is_literal and b.literal == 0 else found
 
 
 def _div(arguments: list[Value]) -> Value:
@@ -179,7 +196,20 @@ def _negative(arguments: list[Value]) -> Value:
     if is_integer(a.type):
         fits = bounded(a.type)
         return each(a.type, lambda x: fits(-x), a)
-    return each(_numeric(a), lambda x: -x, a)
+    return each(_numeric(a), operator.neg, _exact(a))
+
+
+def _exact(a: Value) -> Value:
+    """Return a number whose sign Spark changes without rounding it."""
+    if not isinstance(a.type, T.DecimalType):
+        return a
+
+    def short(x: int) -> int:
+        if abs(x) >= MOST_TURNED:
+            raise NotHere("the sign of a decimal of that many digits")
+        return x
+
+    return each(a.type, short, a)
 
 
 def _numeric(a: Value) -> T.DataType:
@@ -193,7 +223,7 @@ def _abs(arguments: list[Value]) -> Value:
     if is_integer(a.type):
         fits = bounded(a.type)
         return each(a.type, lambda x: fits(abs(x)), a)
-    return each(_numeric(a), abs, a)
+    return each(_numeric(a), abs, _exact(a))
 
 
 def _signum(arguments: list[Value]) -> Value:
@@ -255,7 +285,8 @@ def _isnan(arguments: list[Value]) -> Value:
 def _plus(arguments: list[Value]) -> Value:
     a, b = arguments
     if isinstance(a.type, T.DateType) and is_integer(b.type):
-        return each(DATE, lambda x, y: x + y, a, whole(b))
+        fits = bounded(T.IntegerType())
+        return each(DATE, lambda x, y: fits(x + y), a, whole(b))
     return binary("+", arguments)
 
 
@@ -268,6 +299,7 @@ ARITHMETIC: Mapping[str, Function] = {
     "mod": partial(binary, "%"),
     "+": _plus,
     "div": _div,
+    "try_divide": _try_divide,
     "negative": _negative,
     "positive": _positive,
     "abs": _abs,

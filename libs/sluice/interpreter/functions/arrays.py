@@ -14,7 +14,7 @@ from sluice.interpreter.functions.maps import MAPS, of_map
 from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.keys import has_floats, keyed, nulls_first, order_of
+from sluice.interpreter.values.keys import has_floats, keyed, normal, nulls_first, order_of
 from sluice.interpreter.values.types import BOOLEAN, INT, LONG, STRING, common, is_integer, wider
 
 Function = Callable[[list[Value]], Value]
@@ -105,13 +105,13 @@ def _compact(arguments: list[Value]) -> Value:
 
 def _distinct(arguments: list[Value]) -> Value:
     (items,) = arguments
-    key = keyed(element_type(items))
+    key, shown = keyed(element_type(items)), normal(element_type(items))
 
     def once(v: tuple[Any, ...]) -> tuple[Any, ...]:
         first: dict[Any, Any] = {}
         for x in v:
             first.setdefault(None if x is None else key(x), x)
-        return tuple(first.values())
+        return tuple(map(shown, first.values()))
 
     return each(items.type, once, items)
 
@@ -220,14 +220,15 @@ def _join(arguments: list[Value]) -> Value:
 def _except(arguments: list[Value]) -> Value:
     items, others = arguments
     type_ = wider(items.type, others.type)
-    key = keyed(element_type(Value(type_, items.run)))
+    inner = element_type(Value(type_, items.run))
+    key, shown = keyed(inner), normal(inner)
 
     def without(v: tuple[Any, ...], w: tuple[Any, ...]) -> tuple[Any, ...]:
         gone = {None if x is None else key(x) for x in w}
         first: dict[Any, Any] = {}
         for x in v:
             first.setdefault(None if x is None else key(x), x)
-        return tuple(x for k, x in first.items() if k not in gone)
+        return tuple(shown(x) for k, x in first.items() if k not in gone)
 
     return each(type_, without, cast(items, type_), cast(others, type_))
 

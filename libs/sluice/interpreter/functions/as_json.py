@@ -44,6 +44,16 @@ def _control(character: str) -> str:
     return short.get(character, f"\\u{ord(character):04X}")
 
 
+def _decimal(value: int, scale: int) -> str:
+    """Return a decimal as Java's BigDecimal writes itself: small ones with an exponent."""
+    digits = str(abs(value))
+    power = len(digits) - 1 - scale
+    if power >= -6:
+        return decimal_text(value, scale)
+    point = "." if len(digits) > 1 else ""
+    return f"{'-' if value < 0 else ''}{digits[0]}{point}{digits[1:]}E{power}"
+
+
 def _fraction(text: str) -> str:
     return f'"{text}"' if text[-1] in "Ny" else text
 
@@ -78,7 +88,7 @@ def writer(type_: T.DataType, *, with_nulls: bool, has_times: bool) -> Writer:  
         case T.BinaryType():
             return lambda v: f'"{b64encode(v).decode()}"'
         case T.DecimalType():
-            return lambda v: decimal_text(v, type_.scale)
+            return lambda v: _decimal(v, type_.scale)
         case T.DateType():
             written = caster_of(type_, STRING)
             return lambda v: f'"{written(v)}"'

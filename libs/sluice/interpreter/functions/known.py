@@ -69,7 +69,7 @@ _COUNTS = """
 2: contains date_add date_format date_sub date_trunc div element_at endswith equal_null
 2: from_utc_timestamp get ifnull instr left like map_from_arrays mod nullif nvl or pmod regexp
 2: regexp_like repeat right rlike startswith to_utc_timestamp trunc try_element_at add_months
-2: array_join datediff date_diff sha2
+2: array_join datediff date_diff sha2 try_divide
 3: from_csv if make_date nvl2 regexp_replace slice substring_index translate lpad rpad
 1-2: + - round sort_array timestamp to_date to_json to_timestamp to_timestamp_ntz trim ltrim rtrim
 3: dateadd timestampadd timestampdiff

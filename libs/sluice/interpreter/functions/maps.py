@@ -10,7 +10,7 @@ from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import Function, equality
 from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.keys import has_floats, keyed
+from sluice.interpreter.values.keys import has_floats, keyed, normal
 from sluice.interpreter.values.types import common
 
 
@@ -39,7 +39,7 @@ def _from_entries(arguments: list[Value]) -> Value:
     inner = element_type(items)
     if not isinstance(inner, T.StructType) or len(inner) != 2:
         raise NotHere("map_from_entries of no entries")
-    key = keyed(inner.fields[0].dataType)
+    key, shown = keyed(inner.fields[0].dataType), normal(inner.fields[0].dataType)
 
     def made(v: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if None in v:
@@ -47,7 +47,7 @@ def _from_entries(arguments: list[Value]) -> Value:
         keys = {key(k) for k, _ in v}
         if len(keys) < len(v) or None in keys:
             raise NotHere("a map with two equal keys, or a null")
-        return v
+        return tuple((shown(k), x) for k, x in v)
 
     type_ = T.MapType(inner.fields[0].dataType, inner.fields[1].dataType)
     return each(type_, made, items)

@@ -17,18 +17,28 @@ from sluice.interpreter.values.casts import whole
 from sluice.interpreter.values.types import BOOLEAN, INT, STRING
 
 _DIFFERS = re.compile(
-    r"\\[^AzrntQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[$]|[*+?}]\+|\[[^\]]*(&&|\[)|\(\?[^:i]|(?<!\\)\.(?!\*\))"
+    r"\\[^AzrntQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[$]|[*+?}]\+|\[[^\]]*(&&|\[)|(?<!\\)\.(?!\*\))|\\\\\."
+    r"|\(\?(?!:|i[:)])"
 )
+_CLASS = re.compile(r"(?<!\\)\[\^?\]?[^\]]*\]")
+_BRACE = re.compile(r"(?<!\\)\{(?![0-9]+(,[0-9]*)?\})")  # a letter, which Java refuses
+_TAKES_NOTHING_FIRST = re.compile(r"\||[*+?}]\?")
+_ANY = re.compile(r"(?<!\\)\.(?=\*\))")  # Java's knows more ends of lines than Python's
+_OF_A_LINE = "[^\n\r\x85\u2028\u2029]"
 
 
 def portable(pattern: object) -> re.Pattern[str]:
     """Return a pattern of Java's. Raises NotHere if Python's may mean something else."""
-    if not isinstance(pattern, str) or not pattern.isascii() or _DIFFERS.search(pattern):
+    if not isinstance(pattern, str) or not pattern.isascii() or _differs(pattern):
         raise NotHere(f"the pattern {pattern!r}")
     try:
-        return re.compile(pattern.replace(r"\z", r"\Z"), re.ASCII)
+        return re.compile(_ANY.sub(_OF_A_LINE, pattern.replace(r"\z", r"\Z")), re.ASCII)
     except re.error as error:
         raise NotHere(f"the pattern {pattern!r}: {error}") from None
+
+
+def _differs(pattern: str) -> bool:
+    return bool(_DIFFERS.search(pattern) or _BRACE.search(_CLASS.sub("", pattern)))
 
 
 def _matches(arguments: list[Value]) -> Value:
@@ -52,10 +62,11 @@ def _extracted(arguments: list[Value]) -> Value:
 
 def _replaced(arguments: list[Value]) -> Value:
     value, pattern, other = arguments
-    found = portable(pattern.literal)
     new = other.literal
     if not isinstance(new, str) or "$" in new or "\\" in new:
         raise NotHere("such a replacement")
+    drops_most = new == "" and not _TAKES_NOTHING_FIRST.search(str(pattern.literal))
+    found = portable(pattern.literal) if drops_most else _divider(pattern.literal)
     return each(STRING, lambda v: found.sub(lambda _: new, v), text(value))
 
 
@@ -69,7 +80,7 @@ def _split(arguments: list[Value]) -> Value:
 def _divider(pattern: object) -> re.Pattern[str]:
     found = portable(pattern)
     if found.search(""):
-        raise NotHere(f"a text divided where there is nothing, by {pattern!r}")
+        raise NotHere(f"a text divided or replaced where there is nothing, by {pattern!r}")
     return found
 
 

@@ -188,10 +188,17 @@ def _octets(arguments: list[Value]) -> Value:
 
 
 def _until(v: str, by: str, count: int) -> str:
+    """Return the text before or behind a number of separators, which may overlap."""
+    if count == -(2**31):
+        raise NotHere("so many parts of a text")
     if not by or not count:
         return ""
-    parts = v.split(by)
-    return by.join(parts[:count] if count > 0 else parts[count:])
+    at = -1 if count > 0 else len(v) - len(by) + 1
+    for _ in range(abs(count)):
+        at = v.find(by, at + 1) if count > 0 else v.rfind(by, 0, at - 1 + len(by))
+        if at < 0:
+            return v
+    return v[:at] if count > 0 else v[at + len(by) :]
 
 
 def _substring_index(arguments: list[Value]) -> Value:
@@ -200,6 +207,8 @@ def _substring_index(arguments: list[Value]) -> Value:
 
 
 def _translated(v: str, old: str, new: str) -> str:
+    if "\0" in new:
+        raise NotHere("a character that stands for none")
     table: dict[int, str] = {}
     for i, c in enumerate(old):
         table.setdefault(ord(c), new[i] if i < len(new) else "")

@@ -12,6 +12,7 @@ from sluice.interpreter.values.as_text import date_of
 from sluice.interpreter.values.batch import Value, each
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
+from sluice.interpreter.values.numbers import bounded
 from sluice.interpreter.values.types import DATE, INT, LONG, NTZ, STRING, TIMESTAMP, is_integer
 from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset_in, region
 
@@ -87,7 +88,8 @@ def _shift(sign: int, arguments: list[Value]) -> Value:
     start, days = arguments
     if not is_integer(days.type):
         raise NotHere("days that are no number")
-    return each(DATE, lambda v, n: v + sign * n, _date(start), whole_number(days))
+    fits = bounded(INT)
+    return each(DATE, lambda v, n: fits(v + sign * n), _date(start), whole_number(days))
 
 
 def _date_diff(arguments: list[Value]) -> Value:

@@ -26,11 +26,15 @@ from sluice.interpreter.values.types import (
     is_integer,
     of_decimal,
 )
-from sluice.language.decimals import Decimal
+from sluice.language.typed.decimals import Decimal
 
 Rows = Sequence[tuple[Any, ...]]
 Fold = Callable[[Rows], Any]  # of the arguments of a group's rows
 Aggregate = tuple[T.DataType, Fold, list[Value]]
+
+
+MOST = 2**63
+_long = bounded(LONG)
 
 
 def _given(rows: Rows) -> list[Any]:
@@ -48,8 +52,7 @@ def _count(arguments: list[Value]) -> Aggregate:
 def _sum(arguments: list[Value]) -> Aggregate:
     (value,) = arguments
     if is_integer(value.type):
-        fits: Callable[[int], int] = bounded(LONG)
-        return LONG, lambda rows: _total(rows, fits), arguments
+        return LONG, _whole_total, arguments
     if isinstance(value.type, T.DecimalType):
         found = decimal_of(value.type)
         assert found
@@ -64,6 +67,15 @@ def _sum(arguments: list[Value]) -> Aggregate:
 def _total(rows: Rows, fits: Callable[[Any], Any]) -> Any:
     given = _given(rows)
     return fits(reduce(add, given, 0)) if given else None
+
+
+def _whole_total(rows: Rows) -> int | None:
+    """Return a sum of whole numbers that stays within BIGINT in any order of its rows."""
+    given = _given(rows)
+    if given and max(map(abs, given)) * len(given) >= MOST:
+        for sign in (1, -1):
+            _long(sign * sum(v for v in given if v * sign > 0))
+    return sum(given) if given else None
 
 
 def _avg(arguments: list[Value]) -> Aggregate:
@@ -130,8 +142,10 @@ def _first_by(descending: bool, arguments: list[Value]) -> Aggregate:
     if not isinstance(count, int):
         raise NotHere("min_by or max_by of as many rows as a column says")
 
-    def chosen(rows: Rows) -> tuple[Any, ...]:
+    def chosen(rows: Rows) -> tuple[Any, ...] | None:
         given = [(order(k), i) for i, (_, k) in enumerate(rows) if k is not None]
+        if not given:
+            return None
         ranked = sorted(given, key=lambda pair: pair[0], reverse=descending)
         return tuple(rows[i][0] for _, i in ranked[:count])
 

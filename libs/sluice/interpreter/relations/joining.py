@@ -108,8 +108,6 @@ def join_using(left: Relation, right: Relation, kind: int, names: Sequence[str])
     for pair in pairs[1:]:
         condition = Call("and", (condition, pair))
     joined = join(one, other, kind, condition)
-    if kind in (SEMI, ANTI):
-        return joined.renamed(left.columns)
     places = [find((n,), left.columns)[0] for n in names]
     again = {len(left.columns) + find((n,), right.columns)[0] for n in names}
     order = [*places, *(i for i in range(len(joined.columns)) if i not in {*places, *again})]

@@ -1,6 +1,6 @@
 """Relations of Spark Connect's protocol, as far as they are known here."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch
 from sluice.interpreter.values.casts import boolean, cast
 from sluice.interpreter.values.columns import Same, settled
+from sluice.interpreter.values.keys import has_floats, normal
 from sluice.interpreter.values.types import plain, wider
 
 UNION = proto.SetOperation.SET_OP_TYPE_UNION
@@ -214,9 +215,14 @@ def _drop_nulls(plans: Plans, plan: Any) -> Relation:
 
     def rows(batch: Batch) -> list[int]:
         columns = [batch.column(i) for i in places]
-        return [row for row in range(batch.count) if all(c[row] is not None for c in columns)]
+        return [r for r in range(batch.count) if not any(_is_missing(c[r]) for c in columns)]
 
     return _rows(relation, rows)
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether it is null or NaN, which Spark drops as well."""
+    return value is None or (isinstance(value, float) and value != value)  # noqa: PLR0124
 
 
 def _sort(plans: Plans, plan: Any) -> Relation:
@@ -277,7 +283,29 @@ def _deduplicate(plans: Plans, plan: Any) -> Relation:
             first.setdefault(key, row)
         return list(first.values())
 
-    return _rows(relation, rows)
+    return _without_signs(_rows(relation, rows), places)
+
+
+def _without_signs(relation: Relation, places: Sequence[int]) -> Relation:
+    """Return the rows with 0.0 for -0.0 in these columns, as Spark shows what it groups by."""
+    signed = [i for i in places if has_floats(relation.columns[i].type)]
+    if not signed:
+        return relation
+
+    def compute() -> Batch:
+        batch = relation.rows()
+        later: dict[Hashable, Callable[[], Values]] = {
+            i: partial(batch.column, i) for i in range(len(relation.columns))
+        }
+        for i in signed:
+            later[i] = partial(_shown, batch, i, normal(relation.columns[i].type))
+        return Batch(batch.count, {}, later)
+
+    return Relation(relation.columns, compute)
+
+
+def _shown(batch: Batch, at: int, shown: Callable[[Any], Any]) -> Values:
+    return list(map(shown, batch.column(at)))
 
 
 def _to_df(plans: Plans, plan: Any) -> Relation:

@@ -4,6 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyspark.sql.types import DecimalType
+
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.expressions.compiling import Scope, compile_node
 from sluice.interpreter.expressions.nodes import Call, Frame, Literal, Over, Star
@@ -13,7 +15,7 @@ from sluice.interpreter.relations.sorting import SortKey, grouped, in_order
 from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value
 from sluice.interpreter.values.casts import cast
-from sluice.interpreter.values.types import DOUBLE, INT, common
+from sluice.interpreter.values.types import DOUBLE, INT, common, is_integer
 
 MOST_STEPS = 5_000_000
 WHOLE = Frame(by_rows=True, lower=None, upper=None)
@@ -91,6 +93,8 @@ def _peers(rows: Sequence[int], places: Sequence[list[Any]]) -> list[int]:
 def _function(
     node: Over, call: Call, keys: Sequence[SortKey], scope: Scope
 ) -> tuple[Any, Callable[[Batch], Ranker]]:
+    if not node.order and (call.name in RANKERS or call.name in ("lag", "lead")):
+        raise NotHere(f"{call.name} without an order")
     if call.name in RANKERS:
         type_, ranker = RANKERS[call.name]
         return type_, lambda _: ranker
@@ -158,11 +162,13 @@ def _shifted(
         raise NotHere(f"{call.name} by a column")
     step = -by if call.name == "lag" else by
     default = more[1] if len(more) > 1 and more[1].literal is not None else None
-    type_ = common([value.type, default.type]) if default else value.type
+    type_ = value.type
+    if default and common([type_, default.type]) != type_ and not _is_few_digits(default, type_):
+        raise NotHere(f"{call.name} with a default of another type")
     ignores_nulls = ignores_nulls or bool(len(more) > 2 and more[2].literal)
     if ignores_nulls and not by:
         raise NotHere(f"{call.name} of the row itself, ignoring nulls")
-    value, default = cast(value, type_), cast(default, type_) if default else None
+    default = cast(default, type_) if default else None
 
     def compute(batch: Batch) -> Ranker:
         values, others = value.run(batch), default.run(batch) if default else None
@@ -179,6 +185,11 @@ def _shifted(
         return ranker
 
     return type_, compute
+
+
+def _is_few_digits(value: Value, type_: Any) -> bool:
+    """Return whether it is a whole constant that a decimal has room for, or refuses."""
+    return isinstance(type_, DecimalType) and value.is_literal and is_integer(value.type)
 
 
 def _known_places(values: Values, step: int) -> list[int]:

@@ -8,6 +8,8 @@ from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.numbers import printable
 from sluice.interpreter.values.zones import EPOCH
 
+MOST_SINGLE = 1e7
+
 
 def decimal_text(value: int, scale: int) -> str:
     """Return a decimal as Spark writes it, without an exponent."""
@@ -34,7 +36,9 @@ def double_text(value: float) -> str:
 
 
 def single_text(value: float) -> str:
-    """Return a FLOAT as Java writes it."""
+    """Return a FLOAT as Java writes it. Raises NotHere where Java 17 writes more digits than 21."""
+    if MOST_SINGLE <= abs(value) < float("inf"):
+        raise NotHere(f"the digits of {value}")
     return double_text(float(str(np.float32(value))))
 
 

@@ -1,5 +1,6 @@
 """Casts, as Spark does them in ANSI mode; a value that can't be cast is left to Spark."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -95,9 +96,10 @@ def caster_of(a: T.DataType, b: T.DataType) -> Caster:  # noqa: C901, PLR0911, P
             return _same
         case T.StringType(), T.FloatType():
             return from_text.single
+        case T.DoubleType(), T.FloatType():
+            return _single
         case _, T.FloatType() if is_number(a):
-            to_double = caster_of(a, DOUBLE)
-            return lambda v: _single(to_double(v))
+            return _rounded_once(_to_double(a), _to_string(a))
         case T.DateType(), T.TimestampType() | T.TimestampNTZType():
             return lambda v: v * DAY
         case T.TimestampType() | T.TimestampNTZType(), T.DateType():
@@ -137,6 +139,21 @@ def _single(value: float) -> float:
         return float(np.float32(value))
 
 
+def _rounded_once(to_double: Caster, to_text: Caster) -> Caster:
+    """Return the cast of a number to the nearest FLOAT; its DOUBLE may lie between two of them."""
+
+    def rounded(v: Any) -> float:
+        near = to_double(v)
+        single = _single(near)
+        if single == near or not math.isfinite(single):
+            return single
+        end = math.copysign(math.inf, near - single)
+        other = float(np.nextafter(np.float32(single), np.float32(end)))
+        return from_text.single(to_text(v)) if near - single == other - near else single
+
+    return rounded
+
+
 def _nullable(caster: Caster) -> Caster:
     return lambda v: None if v is None else caster(v)
 
@@ -163,8 +180,7 @@ def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
         case T.BooleanType():
             return int
         case T.DecimalType():
-            unit = 10**a.scale
-            return lambda v: fits(v // unit if v >= 0 else -(-v // unit))
+            return _of_decimal(10**a.scale, fits, is_long=isinstance(b, T.LongType))
         case T.StringType():
             return lambda v: fits(from_text.whole_number(v))
         case T.DoubleType() | T.FloatType():
@@ -172,6 +188,18 @@ def _to_integer(a: T.DataType, b: T.DataType) -> Caster:
         case T.TimestampType() if isinstance(b, T.LongType):
             return lambda v: v // 1_000_000
     raise NotHere(f"a cast from {a.simpleString()} to {b.simpleString()}")
+
+
+def _of_decimal(unit: int, fits: Callable[[int], int], *, is_long: bool) -> Caster:
+    """Return the cast of an unscaled decimal; all but BIGINT go through a DOUBLE in Spark."""
+
+    def cut(v: int) -> int:
+        whole = abs(v) // unit
+        if not is_long and int(abs(v) / unit) != whole:
+            raise NotHere("a decimal whose nearest DOUBLE is another whole number")
+        return fits(whole if v >= 0 else -whole)
+
+    return cut
 
 
 def _to_decimal(a: T.DataType, b: T.DecimalType) -> Caster:

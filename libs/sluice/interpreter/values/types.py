@@ -10,7 +10,7 @@ from typing import cast
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.language.decimals import Decimal
+from sluice.language.typed.decimals import Decimal
 
 BOOLEAN, INT, LONG, DOUBLE, STRING = (
     T.BooleanType(),

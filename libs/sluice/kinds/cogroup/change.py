@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from sluice.changes.diff import CHANGE, unchanged
 from sluice.changes.net import WEIGHT
 from sluice.engine.query.operator import Rows, names, same, union
-from sluice.kinds.cogroup.accumulator import Accumulator
+from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.operator import CogroupState, delta, delta_name, has_rows, present
 
 BROKEN = "_broken"  # the streams to recompute

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from sluice.declare.column_lineage import Made, MadeFrom, Seen, changed, of_input
+from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, changed, of_input
 from sluice.declare.table import Table
 from sluice.engine.query import windows
 from sluice.kinds.cogroup.spec import Cogroup, Stream

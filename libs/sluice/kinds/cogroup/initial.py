@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from sluice.language.decimals import Decimal
-from sluice.language.families import family
 from sluice.language.interval import IntervalError, parse_time
-from sluice.language.types import inner_types
+from sluice.language.typed.decimals import Decimal
+from sluice.language.typed.families import family
+from sluice.language.typed.types import inner_types
 
 LARGEST: Mapping[str, int] = {
     "TINYINT": 2**7 - 1,

@@ -1,9 +1,9 @@
 """A row of a windowed cogroup, named by its key and a time in its window."""
 
 from sluice.kinds.cogroup.spec import Cogroup
-from sluice.read.keyed import KeyedTable
+from sluice.read.conditions.order import Span, only, places
 from sluice.read.naming import Given, not_so, values_of
-from sluice.read.order import Span, only, places
+from sluice.read.ordered.keyed import KeyedTable
 
 START, END = "window_start", "window_end"
 

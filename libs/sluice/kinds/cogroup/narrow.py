@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.kinds.cogroup.accumulator import Accumulator
+from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 
 STREAM = "_stream"
 

@@ -1,7 +1,7 @@
 """Tables of a cogroup: its state, and the visible view over it."""
 
-from sluice.declare.definition import definition
 from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.computing.batch import Batch

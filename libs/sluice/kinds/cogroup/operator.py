@@ -26,8 +26,8 @@ from sluice.engine.query.operator import (
     passed_on,
     union,
 )
-from sluice.kinds.cogroup.accumulator import Accumulator
-from sluice.kinds.cogroup.aggregates import accumulator_of
+from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
+from sluice.kinds.cogroup.aggregates.by_name import accumulator_of
 from sluice.kinds.cogroup.narrow import STREAM, packed
 from sluice.kinds.cogroup.spec import Cogroup, Stream
 

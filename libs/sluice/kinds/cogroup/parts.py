@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sluice.declare.definition import SILENT, canonical, fingerprint, meant
+from sluice.declare.meaning.definition import SILENT, canonical, fingerprint, meant
 from sluice.declare.table import Table
 from sluice.kinds.cogroup.spec import Cogroup
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from sluice.delta.log.feed_size import table_size
+from sluice.delta.reading.found import Values
 from sluice.delta.reading.local import (
     arrow_schema,
     handed_over,
@@ -21,7 +22,7 @@ from sluice.delta.reading.local import (
     read_feed,
     read_few,
 )
-from sluice.delta.reading.matches import Place, Values, is_exact
+from sluice.delta.reading.matches import Place, is_exact
 from sluice.delta.reading.table import snapshot
 from sluice.engine.computing.batch import Batch
 from sluice.engine.query import windows

@@ -2,16 +2,16 @@
 
 from collections.abc import Collection, Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope, Select
 from sluice.declare.table import Table
+from sluice.declare.text.document import Where
 from sluice.declare.window import WINDOW
 from sluice.kinds.cogroup.initial import initial_problem
 from sluice.kinds.cogroup.spec import Cogroup, Stream
-from sluice.language.coercion import common
-from sluice.language.families import widen_exactly
-from sluice.language.inference import aggregate_type
 from sluice.language.names import unknown
+from sluice.language.typed.coercion import common
+from sluice.language.typed.families import widen_exactly
+from sluice.language.typed.inference import aggregate_type
 
 Scopes = Mapping[str, Scope]
 

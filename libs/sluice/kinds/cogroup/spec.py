@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from sluice.declare.document import Where
 from sluice.declare.table_spec import Reference
+from sluice.declare.text.document import Where
 from sluice.declare.view import View
 from sluice.declare.window import Window
 from sluice.language.expression import Aggregate, Expression, SortKey

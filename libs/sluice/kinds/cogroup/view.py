@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE, unchanged
 from sluice.engine.query.operator import Operator, Rows, names
-from sluice.kinds.cogroup.accumulator import Accumulator
+from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
 from sluice.kinds.cogroup.change import WAS
 from sluice.kinds.cogroup.operator import CogroupState, has_rows
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.column_lineage import MadeFrom, Seen, of_input
+from sluice.declare.meaning.column_lineage import MadeFrom, Seen, of_input
 from sluice.declare.table import Table
 from sluice.kinds.join.shape import Shape
 from sluice.kinds.join.spec import EquiJoin

@@ -1,7 +1,7 @@
 """The table of a join."""
 
-from sluice.declare.definition import definition
 from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.planning.node import Node

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table
+from sluice.declare.text.document import Where
 from sluice.kinds.join.shape import END, PRESENT, Shape
 from sluice.kinds.join.spec import EquiJoin
-from sluice.language.coercion import common
 from sluice.language.expression import Expression
-from sluice.language.families import are_comparable, is_orderable, widen_exactly
+from sluice.language.typed.coercion import common
+from sluice.language.typed.families import are_comparable, is_orderable, widen_exactly
 
 
 def resolve(spec: EquiJoin, inputs: Mapping[Where, Table], report: Report) -> Table:

@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import diff, inserted
+from sluice.delta.reading.found import Values
 from sluice.delta.reading.local import handed_over, plain, to_arrow
-from sluice.delta.reading.matches import Place, Values
+from sluice.delta.reading.matches import Place
 from sluice.engine.computing.batch import Batch
 from sluice.engine.computing.pruning import bounds_of, few_of
 from sluice.engine.query.operator import names, union, within

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.joins import check_alike, check_covers_key, joined
 from sluice.declare.resolution.scope import Report, Scope, plain_columns, unknown_of
 from sluice.declare.table import BATCH, HIDDEN_TYPES, Table, carried, hidden_of, views_among
+from sluice.declare.text.document import Where
 from sluice.kinds.lookup.spec import Join, Lookup
-from sluice.language.families import are_comparable
+from sluice.language.typed.families import are_comparable
 
 
 def resolve(spec: Lookup, inputs: Mapping[Where, Table], report: Report) -> Table:

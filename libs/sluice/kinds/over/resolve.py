@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table, carried, hidden_of
+from sluice.declare.text.document import Where
 from sluice.kinds.over.functions import OTHERS, RANKS, SUMS, depends_on_ties
 from sluice.kinds.over.spec import Over
 from sluice.kinds.over.windowed import Call, Windowed
 from sluice.language.expression import Expression, SortKey
-from sluice.language.families import (
+from sluice.language.typed.families import (
     DAY,
     INTERVALS,
     KINDS,
@@ -19,8 +19,8 @@ from sluice.language.families import (
     fits,
     widen_exactly,
 )
-from sluice.language.inference import aggregate_type, whole_type
-from sluice.language.types import INTEGERS, head
+from sluice.language.typed.inference import aggregate_type, whole_type
+from sluice.language.typed.types import INTEGERS, head
 
 BY = "_sluice_by_"  # and a number: a value that the rows of a partition share
 INEXACT = "{} depends on the order of rows that tie; write OVER (w ROWS UNBOUNDED PRECEDING)"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.column_lineage import MadeFrom, Seen, changed, of_input
+from sluice.declare.meaning.column_lineage import MadeFrom, Seen, changed, of_input
 from sluice.declare.table import Table
 from sluice.kinds.select.resolve import keys_of
 from sluice.kinds.select.spec import Selection

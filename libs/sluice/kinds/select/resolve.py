@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope
 from sluice.declare.table import Table, carried_name, hidden_of
+from sluice.declare.text.document import Where
 from sluice.kinds.select.spec import Selection
-from sluice.language.coercion import element
-from sluice.language.types import head
+from sluice.language.typed.coercion import element
+from sluice.language.typed.types import head
 
 PLACE = "_sluice_place"
 

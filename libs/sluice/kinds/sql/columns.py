@@ -6,7 +6,7 @@ from sqlglot import exp
 from sqlglot.lineage import lineage
 from sqlglot.optimizer.scope import build_scope
 
-from sluice.declare.column_lineage import InputColumn, MadeFrom
+from sluice.declare.meaning.column_lineage import InputColumn, MadeFrom
 from sluice.declare.table import Table
 from sluice.kinds.sql.spec import Sql
 from sluice.language.syntax import Verbatim

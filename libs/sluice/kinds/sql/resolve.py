@@ -7,20 +7,20 @@ from typing import Any, cast
 from pydantic import ValidationError
 from sqlglot import exp
 
-from sluice.declare.document import Where
-from sluice.declare.mistakes import explain
 from sluice.declare.registry import kind
 from sluice.declare.resolution.resolver import Resolver
 from sluice.declare.resolution.scope import Report
 from sluice.declare.table import Table
-from sluice.kinds.sql import pivot
-from sluice.kinds.sql.block import Queries
-from sluice.kinds.sql.chain import Chain
-from sluice.kinds.sql.sources import Fields, Relation, Stored
+from sluice.declare.text.document import Where
+from sluice.declare.text.mistakes import explain
+from sluice.kinds.sql.planning.block import Queries
+from sluice.kinds.sql.relations.chain import Chain
+from sluice.kinds.sql.relations.sources import Fields, Relation, Stored
+from sluice.kinds.sql.relations.unique import Facts, of_table
+from sluice.kinds.sql.rewriting import pivot
 from sluice.kinds.sql.spec import Sql
-from sluice.kinds.sql.unique import Facts, of_table
 from sluice.language.names import check_name, unknown
-from sluice.language.types import inner_types
+from sluice.language.typed.types import inner_types
 
 Tables = Mapping[str, Table]
 Columns = Mapping[str, str]

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, mod
 
 from sluice.declare.table_spec import Reference
 from sluice.declare.view import View
-from sluice.kinds.sql.query import Query
+from sluice.kinds.sql.reading.query import Query
 from sluice.language.beside import beside
 from sluice.language.names import Name
 
@@ -80,7 +80,8 @@ class Sql(View):
 
     def references(self) -> Iterator[Reference]:
         for nth, name in enumerate(self.query.tables):
-            yield Reference(("sql", nth), name.removeprefix(f"{self.pipeline}."))
+            own = name.removeprefix(f"{self.pipeline}.")
+            yield Reference(("sql", nth), own, place=self.query.place_of(name))
 
 
 SPEC = Sql

@@ -34,7 +34,7 @@ def top(
 ) -> None:
     """Show the rankings of the top-k VIEW, partition by partition."""
     from sluice.kinds.topk.ranking import Ranking
-    from sluice.read.values import check_columns
+    from sluice.read.conditions.values import check_columns
 
     ranking = Ranking.open(lake, view, version)
     check_columns(view, columns, ranking.columns)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sluice.kinds.topk.ranking import Ranking, Ranks
 from sluice.read.changes import COMMIT_VERSION, Changelog
-from sluice.read.rows import Row
+from sluice.read.ordered.rows import Row
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from sluice.errors import UsageError
 from sluice.kinds.topk.ranking import partition_columns
 from sluice.kinds.topk.spec import TopK
-from sluice.read.keyed import KeyedTable
+from sluice.read.conditions.order import Span, only
 from sluice.read.naming import Given, not_so, values_of
-from sluice.read.order import Span, only
+from sluice.read.ordered.keyed import KeyedTable
 
 
 def spans(table: KeyedTable, spec: TopK, given: Given) -> tuple[Span, ...]:

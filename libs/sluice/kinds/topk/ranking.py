@@ -14,12 +14,12 @@ from sluice.errors import UsageError
 from sluice.kinds.topk.spec import TopK
 from sluice.language.expression import SortKey
 from sluice.language.names import unknown
-from sluice.read.keyed import KeyedTable
-from sluice.read.keys import KeyColumns
+from sluice.read.conditions.keys import KeyColumns
+from sluice.read.conditions.order import Order, only
+from sluice.read.conditions.values import from_text
 from sluice.read.lake import Lake
-from sluice.read.order import Order, only
-from sluice.read.rows import Row
-from sluice.read.values import from_text
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.ordered.rows import Row
 
 Partition = Any  # one column's value, or a tuple for several columns
 Ranks = dict[int, Row] | dict[int, list[Row]]

@@ -8,8 +8,8 @@ from sluice.kinds.topk.maps import Maps
 from sluice.kinds.topk.ranking import Partition, Ranking, Ranks, shown_first
 from sluice.kinds.topk.spec import TopK
 from sluice.read.changes import Changelog
-from sluice.read.keyed import KeyedTable
 from sluice.read.lake import Lake
+from sluice.read.ordered.keyed import KeyedTable
 
 
 def opened(

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope, plain_columns
 from sluice.declare.table import Table, carried, hidden_of
+from sluice.declare.text.document import Where
 from sluice.declare.window import WINDOW
 from sluice.kinds.topk.spec import TopK
-from sluice.language.types import INTEGERS
+from sluice.language.typed.types import INTEGERS
 
 
 def resolve(spec: TopK, inputs: Mapping[Where, Table], report: Report) -> Table:

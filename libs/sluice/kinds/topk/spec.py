@@ -12,8 +12,8 @@ from pydantic import (
     model_validator,
 )
 
-from sluice.declare.document import Where
 from sluice.declare.table_spec import Reference
+from sluice.declare.text.document import Where
 from sluice.declare.view import View
 from sluice.declare.window import Window
 from sluice.kinds.topk.rank_key import RankKey

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
-from sluice.declare.column_lineage import Made, MadeFrom, Seen, of_input
+from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, of_input
 from sluice.declare.table import Table
 from sluice.kinds.union.resolve import keys_of
 from sluice.kinds.union.spec import Union

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope, plain_columns
 from sluice.declare.table import Table, carried_name
+from sluice.declare.text.document import Where
 from sluice.kinds.union.spec import Part, Union
-from sluice.language.coercion import widened
-from sluice.language.families import family
+from sluice.language.typed.coercion import widened
+from sluice.language.typed.families import family
 
 NUMBER = "_sluice_from"  # which of the inputs a row comes from
 Types = Mapping[str, str]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.column_lineage import Made, MadeFrom, Seen, changed, of_input
+from sluice.declare.meaning.column_lineage import Made, MadeFrom, Seen, changed, of_input
 from sluice.declare.table import Table
 from sluice.engine.query import windows
 from sluice.engine.query.identity import carried

@@ -2,9 +2,9 @@
 
 from sluice.kinds.window_store.reader import TIME
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.read.keyed import KeyedTable
+from sluice.read.conditions.order import Span, only
 from sluice.read.naming import Given, not_so, values_of
-from sluice.read.order import Span, only
+from sluice.read.ordered.keyed import KeyedTable
 
 
 def spans(table: KeyedTable, spec: WindowStore, given: Given) -> tuple[Span, ...]:

@@ -1,7 +1,7 @@
 """The table of a window store, in slices by time."""
 
-from sluice.declare.definition import definition
 from sluice.declare.graph import Graph
+from sluice.declare.meaning.definition import definition
 from sluice.declare.table import Table
 from sluice.engine.planning.node import Node
 from sluice.kinds.window_store.batch import StoreBatch

@@ -19,13 +19,13 @@ from sluice.errors import UsageError
 from sluice.kinds.window_store.spec import WindowStore as Declared
 from sluice.language.interval import Duration
 from sluice.language.names import unknown
-from sluice.read.keyed import KeyedTable
-from sluice.read.keys import Key, KeyColumns
+from sluice.read.conditions.keys import Key, KeyColumns
+from sluice.read.conditions.order import Order, Places, Span, places
+from sluice.read.conditions.values import check
 from sluice.read.lake import Lake
-from sluice.read.order import Order, Places, Span, places
-from sluice.read.rows import Row, Rows, check_limit
-from sluice.read.snapshot import Snapshot
-from sluice.read.values import check
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.ordered.rows import Row, Rows, check_limit
+from sluice.read.stored.snapshot import Snapshot
 
 TIME, END = "window_start", "window_end"
 KEYS = ("key", "key_from", "key_to")

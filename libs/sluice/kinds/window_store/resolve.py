@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from sluice.declare.document import Where
 from sluice.declare.resolution.scope import Report, Scope, plain_columns
 from sluice.declare.table import Table, carried, hidden_of
+from sluice.declare.text.document import Where
 from sluice.kinds.window_store.spec import WindowStore
-from sluice.language.types import head
+from sluice.language.typed.types import head
 
 NESTED = ("ARRAY", "STRUCT")
 USELESS = "`sequence` says which of two rows stands; with `duplicates` both do: drop one"

@@ -15,31 +15,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sluice.declare.declared import FILES
 from sluice.declare.environment import names
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.erasures import Unfinished, begun
 from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.delta.places.overlay import FOLDER as PREVIEW
 from sluice.delta.places.overlay import lock, sweep
+from sluice.engine.judging.forgotten import Forgotten, keep, noted, with_line
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
 from sluice.errors import Retryable, UsageError
+from sluice.extras import require
 from sluice.language.internal import FORGOTTEN, declared
-from sluice.operate.dependents import built_from, fed_by
+from sluice.operate.definitions.dependents import built_from, fed_by, looks_up
+from sluice.operate.erasure.delivered import delivered_in, outside
 from sluice.operate.erasure.forgetting import Done, Forgetting
 from sluice.operate.erasure.remains import Searched, Sought
 from sluice.operate.erasure.subject import Asked, rows_of
-from sluice.read.snapshot import Snapshot
-from sluice.sources.delivery import stored_as
-from sluice.sources.forgotten import Forgotten, keep, noted, with_line
-from sluice.sources.spec import Source
+from sluice.read.stored.snapshot import Snapshot
 from sluice.spark.session import Spark
+
+NOWHERE = "and no file of the lake names it"
+LOOK = "look for it by `sluice read`, with --where"
+KEYS = "only --key, or a condition on the key alone, also finds rows of earlier versions"
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,16 @@ class Receipt:
 
 
 def forget(spark: Spark, project: Project, table: Table, asked: Asked) -> Receipt:
-    """Remove subjects from a source, and return the receipt. Safe to repeat.
+    """Remove subjects from a source or a dimension, and return the receipt. Safe to repeat.
 
     Raises UsageError if nothing in the lake has them.
     """
-    spec = _source(table)
+    holders = delivered_in(table)
     with _alone(project):
-        tables = [t for t in fed_by(project, table) if t.is_stored]
-        _check(project, tables)
+        tables = fed_by(project, table)
+        _check(spark, project, tables)
         kept = Unfinished.of(layout(project), table.id, asked.words)
-        sought = _sought(project, table, asked, kept, layout(project).uri(stored_as(table, spec)))
+        sought = _sought(project, table, asked, kept, layout(project).uri(holders[-1].id))
         note = _noted(spark, project, table, sought)
         passing("noted", table.id)
         for done in Forgetting(spark, project, table, tables, sought, note.id).steps():
@@ -91,23 +95,6 @@ def forget(spark: Spark, project: Project, table: Table, asked: Asked) -> Receip
             passing("ended", table.id)
             kept.end()
         return receipt
-
-
-def _source(table: Table) -> Source:
-    spec = table.spec
-    if not isinstance(spec, Source):
-        raise UsageError(
-            f"{table.id} is a {table.kind}, and only rows of a source are forgotten",
-            hint="a view follows its sources; a dimension follows its files: correct these, and "
-            "load it",
-        )
-    if spec.delivery == "stream" and spec.format not in FILES and not spec.is_followed:
-        raise UsageError(
-            f"{table.id} is a stream of a {spec.format} table, whose arrivals keep the rows as "
-            "they came; these can't be forgotten yet",
-            hint="delete the rows from that table, and read it again under another name",
-        )
-    return spec
 
 
 @contextmanager
@@ -127,7 +114,7 @@ def _alone(project: Project) -> Iterator[None]:
             os.close(held)
 
 
-def _check(project: Project, tables: Sequence[Table]) -> None:
+def _check(spark: Spark, project: Project, tables: Sequence[Table]) -> None:
     """Raise an error if a table could not follow, before anything is changed."""
     lake, ids = layout(project), {t.id for t in tables}
     strangers = {declared(name) for i in ids for name in built_from(lake, i)} - ids
@@ -141,7 +128,11 @@ def _check(project: Project, tables: Sequence[Table]) -> None:
             f"an earlier query has left tables behind: {_listed(left)}",
             hint="`sluice maintain` removes them; then run this again",
         )
-    for node in (n for t in tables for n in nodes_of(t, project.graph)):
+    stored = [t for t in tables if t.is_stored]
+    again = [t.id for t in stored if looks_up(project, t, ids) and exists(lake.uri(t.id))]
+    if again and not spark.is_there:
+        require("spark", f"a rebuild of {_listed(again)}, which looks rows up in it,")
+    for node in (n for t in stored for n in nodes_of(t, project.graph)):
         if exists(lake.uri(node.id)):
             plan_batch(node, lake, project.graph, project.limits)
     if "://" not in lake.root:
@@ -174,15 +165,16 @@ def _check_previews(folder: Path) -> None:
 
 def _sought(project: Project, table: Table, asked: Asked, kept: Unfinished, uri: str) -> Sought:
     """Return the subjects, and keep them; those of an attempt that has not ended come first."""
-    sought = asked.find(Snapshot.open(table.name, uri).schema, uri)
+    found = asked.find(Snapshot.open(table.name, uri).schema, uri)
+    sought = replace(found, in_files=getattr(table.spec, "names", {}))
     if (before := kept.subjects()) is not None:
         return replace(sought, subjects=before)
     if not sought.subjects.num_rows:
-        raise _absent(project, table)
+        raise _absent(project, table, f"{table.id} has no such row now", KEYS)
     at = head(uri)
     is_there = at and rows_of(sought, uri, at.version).num_rows
     if not (is_there or sought.search(layout(project).root, leaving_out=kept.place).found):
-        raise _absent(project, table)
+        raise _absent(project, table, f"{table.id} has no such row, {NOWHERE}")
     kept.begin(sought.subjects)
     return sought
 
@@ -201,14 +193,10 @@ def _noted(spark: Spark, project: Project, table: Table, sought: Sought) -> Forg
     return found
 
 
-def _absent(project: Project, table: Table) -> UsageError:
-    hint = "look for it by `sluice read`, with --where"
+def _absent(project: Project, table: Table, what: str, hint: str = LOOK) -> UsageError:
     if begun(layout(project), table.id):
         hint = "a forget that has not ended has deleted such rows: run exactly that command again"
-    return UsageError(
-        f"{table.id} has no such row, and no file of the lake names it",
-        hint=f"nothing was changed; {hint}",
-    )
+    return UsageError(what, hint=f"nothing was changed; {hint}")
 
 
 def _notes(project: Project, table: Table) -> str:
@@ -219,7 +207,7 @@ def _receipt(
     project: Project, tables: Sequence[Table], note: Forgotten, searched: Searched
 ) -> Receipt:
     source, ids = tables[0], {table.id for table in tables}
-    spec = _source(source)
+    path = getattr(source.spec, "path", "")
     others = {p: n for p, n in searched.found.items() if p[0] != "_" and declared(p) not in ids}
     return Receipt(
         note.id,
@@ -230,7 +218,7 @@ def _receipt(
         searched,
         left={p: n for p, n in searched.found.items() if p not in others},
         elsewhere=others,
-        outside=spec.outside or project.resolve(spec.path),
+        outside=outside(source) or project.resolve(path),
     )
 
 

@@ -12,13 +12,14 @@ import pyarrow as pa
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import failures, intervals
 from sluice.delta.notes.arrow import read_table, replace_rows
 from sluice.delta.places import dropped
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import folders_of
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.delta.upkeep.erasure import erase_past
 from sluice.delta.upkeep.invariants import rows_by
 from sluice.delta.writing.commit import commit_arrow, commit_position
@@ -26,17 +27,17 @@ from sluice.delta.writing.fence import Committed
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.errors import LostRace, Retryable
-from sluice.files.marks import ID, INTERVAL
+from sluice.files.marks import INTERVAL
 from sluice.gate.outcomes import history
 from sluice.language.internal import INTERVALS, QUARANTINE
-from sluice.operate.dependents import dropped_from, looks_up
+from sluice.operate.definitions.dependents import dropped_from, looks_up
+from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.erasure.delivered import Holder, delivered_in
 from sluice.operate.erasure.in_quarantine import without
 from sluice.operate.erasure.remains import Sought
 from sluice.operate.erasure.subject import rows_of
-from sluice.operate.maintain import kept_in
-from sluice.operate.rebuild import rebuild
+from sluice.operate.upkeep.maintain import kept_in
 from sluice.report.publish import publish, report_folder
-from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import follow
 from sluice.sources.reread import BESIDE
 from sluice.sources.spec import Source
@@ -63,7 +64,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Erasure of subjects from a source. `tables`: the source and what is made of it, in order."""
+    """Erasure of subjects from a table. `tables`: the table and what is made of it, in order."""
 
     spark: Spark
     project: Project
@@ -74,7 +75,7 @@ class Forgetting:
 
     def steps(self) -> Iterator[Done]:
         """Take all steps; yield what each has done."""
-        yield self._rows()
+        yield from self._rows()
         yield from self._quarantined()
         yield from self._followed()
         yield from self._samples()
@@ -89,24 +90,26 @@ class Forgetting:
     def _done(self, place: str, what: str, count: int | None, version: int | None = None) -> Done:
         return Done(place, what, count, version, datetime.now(UTC).isoformat(timespec="seconds"))
 
-    def _rows(self) -> Done:
+    def _rows(self) -> Iterator[Done]:
         """Delete the delivered rows; commit even if there are none, so others plan again."""
-        assert isinstance(self.table.spec, Source)
-        name = stored_as(self.table, self.table.spec)
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                done = self._deleted(layout(self.project).uri(name))
-            except LostRace:
-                if attempt == ATTEMPTS:
-                    raise
-            else:
-                return self._done(name, "rows deleted", done.deleted, done.version)
-        raise AssertionError
+        for holder in delivered_in(self.table):
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    done = self._deleted(holder)
+                except LostRace:
+                    if attempt == ATTEMPTS:
+                        raise
+                else:
+                    if done:
+                        yield self._done(holder.id, "rows deleted", done.deleted, done.version)
+                    break
 
-    def _deleted(self, uri: str) -> Committed:
+    def _deleted(self, holder: Holder) -> Committed | None:
+        """Delete the rows in a table; do nothing if it was never filled."""
+        uri = layout(self.project).uri(holder.id)
         at = head(uri)
-        assert at is not None
-        assert at.position is not None
+        if at is None or at.position is None:
+            return None
         attempt = uuid.uuid4().hex
         position = replace(
             at.position,
@@ -120,28 +123,29 @@ class Forgetting:
         if not gone.num_rows:
             return commit_position(at, position)
         changelog = gone.append_column(CHANGE, pa.array(["delete"] * gone.num_rows))
-        return commit_arrow(at, changelog, (INTERVAL, ID), position, self.project.limits)
+        return commit_arrow(at, changelog, holder.key, position, self.project.limits)
 
     def _quarantined(self) -> Iterator[Done]:
         """Delete quarantined rows of the subjects, and correct the counts of deliveries."""
         uri, spec = layout(self.project).uri, self.table.spec
-        assert isinstance(spec, Source)
         place = uri(self.table.id, QUARANTINE)
         if count := without(place, self.sought):
             yield self._done(f"{self.table.id}__{QUARANTINE}", "rows deleted", count)
         left = rows_by(place, INTERVAL) if exists(place) else {}
-        stored = None if spec.keeps_deliveries else rows_by(uri(self.table.id), INTERVAL)
+        is_by_interval = isinstance(spec, Source) and not spec.keeps_deliveries
+        stored = rows_by(uri(self.table.id), INTERVAL) if is_by_interval else None
         intervals.recount(uri(self.table.id, INTERVALS), left, stored)
 
     def _followed(self) -> Iterator[Done]:
         """Bring the source and its views up to date, and yield how many rows each has changed."""
         ids = {table.id for table in self.tables}
         self._unmark(self.table)  # before others name its version
-        reports = list(follow(self.spark, self.project, self.table, self.run))
+        is_source = isinstance(self.table.spec, Source)
+        reports = list(follow(self.spark, self.project, self.table, self.run)) if is_source else []
         self._unmark(self.table)
         for table in self.tables[1:]:
-            if exists(layout(self.project).uri(table.id)):
-                work = rebuild if looks_up(table, ids) else advance
+            if table.is_stored and exists(layout(self.project).uri(table.id)):
+                work = rebuild if looks_up(self.project, table, ids) else advance
                 reports += work(self.spark, self.project, table, self.run)
                 self._unmark(table)
         for report in reports:
@@ -154,7 +158,9 @@ class Forgetting:
                 hint="run its pipeline; then run this again: it goes on from here",
             )
         if report.outcome == "committed":
-            what = f"{report.inserted} inserted, {report.updated} updated, rows deleted"
+            others = {"inserted": report.inserted, "updated": report.updated}
+            rest = ", ".join(f"{count} {word}" for word, count in others.items() if count)
+            what = f"rows deleted, {rest}" if rest else "rows deleted"
             yield self._done(report.table, what, report.deleted, report.version)
 
     def _samples(self) -> Iterator[Done]:

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.delta.log.opened import exists
 from sluice.delta.notes.arrow import read_table, replace_rows
-from sluice.delta.places.lake import exists
 from sluice.files.marks import INTERVAL
 from sluice.operate.erasure.remains import Sought
 
@@ -40,6 +40,8 @@ def _is_theirs(text: str | None, sought: Sought) -> bool:
     if isinstance(row, dict) and row.keys() >= MESSAGE:
         return any(_is_theirs(_decoded(row[part]), sought) for part in ("key", "value"))
     names = sought.subjects.column_names
+    if isinstance(row, dict) and not set(names) <= row.keys():
+        row |= {name: row[theirs] for name, theirs in sought.in_files.items() if theirs in row}
     if not isinstance(row, dict) or not set(names) <= row.keys():
         return sought.is_in(text)
     return tuple(_text(row[name]) for name in names) in sought.texts

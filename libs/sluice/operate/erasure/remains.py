@@ -9,8 +9,8 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.delta.places.stores import located
-from sluice.read.where import Where
+from sluice.read.conditions.where import Where
 
 TELLING = 4  # letters of a text that names its subject by itself
 ROWS = 65_536
@@ -46,12 +46,14 @@ class Searched:
 class Sought:
     """Subjects, one a row of the columns that name them; without `by_text`, not sought in texts.
 
-    `where`: the condition that found them, if their values are those of whole rows.
+    `where`: the condition that found them, if their values are those of whole rows. `in_files`: the
+    names of columns in files, where these are others.
     """
 
     subjects: pa.Table
     by_text: bool = True
     where: Where | None = None
+    in_files: Mapping[str, str] = field(default_factory=dict)
 
     def search(self, root: str, leaving_out: str) -> Searched:
         """Read every file below `root`, except in that folder of it."""
@@ -100,7 +102,7 @@ class Sought:
             if not info.path.endswith(".parquet"):
                 with filesystem.open_input_stream(info.path) as stream:
                     text = bytes(stream.read()).decode(errors="replace")
-                return sum(map(self.is_in, text.splitlines()))
+                return sum(map(self.is_in, text.split("\n")))
             with filesystem.open_input_file(info.path) as file:
                 return sum(map(self._in_batch, pq.ParquetFile(file).iter_batches(ROWS)))
         except FileNotFoundError:  # deleted meanwhile
@@ -127,7 +129,14 @@ class Sought:
         if not self.by_text or self.subjects.num_rows > MOST_TEXTS:
             return []
         rows = self.subjects.to_pylist()
-        return [[_word(*item) for item in row.items() if item[1] is not None] for row in rows]
+        return [[self._word(*item) for item in row.items() if item[1] is not None] for row in rows]
+
+    def _word(self, column: str, value: Any) -> re.Pattern[str]:
+        forms = "|".join(_forms(value))
+        is_telling = isinstance(value, str) and sum(map(str.isalpha, value)) >= TELLING
+        called = "|".join(_forms(column) | _forms(self.in_files.get(column, column)))
+        before = r"(?<![^\W_])" if is_telling else rf"(?<!\w)(?:{called}){BETWEEN}"
+        return re.compile(rf"{before}(?:{forms})(?![^\W_]|\.\d)")
 
     @cached_property
     def _near(self) -> str:
@@ -138,13 +147,6 @@ class Sought:
 
 def _word_in(value: str, text: str) -> bool:
     return re.search(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", text) is not None
-
-
-def _word(column: str, value: Any) -> re.Pattern[str]:
-    forms = "|".join(_forms(value))
-    is_telling = isinstance(value, str) and sum(map(str.isalpha, value)) >= TELLING
-    before = r"(?<![^\W_])" if is_telling else rf"(?<!\w){re.escape(column)}{BETWEEN}"
-    return re.compile(rf"{before}(?:{forms})(?![^\W_]|\.\d)")
 
 
 def _forms(value: Any) -> set[str]:

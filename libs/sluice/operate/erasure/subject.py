@@ -12,11 +12,11 @@ from sluice.delta.places.lake import table_at
 from sluice.errors import UsageError
 from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.erasure.remains import Sought
-from sluice.read.order import only
-from sluice.read.scan import Scan
-from sluice.read.snapshot import Snapshot
-from sluice.read.values import from_text
-from sluice.read.where import Where, parse
+from sluice.read.conditions.order import only
+from sluice.read.conditions.values import from_text
+from sluice.read.conditions.where import Where, parse
+from sluice.read.stored.scan import Scan
+from sluice.read.stored.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,21 @@ class Asked:
 
 def by_key(table: Table, schema: pa.Schema, values: Sequence[str]) -> Sought:
     """Return the subject with that key. Raises UsageError for half a key, or a wrong type."""
-    if table.key[0].startswith(RESERVED_PREFIX):
+    key = _key(table)
+    if key[0].startswith(RESERVED_PREFIX):
         raise UsageError(
             f"{table.id} has no `key` that names one of its rows",
             hint='name its rows by --where "COLUMN = VALUE"',
         )
-    if len(values) != len(table.key):
-        names = ", ".join(table.key)
+    if len(values) != len(key):
         raise UsageError(
-            f"the key of {table.id} is ({names}), and {len(values)} of its {len(table.key)} values "
+            f"the key of {table.id} is ({', '.join(key)}), "
+            f"and {len(values)} of its {len(key)} values "
             f"{'is' if len(values) == 1 else 'are'} given",
             hint="give --key once for each column, in this order",
         )
-    typed = {
-        n: [from_text(v, schema.field(n).type, n)] for n, v in zip(table.key, values, strict=True)
-    }
-    return Sought(pa.table(typed, schema=pa.schema([schema.field(n) for n in table.key])))
+    typed = {n: [from_text(v, schema.field(n).type, n)] for n, v in zip(key, values, strict=True)}
+    return Sought(pa.table(typed, schema=pa.schema([schema.field(n) for n in key])))
 
 
 def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought:
@@ -58,14 +57,19 @@ def by_condition(table: Table, schema: pa.Schema, uri: str, text: str) -> Sought
     of its rows, or without a key whole rows.
     """
     where = parse(text, schema)
-    has_key = not table.key[0].startswith(RESERVED_PREFIX)
-    named = _equalities(text)
-    if named and (not has_key or {name.lower() for name in named} <= {*map(str.lower, table.key)}):
+    key, named = _key(table), _equalities(text)
+    has_key = not key[0].startswith(RESERVED_PREFIX)
+    if named and (not has_key or {name.lower() for name in named} <= {*map(str.lower, key)}):
         return _named(schema, named)
     if not has_key:
         names = [n for n in schema.names if not n.startswith(RESERVED_PREFIX)]
         return Sought(_distinct(_found(uri, names, where)), by_text=False, where=where)
-    return Sought(_distinct(_found(uri, table.key, where)))
+    return Sought(_distinct(_found(uri, key, where)))
+
+
+def _key(table: Table) -> tuple[str, ...]:
+    """Return the columns that name a subject, of which a history may have several rows."""
+    return getattr(table.spec, "key", None) or table.key
 
 
 def _equalities(text: str) -> dict[str, str]:
@@ -76,11 +80,20 @@ def _equalities(text: str) -> dict[str, str]:
         tree = part.unnest()
         sides = (tree.left, tree.right) if isinstance(tree, exp.EQ) else ()
         columns = [side for side in sides if isinstance(side, exp.Column)]
-        values = [side for side in sides if isinstance(side, exp.Literal)]
+        values = [value for side in sides if (value := _written(side)) is not None]
         if len(columns) != 1 or len(values) != 1 or columns[0].name in found:
             return {}
-        found[columns[0].name] = values[0].name
+        found[columns[0].name] = values[0]
     return found
+
+
+def _written(side: exp.Expr) -> str | None:
+    """Return a literal's text, with its sign; None for what is no literal."""
+    if isinstance(side, exp.Neg):
+        number = side.this.unnest()
+        is_number = isinstance(number, exp.Literal) and not number.is_string
+        return f"-{number.name}" if is_number else None
+    return side.name if isinstance(side, exp.Literal) else None
 
 
 def _named(schema: pa.Schema, named: dict[str, str]) -> Sought:

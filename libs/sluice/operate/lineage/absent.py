@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from sluice.declare.column_lineage import Columns, MadeFrom
 from sluice.declare.graph import Graph
+from sluice.declare.meaning.column_lineage import Columns, MadeFrom
 from sluice.declare.registry import kind
 from sluice.declare.table import Table
 from sluice.declare.table_spec import TableSpec
@@ -30,10 +30,18 @@ from sluice.engine.query.lineage import NTH
 from sluice.engine.query.operator import names, within
 from sluice.engine.query.retention import Horizon, first_visible
 from sluice.language.internal import declared
-from sluice.operate.lineage.reasons import Reason, Wanted, of, shown, values
+from sluice.operate.lineage.reasons import (
+    Reason,
+    Wanted,
+    mapped_to,
+    no_such,
+    not_explained,
+    of,
+    shown,
+)
 from sluice.operate.lineage.undelivered import undelivered
 from sluice.operate.lineage.walk import At, Pins, Walk
-from sluice.read.order import only
+from sluice.read.conditions.order import only
 
 ALIVE = "_sluice_alive"
 FOLLOWED = 3  # keys without a match that are searched in the other table
@@ -64,6 +72,8 @@ class Search:
         table = self.graph.tables[at[0]]
         if table.is_delivered:
             yield from undelivered(self.walk, table, at, wanted)
+        elif table.is_stored and (why := self._nodes(table)[-1].operator.untraced):
+            yield not_explained(table, why)
         elif table.is_stored:
             yield from self._computed(table, at[1], wanted)
         else:
@@ -176,7 +186,7 @@ class Search:
     def _below(self, table: Table, inputs: Mapping[str, At], wanted: Wanted) -> Iterator[Reason]:
         """Yield why the inputs lack what the rows would be made from."""
         made, absent = _made_from(table, self.graph), False
-        mapped = {name: _mapped(made, wanted, name) for name in inputs}
+        mapped = {name: mapped_to(made, wanted, name) for name in inputs}
         there = dict[str, Wanted]()
         for name, spans in mapped.items():
             if spans and self.matching(inputs[name], spans).num_rows:
@@ -186,7 +196,7 @@ class Search:
                 yield from self.reasons(inputs[name], spans)
         if not absent:
             found = list(self._unmatched(table, inputs, there)) if table.is_stored else []
-            yield from found or [_no_such(table, inputs, wanted)]
+            yield from found or [no_such(table, inputs, wanted)]
 
     def _unmatched(
         self, table: Table, inputs: Mapping[str, At], there: Mapping[str, Wanted]
@@ -256,22 +266,6 @@ def _left(table: Table, rows: pa.Table) -> Iterator[Reason]:
 def _made_from(table: Table, graph: Graph) -> MadeFrom:
     module = cast(Columns | None, kind(table.kind).part("columns"))
     return module.columns(table, graph.tables) if module else {}
-
-
-def _mapped(made: MadeFrom, wanted: Wanted, name: str) -> Wanted:
-    """Return what is wanted of an input: values of columns that are taken over from it."""
-    return tuple(
-        only((one.column,), (value,))
-        for column, value in values(wanted).items()
-        for one in sorted(made.get(column, ()), key=lambda c: c.column)
-        if one.table == name and one.is_same
-    )
-
-
-def _no_such(table: Table, inputs: Mapping[str, At], wanted: Wanted) -> Reason:
-    named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
-    what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} give {named or 'it'}"
-    return Reason(declared(table.id), "no such value", what)
 
 
 def _alive(horizon: Horizon | None, rows: DataFrame) -> Column:

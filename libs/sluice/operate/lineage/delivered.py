@@ -15,7 +15,7 @@ from sluice.delta.places.lake import layout
 from sluice.language.internal import INTERVALS, declared
 from sluice.language.interval import Interval
 from sluice.operate.lineage.walk import Part
-from sluice.read.commits import Commit, back_from
+from sluice.read.stored.commits import Commit, back_from
 from sluice.sources.delivery import landed
 from sluice.sources.foreign.place import shown, span_of
 from sluice.sources.spec import Source

@@ -1,12 +1,16 @@
 """Reasons why rows are absent from a table, and the rows that are meant."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from sluice.declare.meaning.column_lineage import MadeFrom
+from sluice.declare.table import Table
+from sluice.language.internal import declared
 from sluice.language.names import RESERVED_PREFIX
-from sluice.read.order import Span
+from sluice.read.conditions.order import Span, only
 
 Wanted = tuple[Span, ...]
 Why = Literal[
@@ -22,6 +26,8 @@ Why = Literal[
     "not reflected yet",
     "never delivered",
     "differs",
+    "not explained",
+    "forgotten",
 ]
 
 
@@ -60,3 +66,27 @@ def values(wanted: Wanted) -> dict[str, Any]:
 def shown(rows: pa.Table) -> pa.Table:
     """Return the columns that readers see."""
     return rows.select([c for c in rows.column_names if not c.startswith(RESERVED_PREFIX)])
+
+
+def not_explained(table: Table, why: str) -> Reason:
+    """Return the reason of a table whose rows can't be traced: why not, and what to look at."""
+    look = " and ".join(f"`sluice read {declared(name)}`" for name in table.inputs)
+    what = f"{why}; {look} shows whether the rows are there that it would be made from"
+    return Reason(declared(table.id), "not explained", what)
+
+
+def no_such(table: Table, inputs: Iterable[str], wanted: Wanted) -> Reason:
+    """Return the reason of a table whose inputs have rows, but none that give what is wanted."""
+    named = ", ".join(f"{column} = {value}" for column, value in values(wanted).items())
+    what = f"no rows of {', '.join(dict.fromkeys(map(declared, inputs)))} give {named or 'it'}"
+    return Reason(declared(table.id), "no such value", what)
+
+
+def mapped_to(made: MadeFrom, wanted: Wanted, name: str) -> Wanted:
+    """Return what is wanted of an input: values of columns that are taken over from it."""
+    return tuple(
+        only((one.column,), (value,))
+        for column, value in values(wanted).items()
+        for one in sorted(made.get(column, ()), key=lambda c: c.column)
+        if one.table == name and one.is_same
+    )

@@ -1,4 +1,4 @@
-"""Reasons why a delivered table lacks rows: quarantined, deleted, withdrawn, never delivered."""
+"""Reasons why a delivered table lacks rows: forgotten, quarantined, withdrawn, never delivered."""
 
 import json
 from collections.abc import Iterator
@@ -7,23 +7,24 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.declare.table import Table
-from sluice.delta.log.opened import opened
-from sluice.delta.places.stores import is_table
+from sluice.delta.log.opened import exists, opened
 from sluice.delta.reading.local import read_rows
 from sluice.delta.reading.table import is_readable
+from sluice.engine.judging.forgotten import noted
 from sluice.errors import HistoryLost
-from sluice.language.internal import QUARANTINE
+from sluice.language.internal import FORGOTTEN, QUARANTINE
 from sluice.operate.lineage.reasons import Reason, Wanted, of, shown, values
 from sluice.operate.lineage.walk import At, Walk
 from sluice.read.changes import Changelog
+from sluice.read.conditions.order import only
 from sluice.read.lake import Lake
-from sluice.read.order import only
 from sluice.read.origin import origin
 
 
 def undelivered(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
     """Yield every reason that is known why a source or a dimension lacks the rows."""
     found = [
+        *_forgotten(walk, table, at, wanted),
         *_quarantined(walk, table, wanted),
         *_deleted(walk, table, at, wanted),
         *_later(walk, table, at, wanted),
@@ -31,11 +32,24 @@ def undelivered(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Re
     yield from found or [*_withdrawn(walk, table, at, wanted)] or [_never(table, wanted)]
 
 
+def _forgotten(walk: Walk, table: Table, at: At, wanted: Wanted) -> Iterator[Reason]:
+    """Yield the erasures of subjects that have the wanted values, by their hashes."""
+    given, schema = values(wanted), walk.read(at).rows.schema
+    for note in noted(walk.context.lake.uri(table.id, FORGOTTEN)):
+        if set(note.columns) <= given.keys():
+            fields = [schema.field(name) for name in note.columns]
+            subject = pa.table([[given[f.name]] for f in fields], schema=pa.schema(fields))
+            if note.has(walk.session, subject):
+                when = f"at {note.ended_at}" if note.ended_at else f"since {note.begun_at}"
+                what = f"its subject was forgotten {when}; what comes of it is withheld"
+                yield Reason(table.id, "forgotten", what)
+
+
 def _quarantined(walk: Walk, table: Table, wanted: Wanted) -> Iterator[Reason]:
     """Yield the rows in quarantine that have the wanted values, by their reason."""
     uri = walk.context.lake.uri(table.id, QUARANTINE)
     given = values(wanted)
-    if not given or not is_table(uri):
+    if not given or not exists(uri):
         return
     rows = read_rows(uri, _newest(uri))
     has_them = [_mentions(raw, given) for raw in rows["raw"].to_pylist()]

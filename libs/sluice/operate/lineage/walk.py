@@ -34,7 +34,7 @@ from sluice.engine.query.validity import CURRENT
 from sluice.errors import HistoryLost, UsageError
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.session import Session, interpreting
-from sluice.read.commits import back_from
+from sluice.read.stored.commits import back_from
 from sluice.sources.evolution import grown
 
 Pins = Mapping[str, Pin]
@@ -43,11 +43,15 @@ At = tuple[str, int]  # a table and a version
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one table, with their hidden columns; `version` is None for a dimension view."""
+    """Rows of one table, with their hidden columns; `version` is None for a dimension view.
+
+    `untraced`: why nobody can say what these rows come from, if that is so.
+    """
 
     table: str
     version: int | None
     rows: pa.Table
+    untraced: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,10 @@ class Walk:
             for found in sorted(a for a in self.found if a[0] == name):
                 some = self.read(found).some(self.found[found])
                 if some.rows.num_rows:
-                    yield Part(name, found[1] if found[1] >= 0 else None, some.rows)
-                    self._trace(self.nodes.get(name), found[1], some)
+                    node = self.nodes.get(name)
+                    why = node.operator.untraced if node else ""
+                    yield Part(name, found[1] if found[1] >= 0 else None, some.rows, why)
+                    self._trace(node, found[1], some)
 
     @cached_property
     def context(self) -> Context:
@@ -136,7 +142,7 @@ class Walk:
 
     def _trace(self, node: Node | None, version: int, rows: Numbered) -> None:
         """Note the input rows of a maintained table's rows; any other was delivered."""
-        if node is None:
+        if node is None or node.operator.untraced:
             return
         position = self.position(node, version)
         for references, some in self._by_references(node, version, position, rows):

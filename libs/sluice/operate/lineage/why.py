@@ -11,24 +11,26 @@ from sluice.language.names import RESERVED_PREFIX
 from sluice.operate.lineage.delivered import Delivered, delivered
 from sluice.operate.lineage.walk import lineage
 from sluice.read.changes import Changelog
+from sluice.read.conditions.order import Span
 from sluice.read.lake import Lake
 from sluice.read.naming import Given, row_of
-from sluice.read.order import Span
 from sluice.read.origin import Origin, origin
-from sluice.read.scan import Scan
+from sluice.read.stored.scan import Scan
 
 
 @dataclass(frozen=True)
 class Source:
     """Rows of one table that a row comes from, and the deliveries that brought them.
 
-    Rows that were delivered have their marks: interval, position and identity.
+    Rows that were delivered have their marks: interval, position and identity. `untraced`: why
+    nobody can say what they come from, if that is so.
     """
 
     table: str
     version: int | None
     rows: pa.Table
     deliveries: tuple[Delivered, ...]
+    untraced: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,8 @@ def sources_of(changelog: Changelog, row: Span) -> list[Source]:
     sources = []
     for part in lineage(project, stored, table.version, pa.concat_tables(parts)) if parts else ():
         brought = tuple(delivered(project, part))
-        sources.append(Source(part.table, part.version, _shown(part.rows, bool(brought)), brought))
+        rows = _shown(part.rows, bool(brought))
+        sources.append(Source(part.table, part.version, rows, brought, part.untraced))
     return sources
 
 

@@ -12,12 +12,13 @@ from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.foreign import Foreign
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import Head, head
 from sluice.delta.log.span import Part, Span, spans
 from sluice.delta.notes.arrow import delete_rows, read_rows
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.delta.reading.table import is_readable
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport

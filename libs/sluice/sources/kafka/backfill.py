@@ -19,10 +19,11 @@ from sluice.errors import HistoryLost
 from sluice.language.interval import Interval
 from sluice.sources.ingest import unchanged
 from sluice.sources.kafka.batches import Batches
-from sluice.sources.kafka.broker import Brokers
+from sluice.sources.kafka.client.broker import Brokers
+from sluice.sources.kafka.client.message import one_by_one
+from sluice.sources.kafka.client.place import Found, Offsets, Place
 from sluice.sources.kafka.ingest import arrived, ingest_topic
 from sluice.sources.kafka.messages import Read
-from sluice.sources.kafka.place import Found, Offsets, Place
 from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
@@ -81,7 +82,7 @@ def _judged(
     end = {p: offset for p, offset in place.following.items() if p in since}
     start = {p: min(since[p], offset) for p, offset in end.items()}
     for taken in brokers.read(start, end):
-        chosen = [message for message in taken.messages if message.moment in span]
+        chosen = [message for message in one_by_one(taken.messages) if message.moment in span]
         yield from judged_again(spark, source, batches.by_moment(chosen), run)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from sluice.delta.notes.intervals import Delivery
 from sluice.errors import DeliveriesLost
-from sluice.sources.kafka.broker import Message
+from sluice.sources.kafka.client.message import Message
 
 INSTANT = timedelta(microseconds=1)
 SHOWN = 80  # characters of a note in a message

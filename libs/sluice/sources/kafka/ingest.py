@@ -5,7 +5,9 @@ that it reached in the topic, and the next one continues there. A batch that was
 any commit, so it is read again; so is one that was killed before it was noted, without a change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,19 +15,20 @@ from itertools import chain
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.arrow import delete_rows, read_rows
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.lake import exists, layout
+from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
 from sluice.sources.ingest import check_source, replace_interval, unchanged
-from sluice.sources.kafka.ahead import fetched_ahead
 from sluice.sources.kafka.batches import INSTANT, fingerprint
-from sluice.sources.kafka.broker import Brokers, Taken
+from sluice.sources.kafka.client.broker import Brokers, Taken
+from sluice.sources.kafka.client.message import one_by_one
+from sluice.sources.kafka.client.place import Found, Place
 from sluice.sources.kafka.messages import Read
-from sluice.sources.kafka.place import Found, Place
 from sluice.sources.kafka.replay import judged_again
 from sluice.spark.session import Spark
 
@@ -80,7 +83,8 @@ def _noted(
     if read_rows(source.intervals_uri, [("interval_start", "=", place.at)]):
         return
     start = {p: max(offset, found.first[p]) for p, offset in place.start.items()}
-    again = [m for taken in brokers.read(start, place.following) for m in taken.messages]
+    taken = brokers.read(start, place.following)
+    again = [message for each in taken for message in one_by_one(each.messages)]
     yield from judged_again(spark, source, {place.at: again}, run)
 
 
@@ -106,3 +110,15 @@ def _forget(source: Read, place: Place) -> None:
     """Delete what killed batches left in quarantine; their messages are read again."""
     uri = layout(source.project).uri(source.table.id, QUARANTINE)
     delete_rows(uri, f"_sluice_interval > '{place.at.isoformat()}'" if place.at else "true")
+
+
+def fetched_ahead(batches: Generator[Taken]) -> Iterator[Taken]:
+    """Yield batches in order; one more is fetched meanwhile, and never a second.
+
+    What the brokers refuse is raised in the batch's turn, after the batches before it.
+    """
+    with closing(batches), ThreadPoolExecutor(1, "sluice-fetch") as pool:
+        following = pool.submit(next, batches, None)
+        while taken := following.result():
+            following = pool.submit(next, batches, None)
+            yield taken

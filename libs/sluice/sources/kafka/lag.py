@@ -1,7 +1,6 @@
 """Lag of a source behind its topic, as its brokers report it."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 from sluice.declare.project import Project
 from sluice.declare.table import Table
@@ -9,9 +8,9 @@ from sluice.delta.log.position import head
 from sluice.delta.places.lake import layout
 from sluice.language.internal import DELIVERIES
 from sluice.read.pending import Unread
-from sluice.sources.kafka.broker import Brokers
-from sluice.sources.kafka.debezium import EPOCH
-from sluice.sources.kafka.place import Place
+from sluice.sources.kafka.client.broker import Brokers
+from sluice.sources.kafka.client.message import moment_of
+from sluice.sources.kafka.client.place import Place
 from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
 
@@ -33,5 +32,5 @@ def unread_of(project: Project, table: Table, spec: Source, topic: Topic) -> tup
     place = place.with_new_partitions(found)
     counts = place.lag(found)
     times = brokers.times(place.following, found.following) if any(counts.values()) else {}
-    moments = {p: EPOCH + timedelta(milliseconds=at) for p, at in times.items()}
+    moments = {p: moment_of(at) for p, at in times.items()}
     return tuple(Unread(p, count, moments.get(p)) for p, count in sorted(counts.items()))

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.project import Project
@@ -12,10 +13,9 @@ from sluice.language.internal import INTERVALS
 from sluice.language.interval import Interval
 from sluice.sources.delivery import Delivery, stored_as
 from sluice.sources.kafka.batches import INSTANT
-from sluice.sources.kafka.broker import Message
-from sluice.sources.kafka.readers import reader_of
-from sluice.sources.kafka.records import Reader
-from sluice.sources.kafka.rows import rows_of
+from sluice.sources.kafka.decoding.rows import rows_of
+from sluice.sources.kafka.formats.readers import reader_of
+from sluice.sources.kafka.formats.records import Reader
 from sluice.sources.kafka.spec import Topic
 from sluice.sources.spec import Source
 
@@ -51,7 +51,7 @@ class Read(NamedTuple):
     def intervals_uri(self) -> str:
         return layout(self.project).uri(self.table.id, INTERVALS)
 
-    def rows(self, messages: list[Message], at: Interval, session: SparkSession) -> DataFrame:
+    def rows(self, messages: pa.Table, at: Interval, session: SparkSession) -> DataFrame:
         return rows_of(session, self.spec, messages, self.reader, at)
 
     def delivery(self, moment: datetime, read: str) -> Delivery:

@@ -15,15 +15,16 @@ from sluice.delta.notes import intervals
 from sluice.delta.notes.arrow import read_rows
 from sluice.delta.places.lake import layout
 from sluice.engine.advance import Run, advance
+from sluice.engine.judging.forgotten import REASON_GIVEN as FORGOTTEN
 from sluice.engine.report import BatchReport
 from sluice.language.internal import QUARANTINE
-from sluice.sources.forgotten import REASON_GIVEN as FORGOTTEN
 from sluice.sources.ingest import check_source, replace_interval
 from sluice.sources.kafka.batches import NOTHING, fingerprint
-from sluice.sources.kafka.broker import Brokers, Message
-from sluice.sources.kafka.kept import message_of
+from sluice.sources.kafka.client.broker import Brokers
+from sluice.sources.kafka.client.message import Message, in_columns, one_by_one
+from sluice.sources.kafka.client.place import Place
+from sluice.sources.kafka.decoding.kept import message_of
 from sluice.sources.kafka.messages import Read
-from sluice.sources.kafka.place import Place
 from sluice.spark.session import Spark
 
 
@@ -60,7 +61,7 @@ def judged_again(
         size = sum(len(m.key or b"") + len(m.value or b"") for m in known)
         delivery = source.delivery(moment, read.get(moment, NOTHING))
         delivery = replace(delivery, message_bytes=size, is_added=True)
-        arrived = partial(source.rows, known, delivery.interval)
+        arrived = partial(source.rows, in_columns(known), delivery.interval)
         yield replace_interval(spark, source.project, delivery, run, arrived=arrived)
 
 
@@ -76,7 +77,7 @@ def _whole(source: Read, messages: Sequence[Message]) -> Iterator[Message]:
         p, offset = message.partition, message.offset
         if 0 < message.left_out <= limit and place.can_read(found, p, offset):
             taken = brokers.read({p: offset}, {p: offset + 1})
-            yield from (whole for each in taken for whole in each.messages)
+            yield from (whole for each in taken for whole in one_by_one(each.messages))
         else:
             yield message
 

@@ -5,9 +5,9 @@ from typing import Any
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.position import Head
-from sluice.sources.kafka.broker import Brokers
+from sluice.sources.kafka.client.broker import Brokers
+from sluice.sources.kafka.client.place import Place
 from sluice.sources.kafka.messages import Read
-from sluice.sources.kafka.place import Place
 
 GAP = "partition {}: the messages from offset {} to {} are passed over"
 

@@ -1,0 +1,131 @@
+"""Files that keep the result of reading a configuration, as long as it would be the same.
+
+A result is valid for the same files of the configuration and of this package, and for the same
+values of the environment variables that were read. Of those, which may be secret, only digests are
+kept.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import islice
+from os import environ as process_environ
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from tempfile import mkstemp
+
+PACKAGE = Path(__file__).parents[1]
+LIBRARIES = ("croniter", "pydantic", "ruamel.yaml", "sqlglot")  # which read a configuration
+OTHERS_MAY_WRITE = 0o022
+MOST_FILES = 20_000
+Stamp = tuple[str, int, int, int, int]
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Noting(Mapping[str, str]):
+    """An environment; `asked`: names of the variables that were read."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: process_environ)
+    asked: set[str] = field(default_factory=set)
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return self.environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.environ)
+
+    def __len__(self) -> int:
+        return len(self.environ)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file that keeps a result, and the state of what it came from."""
+
+    file: Path
+    state: str
+
+    def read(self, environ: Mapping[str, str]) -> bytes | None:
+        """Return the result; None if it is not valid, or others could have written it."""
+        with suppress(*UNREADABLE), open(self.file, "rb", opener=_no_link) as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.getuid() or status.st_mode & OTHERS_MAY_WRITE:
+                return None
+            head = json.loads(file.readline())
+            is_same = head["environ"] == _digests(environ, head["environ"], head["salt"])
+            return file.read() if head["state"] == self.state and is_same else None
+        return None
+
+    def write(self, content: bytes, noted: Noting) -> None:
+        """Keep a result. A folder that can't be written only costs time."""
+        salt = secrets.token_hex()
+        digests = _digests(noted.environ, noted.asked, salt)
+        head = json.dumps({"state": self.state, "salt": salt, "environ": digests})
+        with suppress(OSError):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            handle, draft = mkstemp(".kept", dir=self.file.parent)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(b"%s\n%s" % (head.encode(), content))
+                Path(draft).replace(self.file)
+            except OSError:
+                Path(draft).unlink()
+
+
+def kept_in(folder: Path, config: Path) -> Kept:
+    """Return the file in a folder that keeps a configuration's result."""
+    shown = repr((str(config), str(config.absolute())))  # messages show paths as they were given
+    files = (*stamps(config), *stamps(PACKAGE, ".py"))
+    made_by = (sys.version, *map(version, LIBRARIES))
+    state = repr((shown, str(config.resolve()), made_by, files))
+    name = hashlib.sha256(shown.encode()).hexdigest()[:16]
+    return Kept(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
+
+
+def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
+    """Return the state of the files below a folder, without reading them.
+
+    Declarations name files of queries and schemas, so any file counts, also behind links. The state
+    of too many files is never the same.
+    """
+    found = sorted(islice(_stamps(str(folder), suffix, ()), MOST_FILES))
+    return tuple(found) if len(found) < MOST_FILES else ((secrets.token_hex(), 0, 0, 0, 0),)
+
+
+def _stamps(folder: str, suffix: str, inside: tuple[tuple[int, int], ...]) -> Iterator[Stamp]:
+    for entry in _entries(folder):
+        with suppress(OSError):  # an editor's file that has gone meanwhile, or a link to nowhere
+            found = entry.stat()
+            place = (found.st_dev, found.st_ino)
+            if S_ISDIR(found.st_mode) and place not in inside:
+                yield from _stamps(entry.path, suffix, (*inside, place))
+            elif S_ISREG(found.st_mode) and entry.name.endswith(suffix):
+                times = (found.st_mtime_ns, found.st_ctime_ns)
+                yield (entry.path, found.st_size, *times, found.st_ino)
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
+
+
+def _digests(environ: Mapping[str, str], names: Iterable[str], salt: str) -> dict[str, str | None]:
+    """Return digests of variables' current values, which they don't reveal."""
+    key = bytes.fromhex(salt)
+    values = ((name, environ.get(name)) for name in names)
+    return {n: v and hashlib.blake2b(os.fsencode(v), key=key).hexdigest() for n, v in values}

@@ -1,0 +1,82 @@
+"""Meaning that a table would have if one of the tables that it reads still had its old name.
+
+It equals the meaning that a table was filled by exactly if nothing but that name has changed since.
+"""
+
+from typing import Any
+
+from sqlglot import exp
+
+from sluice.declare.meaning.definition import fingerprint, meaning
+from sluice.declare.table import Table
+from sluice.declare.text.document import Where
+from sluice.language import syntax
+from sluice.language.internal import MARK, renamed
+
+
+def definitions_before(table: Table, old: str, new: str) -> set[str]:
+    """Return the fingerprints of a definition that names `old` where it now names `new`.
+
+    They are for expressions that name the table and for those that don't. None if the table's own
+    rows hold names of its inputs.
+    """
+    if table.spec.rows_name_inputs:
+        return set()
+    before = meaning(table)
+    before["inputs"] = [renamed(input_, new, old) for input_ in table.inputs]
+    for reference in table.spec.references():
+        named = table.reference(reference.name)
+        if renamed(named, new, old) != named:
+            _rename(before["declared"], reference.where, _like(reference.name, old))
+    names = (new.partition(".")[2], old.partition(".")[2])
+    return {fingerprint(before), fingerprint(_qualified(before, *names))}
+
+
+def _like(written: str, old: str) -> str:
+    """Return the old id as the new one was written: with its pipeline, or without."""
+    own, mark, suffix = written.partition(MARK)
+    return (old if "." in own else old.partition(".")[2]) + mark + suffix
+
+
+def _rename(declared: Any, where: Where, old: str) -> None:
+    """Put the old name at a place of a declaration's meaning, if the meaning has that place."""
+    *way, last = (f"{step}_" if step == "from" else step for step in where)
+    for step in way:
+        declared = _inside(declared, step)
+    at = _inside(declared, last)
+    if isinstance(at, dict) and "table" in at:
+        if at.get("as_") == at["table"].rpartition(".")[2]:
+            at["as_"] = old.rpartition(".")[2]
+        at["table"] = old
+    elif isinstance(at, str):
+        declared[last] = old
+
+
+def _inside(declared: Any, step: str | int) -> Any:
+    try:
+        return declared[step]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _qualified(value: Any, new: str, old: str) -> Any:
+    """Return a meaning whose expressions qualify columns with the old name."""
+    match value:
+        case dict():
+            return {key: _qualified(part, new, old) for key, part in value.items()}
+        case list():
+            return [_qualified(part, new, old) for part in value]
+        case str() if f"{new}." in value:
+            return _of_old_name(value, new, old)
+    return value
+
+
+def _of_old_name(sql: str, new: str, old: str) -> str:
+    try:
+        tree = syntax.parse(sql)
+    except ValueError:
+        return sql
+    for column in tree.find_all(exp.Column):
+        if column.table == new:
+            column.set("table", exp.to_identifier(old, quoted=column.args["table"].quoted))
+    return syntax.render(tree)

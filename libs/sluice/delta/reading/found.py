@@ -1,0 +1,71 @@
+"""Rows that a batch has found in a large table, kept until its commit.
+
+The commit marks those that the batch changes, and its feed shows their values: they need not be
+looked for again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from cachetools import LRUCache
+
+from sluice.delta.log.opened import Commit, commit_of
+
+Values = Mapping[str, pa.ChunkedArray]  # by column, the wanted values
+Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
+MOST_BYTES = 32_000_000  # of Arrow, in all tables
+
+
+@dataclass(frozen=True)
+class Found:
+    """All rows of one version whose values are among those wanted, with their numbers, by file."""
+
+    wanted: Values
+    pages: Mapping[Path, pa.Table]
+
+    @property
+    def bytes(self) -> int:
+        return sum(held.nbytes for held in (*self.pages.values(), *self.wanted.values()))
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(page.num_rows for page in self.pages.values())
+
+    def covers(self, values: Values) -> bool:
+        """True if every row with these values was wanted."""
+        return all(
+            name in values and _are_among(values[name], some) for name, some in self.wanted.items()
+        )
+
+
+_found: LRUCache[Commit, Found] = LRUCache(MOST_BYTES, getsizeof=lambda found: found.bytes)
+_keeping = Lock()
+
+
+def keep(uri: str, version: int, found: Found) -> None:
+    """Keep what was found in a version of a table, unless it is large or nothing."""
+    commit = commit_of(uri, version)
+    if commit and found.bytes <= MOST_BYTES and not found.is_empty:
+        with _keeping:
+            _found[commit] = found
+
+
+def take(uri: str, version: int, values: Values) -> Pages | None:
+    """Return pages that hold all rows with these values, by file; None if they are not known.
+
+    They are not kept any longer.
+    """
+    commit = commit_of(uri, version)
+    with _keeping:
+        found = _found.pop(commit, None) if commit else None
+    return found.pages.items() if found and found.covers(values) else None
+
+
+def _are_among(values: pa.ChunkedArray, wanted: pa.ChunkedArray) -> bool:
+    if values.type != wanted.type:
+        return False
+    return bool(pc.all(pc.is_in(values, value_set=pc.unique(wanted)), min_count=0).as_py())

@@ -1,0 +1,1 @@
+"""Aggregates of a cogroup: each with what it keeps of a group."""

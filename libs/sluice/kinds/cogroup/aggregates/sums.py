@@ -1,0 +1,175 @@
+"""Aggregates that add and subtract: counts, sums, averages, any and every.
+
+The state is a sum and the number of values in it. No removal breaks a group.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import ClassVar
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DecimalType, DoubleType, LongType, StructType
+
+from sluice.kinds.cogroup.aggregates import exact
+from sluice.kinds.cogroup.aggregates.accumulator import Accumulator
+
+_COUNTED, _MAGNITUDE = "n", "magnitude"
+_FACTOR_DIGITS = 17  # a DECIMAL of no more digits keeps all its places times a BIGINT
+
+
+class Count(Accumulator):
+    """The number of values: BIGINT."""
+
+    def gather(self, weight: Column, value: DataType) -> Column:
+        return _count(self.value.isNotNull(), weight)
+
+    def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
+        return None, F.sum(F.coalesce(was, delta)).cast(kept)
+
+    def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
+        return F.when(delta != 0, delta)
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        return F.coalesce(state, F.lit(0).cast("bigint"))
+
+
+class Sum(Accumulator):
+    """A total and a count, whose quotient is the average."""
+
+    can_overflow: ClassVar[bool] = True
+
+    def takes_one_by_one(self, value: DataType) -> bool:
+        is_long = isinstance(value, DecimalType) and value.precision > _FACTOR_DIGITS
+        return is_long or exact.is_float(value)
+
+    def gather(self, weight: Column, value: DataType) -> Column:
+        parts = self._parts(self.value, weight, value)
+        counted = _count(self.value.isNotNull(), weight).alias(_COUNTED)
+        return F.struct(*[p.alias(n) for n, p in parts.items()], counted)
+
+    def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
+        summed = sum_type(type_)
+        times = _signed if self.takes_one_by_one(type_) else _times
+
+        def total(number: Column) -> Column:
+            wide = number if isinstance(type_, DecimalType) else number.cast(summed)
+            return _total(times(wide, weight), summed)
+
+        def count(condition: Column) -> Column:
+            return _count(condition, weight)
+
+        if exact.is_float(type_):
+            return exact.parts(value, total, count)
+        return {exact.TOTAL: total(value)}
+
+    def merge(self, was: Column, delta: Column, kept: DataType) -> tuple[Column | None, Column]:
+        assert isinstance(kept, StructType)
+
+        def both(field: str) -> Column:
+            return F.coalesce(was.getField(field), delta.getField(field))
+
+        return None, F.struct(
+            *[F.sum(both(f.name)).cast(f.dataType).alias(f.name) for f in kept.fields]
+        )
+
+    def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
+        return F.when(delta.getField(_COUNTED) > 0, delta)
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        assert isinstance(kept, StructType)
+        counted, is_mean = (
+            state.getField(_COUNTED),
+            self.aggregate.function in ("avg", "approx_avg"),
+        )
+        if len(kept) > len((exact.TOTAL, _COUNTED)):
+            return exact.read(state, lambda total: total / counted if is_mean else total)
+        total = state.getField(exact.TOTAL)
+        return _average(total, counted, kept[exact.TOTAL].dataType) if is_mean else total
+
+
+class RoundedSum(Sum):
+    """approx_sum and approx_avg: added up as DOUBLE, each time rounded.
+
+    The last digits show remains of removed values and the order of arrival. The magnitudes of all
+    numbers ever added or subtracted are summed beside the total, because their rounding stays when
+    they are removed. `verify` allows a trillionth of that sum.
+    """
+
+    is_approximate: ClassVar[bool] = True
+
+    def takes_one_by_one(self, value: DataType) -> bool:
+        return False
+
+    def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
+        def total(number: Column) -> Column:
+            return _total(_times(number, weight), DoubleType())
+
+        def count(condition: Column) -> Column:
+            return _count(condition, weight)
+
+        number = value.cast("double")
+        parts = exact.parts(number, total, count)
+        finite = F.when(~F.isnan(number) & (F.abs(number) != float("inf")), F.abs(number))
+        return {**parts, _MAGNITUDE: _total(finite * F.abs(weight), DoubleType())}
+
+    def settle(self, was: Column | None, delta: Column, kept: DataType) -> Column:
+        """Fail if the total is not finite, because nothing can be subtracted from it again."""
+        total = delta.getField(exact.TOTAL)
+        words = F.lit(f"{self.aggregate.text}: the total is greater than a DOUBLE can be")
+        is_lost = F.isnan(total) | (F.abs(total) == float("inf"))
+        return super().settle(was, F.when(is_lost, F.raise_error(words)).otherwise(delta), kept)
+
+    def agrees(self, a: Column, b: Column, kept: DataType) -> Column:
+        assert isinstance(kept, StructType)
+        exactly = [f for f in kept.names if f not in (exact.TOTAL, _MAGNITUDE)]
+        same = [a.getField(f).eqNullSafe(b.getField(f)) for f in exactly]
+        allowed = F.greatest(a.getField(_MAGNITUDE), b.getField(_MAGNITUDE), F.lit(1.0)) * 1e-12
+        is_near = F.abs(a.getField(exact.TOTAL) - b.getField(exact.TOTAL)) <= allowed
+        return a.eqNullSafe(b) | F.coalesce(reduce(Column.__and__, same, is_near), F.lit(False))
+
+
+class Truth(Sum):
+    """any and every: the number of true values, and of all."""
+
+    can_overflow: ClassVar[bool] = False
+
+    def _parts(self, value: Column, weight: Column, type_: DataType) -> Mapping[str, Column]:
+        return {exact.TOTAL: _count(value, weight)}
+
+    def finish(self, state: Column, kept: DataType) -> Column:
+        true, counted = state.getField(exact.TOTAL), state.getField(_COUNTED)
+        return true > 0 if self.aggregate.function == "bool_or" else true == counted
+
+
+def sum_type(value: DataType) -> DataType:
+    """Return the type in which values are summed: that of Spark's sum, floats as DECIMAL(38,18)."""
+    if exact.is_float(value):
+        return exact.EXACT
+    if isinstance(value, DecimalType):
+        return DecimalType(min(38, value.precision + 10), value.scale)
+    return LongType()
+
+
+def _count(condition: Column, weight: Column) -> Column:
+    return _total(F.when(condition, weight), LongType())
+
+
+def _total(values: Column, type_: DataType) -> Column:
+    return F.coalesce(F.sum(values).cast(type_), F.lit(0).cast(type_))
+
+
+def _signed(value: Column, weight: Column) -> Column:
+    """Return the value times a weight of 1 or -1."""
+    return F.when(weight > 0, value).otherwise(-value)
+
+
+def _times(value: Column, weight: Column) -> Column:
+    return F.when(weight == 1, value).when(weight == -1, -value).otherwise(value * weight)
+
+
+def _average(total: Column, counted: Column, summed: DataType) -> Column:
+    if isinstance(summed, DecimalType):
+        precision = 38 if summed.precision == 38 else summed.precision - 6
+        return (total / counted).cast(DecimalType(precision, min(38, summed.scale + 4)))
+    return total.cast("double") / counted

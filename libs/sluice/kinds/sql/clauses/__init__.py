@@ -1,0 +1,1 @@
+"""Clauses as relations: groups, windows, set operations, constants."""

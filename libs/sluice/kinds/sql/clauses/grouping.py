@@ -1,0 +1,216 @@
+"""GROUP BY, aggregates and HAVING."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import chain, combinations, product
+
+from sqlglot import exp
+
+from sluice.kinds.sql.clauses import distincts
+from sluice.kinds.sql.reading.aggregates import has_aggregates, is_aggregate, is_query
+from sluice.kinds.sql.reading.query import OF_SETS
+from sluice.kinds.sql.reading.trees import Refused, columns_in, key_of, sql
+from sluice.kinds.sql.relations.chain import Chain
+from sluice.kinds.sql.relations.sources import (
+    AnyRows,
+    Branch,
+    Grouped,
+    Relation,
+    StoredRows,
+    Together,
+)
+from sluice.language import syntax
+from sluice.language.syntax import Tree
+
+EVERY = "every"
+LATER = "_later"  # stands for values that are joined to groups
+FROM_THE_START = ("first_value", "first", "any_value")
+SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
+
+
+def grouped(parts: Chain, select: exp.Select, scope: AnyRows, trees: Mapping[str, Tree]) -> AnyRows:
+    """Return the groups of a SELECT with its expressions over them."""
+    keys, sets = _keys(select, trees), _sets(select)
+    stored = parts.stored(scope, _used([*keys, *trees.values()]))
+    plain = [key_of(key) for key in keys if isinstance(key, exp.Column)]
+    same = parts.known_of(stored).determined_by([] if sets else plain)
+    trees = {name: _of_same(tree, same) for name, tree in trees.items()}
+    if sets:
+        return _in_sets(parts, stored, keys, sets, trees)
+    named = {f"k{i}": stored.resolved(key) for i, key in enumerate(keys)}
+    places = Places({sql(tree): name for name, tree in named.items()}, stored)
+    columns = {name: places.placed(tree) for name, tree in trees.items()}
+    return Relation(groups_of(parts, stored, named, places.aggregates), columns)
+
+
+def _of_same(tree: Tree, same: Collection[str]) -> Tree:
+    """Return an expression with `max` for aggregates that take any of values that are the same."""
+    found = tree.copy()
+    for call in [n for n in found.walk(prune=is_query) if _takes_any(n)]:
+        if {key_of(column) for column in columns_in(call)} <= {*same}:
+            call.set("this", "max")
+        elif call.name.lower() == "any_value":
+            what = f"{sql(call)} takes any of several values"
+            raise Refused(call, f"{what}: write min(x), or group by its columns as well")
+    return found
+
+
+def _takes_any(node: Tree) -> bool:
+    return (
+        isinstance(node, exp.Anonymous)
+        and node.name.lower() in FROM_THE_START
+        and is_aggregate(node)
+        and len(node.expressions) == 1
+    )
+
+
+def groups_of(
+    parts: Chain, rows: StoredRows, keys: Mapping[str, Tree], aggregates: Mapping[str, Tree]
+) -> Grouped:
+    """Return groups of rows; without keys, one of all rows, which is there even over none."""
+    by = keys or {EVERY: exp.Literal.number(1)}
+    plain, streams = distincts.apart(parts, rows, by, aggregates)
+    return Grouped(rows.source, rows.where, by, plain, not keys, streams)
+
+
+def _keys(select: exp.Select, trees: Mapping[str, Tree]) -> list[Tree]:
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if group.args.get("all"):
+        shown = [t for n, t in trees.items() if not n.startswith(("order ", "having "))]
+        return [tree for tree in shown if not has_aggregates([tree])]
+    listed = [key for one in _sets(select) for key in one] or group.expressions
+    return [*{sql(key): key for key in listed}.values()]
+
+
+def _sets(select: exp.Select) -> list[list[Tree]]:
+    """Return the keys of each of the GROUPING SETS; none for a plain GROUP BY."""
+    group = select.args.get("group")
+    trees = list(group.expressions) if group else []
+    if group and (group.args.get("rollup") or group.args.get("cube")):  # WITH ROLLUP
+        whole = exp.Rollup if group.args.get("rollup") else exp.Cube
+        trees = [whole(expressions=trees)]
+    if not any(isinstance(tree, SETS) for tree in trees):
+        return []
+    return [[*chain.from_iterable(one)] for one in product(*map(_sets_of, trees))]
+
+
+def _sets_of(tree: Tree) -> list[list[Tree]]:
+    """Return the sets of keys that one item of GROUP BY stands for."""
+    each = [_listed(e) for e in tree.expressions]
+    if isinstance(tree, exp.GroupingSets):
+        return each
+    if isinstance(tree, exp.Rollup):
+        chosen = [each[:n] for n in range(len(each), -1, -1)]
+    elif isinstance(tree, exp.Cube):
+        chosen = [[*c] for n in range(len(each), -1, -1) for c in combinations(each, n)]
+    else:
+        return [[tree]]
+    return [[*chain.from_iterable(one)] for one in chosen]
+
+
+def _listed(tree: Tree) -> list[Tree]:
+    inner = tree.unnest()
+    return list(inner.expressions) if isinstance(inner, exp.Tuple) else [inner]
+
+
+def _in_sets(
+    parts: Chain,
+    stored: StoredRows,
+    keys: list[Tree],
+    sets: list[list[Tree]],
+    trees: Mapping[str, Tree],
+) -> AnyRows:
+    """Return the groups of each set together; keys that a set lacks are null."""
+    branches: list[Branch] = []
+    for one in sets:
+        named = {sql(stored.resolved(key)): f"k{i}" for i, key in enumerate(one)}
+        lacking = [sql(stored.resolved(k)) for k in keys if sql(stored.resolved(k)) not in named]
+        places = Places(named, stored, frozenset(lacking))
+        columns = {name: places.placed(tree) for name, tree in trees.items()}
+        by = {f"k{i}": stored.resolved(key) for i, key in enumerate(one)}
+        groups = groups_of(parts, stored, by, places.aggregates)
+        source = replace(groups, is_whole=False)
+        part = parts.stored(Relation(source, columns))
+        branches.append((part.source, part.where, part.columns))
+    return Relation(Together(tuple(branches)), {name: exp.column(name) for name in trees})
+
+
+def _used(trees: Iterable[Tree]) -> set[str]:
+    return {key_of(column) for tree in trees for column in columns_in(tree)}
+
+
+class Places:
+    """Expressions over groups: keys and aggregates by the names of their places."""
+
+    def __init__(
+        self, keys: Mapping[str, str], rows: StoredRows, lacking: frozenset[str] = frozenset()
+    ) -> None:
+        """`lacking`: keys of other sets, which are null here."""
+        self.keys, self.rows, self.lacking = keys, rows, lacking
+        self.aggregates: dict[str, Tree] = {}
+        self._by_text: dict[str, str] = {}
+
+    def placed(self, tree: Tree) -> Tree:
+        """Return an expression of a SELECT as one over keys and aggregates."""
+        if place := self.keys.get(sql(self.rows.resolved(tree))):
+            return exp.column(place)
+        if sql(self.rows.resolved(tree)) in self.lacking:
+            return exp.column(self._aggregate(_null_like(tree)))
+        if isinstance(tree, exp.Anonymous) and tree.name.lower() in OF_SETS:
+            return self._number_of_sets(tree)
+        if is_aggregate(tree):
+            return exp.column(self._aggregate(tree))
+        if isinstance(tree, exp.Column):
+            return self._column(tree)
+        copied = tree.copy()
+        for child in list(copied.iter_expressions()):
+            child.replace(self.placed(child))
+        return copied
+
+    def _column(self, column: exp.Column) -> Tree:
+        """Return a column that is no key: a value joined to groups, or the same in all rows."""
+        if column.table == LATER:
+            return column.copy()
+        if column.table.isupper() and not self.lacking:
+            return exp.column(
+                self._aggregate(exp.Anonymous(this="max", expressions=[column.copy()]))
+            )
+        raise Refused(column, f"{syntax.render(column)} is neither in GROUP BY nor in an aggregate")
+
+    def _number_of_sets(self, tree: exp.Anonymous) -> Tree:
+        """Return grouping(x): 1 where a set lacks the key x, else 0; grouping_id: bits of these."""
+        is_one = tree.name.lower() == "grouping"
+        if not tree.expressions or (is_one and len(tree.expressions) != 1):
+            raise Refused(tree, f"{syntax.render(tree)!r}: name the keys")
+        texts = [sql(self.rows.resolved(key)) for key in tree.expressions]
+        bits = "".join(str(int(text in self.lacking)) for text in texts)
+        return exp.cast(exp.Literal.number(int(bits, 2)), "tinyint" if is_one else "bigint")
+
+    def _aggregate(self, tree: Tree) -> str:
+        resolved = self.rows.resolved(_whole_count(tree))
+        text = sql(resolved)
+        if text not in self._by_text:
+            self._by_text[text] = f"a{len(self.aggregates)}"
+            self.aggregates[self._by_text[text]] = resolved
+        return self._by_text[text]
+
+
+def _null_like(tree: Tree) -> Tree:
+    """Return an aggregate that is null, of the type of an expression."""
+    never = exp.Where(this=exp.Boolean(this=False))
+    return exp.Filter(this=exp.Anonymous(this="max", expressions=[tree.copy()]), expression=never)
+
+
+def _whole_count(tree: Tree) -> Tree:
+    """Return count(*) for count(1), which is the same."""
+    call = tree.this if isinstance(tree, exp.Filter) else tree
+    if isinstance(call, exp.Anonymous) and call.name.lower() == "count":
+        only = call.expressions
+        if len(only) == 1 and isinstance(only[0], exp.Literal):
+            copied = tree.copy()
+            inner = copied.this if isinstance(copied, exp.Filter) else copied
+            inner.set("expressions", [exp.Star()])
+            return copied
+    return tree

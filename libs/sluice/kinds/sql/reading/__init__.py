@@ -1,0 +1,1 @@
+"""Query as written: its tree, and small steps on trees."""

@@ -1,0 +1,244 @@
+"""A query as written: its tree, and the tables that it names.
+
+The grammar is sqlglot's for Spark, with functions kept by the name written. sqlglot also resolves
+names: `*`, USING, positions in GROUP BY, aliases, QUALIFY.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError, SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from sluice.kinds.sql.reading.formulas import with_formulas
+from sluice.kinds.sql.reading.shadows import with_own_aliases
+from sluice.kinds.sql.reading.spelling import respell
+from sluice.kinds.sql.reading.trees import Refused, free_name, line_of
+from sluice.language import syntax
+from sluice.language.functions import AGGREGATES, SCALAR
+from sluice.language.names import NAME, unknown
+from sluice.language.syntax import Tree, Verbatim
+
+LONGEST = 100_000
+LONGEST_NAME = 60  # of a column that the query does not name
+WINDOW_FUNCTIONS = frozenset(
+    [
+        "row_number",
+        "rank",
+        "dense_rank",
+        "percent_rank",
+        "cume_dist",
+        "ntile",
+        "lag",
+        "lead",
+        "nth_value",
+    ]
+)
+OF_ROWS = frozenset({"explode", "explode_outer", "posexplode", "inline", "stack"})
+OF_SETS = frozenset({"grouping", "grouping_id"})
+KNOWN = {*SCALAR, *AGGREGATES, *WINDOW_FUNCTIONS, *OF_ROWS, *OF_SETS}
+CLOCKS = (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query and the ids of its tables, in the order in which it names them."""
+
+    tree: exp.Query
+    tables: tuple[str, ...]
+
+    @classmethod
+    def read(cls, text: str, pipeline: str) -> "Query":
+        """Read one SELECT; ValueError says what it can't be."""
+        if len(text) > LONGEST:
+            raise ValueError(f"a query of {len(text)} characters is longer than {LONGEST}")
+        try:
+            trees = sqlglot.parse(text, dialect=Verbatim)
+        except (SqlglotError, RecursionError) as error:
+            raise ValueError(_unreadable(error)) from None
+        if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+            raise ValueError("one SELECT is wanted")
+        tree = _in_lower_case(trees[0])
+        _name_columns(tree)
+        _name_by_place(tree)
+        respell(tree)
+        with_formulas(tree)
+        _check_functions(tree)
+        _check_shared(tree)
+        named = [_with_pipeline(table, pipeline) for table in _stored(tree)]
+        if not named:
+            raise ValueError("the query names no table: there is nothing whose changes it follows")
+        return cls(tree, tuple(dict.fromkeys(named)))
+
+    def place_of(self, table_id: str) -> str:
+        """Return the line that names a table first, in words."""
+        named = (t for t in self.tree.find_all(exp.Table) if f"{t.db}.{t.name}" == table_id)
+        lines = [line for line in map(line_of, named) if line]
+        return f"line {min(lines)}" if lines else ""
+
+    def qualified(self, columns: Mapping[str, Mapping[str, str]]) -> exp.Query:
+        """Return the query with every column named by its table; `columns`: by table's id.
+
+        Raises ValueError for unknown and ambiguous columns.
+        """
+        schema: dict[str, Any] = {}
+        for table_id, known in columns.items():
+            pipeline, _, name = table_id.partition(".")
+            schema.setdefault(pipeline, {})[name] = dict.fromkeys(known, "UNKNOWN")
+        _check_columns(self.tree, columns)
+        try:
+            found = qualify(
+                self.tree.copy(), schema=schema, dialect=Verbatim, quote_identifiers=False
+            )
+        except OptimizeError as error:
+            raise ValueError(_in_words(str(error), self.tree)) from None
+        _check_widths(found)
+        with_own_aliases(found)
+        return found
+
+
+def _unreadable(error: Exception) -> str:
+    """Return why a text can't be read, with the line if sqlglot knows it."""
+    why = f"can't read the query: {syntax.reason_of(error)}"
+    first = next(iter(getattr(error, "errors", ())), None)
+    return f"line {first['line']}: {why}" if first else why
+
+
+def _check_widths(tree: exp.Query) -> None:
+    """Refuse an IN whose sides have different numbers of columns."""
+    for test in tree.find_all(exp.In):
+        query = test.args.get("query")
+        values = len(test.this.expressions) if isinstance(test.this, exp.Tuple) else 1
+        select = query.this if isinstance(query, exp.Subquery) else query
+        if isinstance(select, exp.Query) and len(select.selects) != values:
+            raise Refused(test, f"IN compares {values} value(s) with {len(select.selects)}")
+
+
+def _in_lower_case(tree: exp.Query) -> exp.Query:
+    """Return the tree with names in lower case, because Spark ignores their case."""
+    for name in tree.find_all(exp.Identifier):
+        name.set("this", name.name.lower())
+        if NAME.fullmatch(name.name):
+            name.set("quoted", False)
+    return tree
+
+
+def _check_functions(tree: exp.Query) -> None:
+    """Refuse functions that are not on the allow-list of Spark's deterministic ones."""
+    for node in tree.walk():
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        if isinstance(node, CLOCKS) or name in syntax.CLOCKS:
+            raise Refused(node, f"{syntax.render(node)!r}: {syntax.CLOCK}")
+        if name and name not in KNOWN:
+            raise Refused(node, syntax.refusal(name))
+
+
+def _check_shared(tree: exp.Query) -> None:
+    """Refuse a part of WITH that reads itself, or a table of its own name."""
+    if with_ := next((w for w in tree.find_all(exp.With) if w.args.get("recursive")), None):
+        raise Refused(with_, "WITH RECURSIVE can't be kept incrementally")
+    for cte in tree.find_all(exp.CTE):
+        for table in cte.this.find_all(exp.Table):
+            if table.name == cte.alias and not table.db:
+                raise Refused(
+                    table, f"{cte.alias!r} of WITH reads a table of its own name: name it otherwise"
+                )
+
+
+def _name_columns(tree: exp.Query) -> None:
+    """Name columns that have no name after what they show, and number those shown again.
+
+    `sum(v)` becomes `sum_v`; the second `id` of `SELECT id, id` becomes `id_1`.
+    """
+    first: Tree = tree
+    while not isinstance(first, exp.Select) and first.this is not None:
+        first = first.this
+    named = [e for e in first.expressions if isinstance(e, exp.Alias | exp.Column | exp.Dot)]
+    taken = {item.alias_or_name for item in named}
+    again = {id(item) for i, item in enumerate(named) if item.name in _names_of(named[:i])}
+    for item in list(first.expressions):
+        is_named = isinstance(item, exp.Alias | exp.Column | exp.Star | exp.Dot)
+        if not is_named or (id(item) in again and isinstance(item, exp.Column)):
+            name = free_name(item.name if is_named else _said(item), taken)
+            taken.add(name)
+            item.replace(exp.alias_(item.copy(), name))
+
+
+def _names_of(items: Iterable[Tree]) -> set[str]:
+    return {item.alias_or_name for item in items}
+
+
+def _said(item: Tree) -> str:
+    """Return a name after what an expression says."""
+    words = re.findall(r"[a-z0-9]+", syntax.render(item).lower())
+    name = "_".join(words) if words and words[0][0].isalpha() else "c"
+    return name[:LONGEST_NAME].rstrip("_")
+
+
+def _name_by_place(tree: exp.Query) -> None:
+    """Name columns that count by their place alone: those of IN, and on the right of UNION."""
+    right_sides = [node.expression for node in tree.find_all(exp.SetOperation)]
+    for query in [*right_sides, *(node.args.get("query") for node in tree.find_all(exp.In))]:
+        select = query.unnest() if query else None
+        if not isinstance(select, exp.Select):
+            continue
+        items = select.expressions
+        if len({item.alias_or_name or i for i, item in enumerate(items)}) < len(items):
+            named = (exp.alias_(e.unalias(), f"c{i}") for i, e in enumerate(items))
+            select.set("expressions", [*named])
+
+
+def _stored(tree: exp.Query) -> list[exp.Table]:
+    """Return the tables that are no common table expressions."""
+    shared = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    return [
+        t for t in tree.find_all(exp.Table) if t.name and (t.db or t.name.lower() not in shared)
+    ]
+
+
+def _with_pipeline(table: exp.Table, pipeline: str) -> str:
+    """Give the table's name its pipeline, and return both as an id."""
+    if table.catalog:
+        raise Refused(table, f"{syntax.render(table)!r}: write `table` or `pipeline.table`")
+    if not isinstance(table.this, exp.Identifier):
+        raise Refused(table, f"{syntax.render(table)!r} is no table")
+    name, db = table.name.lower(), (table.db or pipeline).lower()
+    table.this.set("this", name)
+    table.set("db", exp.to_identifier(db))
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+    return f"{db}.{name}"
+
+
+def _check_columns(tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse a column of a table by its name or alias that the table has not."""
+    meanings: dict[str, set[str]] = {}
+    for source in tree.find_all(exp.Table, exp.Subquery):
+        table_id = f"{source.db}.{source.name}" if isinstance(source, exp.Table) else ""
+        meanings.setdefault(source.alias_or_name.lower(), set()).add(table_id)
+    by_alias = {
+        alias: columns[next(iter(found))]
+        for alias, found in meanings.items()
+        if len(found) == 1 and found <= {*columns}
+    }
+    for column in tree.find_all(exp.Column):
+        known = by_alias.get(column.table.lower()) if not column.db else None
+        if known and not isinstance(column.this, exp.Star) and column.name.lower() not in known:
+            raise Refused(column, unknown("column", column.name, known))
+
+
+def _in_words(message: str, tree: exp.Query) -> str:
+    """Return sqlglot's message as ours."""
+    first = message.splitlines()[0]
+    if "could not be resolved" in first or "Unknown column" in first:
+        name = first.split("'")[1] if "'" in first else first.rpartition(" ")[2]
+        column = next(
+            (c for c in tree.find_all(exp.Column) if c.name.lower() == name.lower()), tree
+        )
+        why = f"column {name!r} is unknown, or more than one table has it: write table.{name}"
+        return str(Refused(column, why))
+    return first

@@ -1,0 +1,132 @@
+"""The chain of views that a query becomes, in the order in which they are advanced."""
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+
+from sqlglot import exp
+
+from sluice.kinds.sql.reading.trees import columns_in, free_name, key_of, substituted
+from sluice.kinds.sql.relations.sources import (
+    AnyRows,
+    Columns,
+    Fields,
+    Grouped,
+    Relation,
+    Stored,
+    StoredRows,
+    anything,
+)
+from sluice.kinds.sql.relations.unique import Facts, facts_of
+from sluice.language.internal import internal
+from sluice.language.syntax import Tree
+
+
+class Chain:
+    """Declarations of views, by name: `<view>__1` and so on, the view itself last.
+
+    `facts`: what is known of the rows of each, and of the tables that they read.
+    """
+
+    def __init__(self, view: str, facts: Mapping[str, Facts] | None = None) -> None:
+        self.view = view
+        self.views: dict[str, Fields] = {}
+        self.facts = dict(facts or {})
+        self._numbers = count()
+
+    def number(self) -> int:
+        """Return a number that it has not returned yet."""
+        return next(self._numbers)
+
+    def end(self, relation: AnyRows) -> None:
+        """Add the view itself: exactly the relation's columns."""
+        found = relation.source.fields(relation.columns, relation.where, exactly=True)
+        if found is None:
+            relation = self.stored(relation)
+            found = relation.source.fields(relation.columns, relation.where, exactly=True)
+        assert found is not None
+        self.views[self.view] = found
+        self.facts[self.view] = self.known_of(relation)
+
+    def known_of(self, relation: AnyRows) -> Facts:
+        """Return what is known of a relation's rows, by its columns."""
+        found = facts_of(relation.source, relation.where, self.facts)
+        return found.shown_as(relation.columns)
+
+    def is_one_row(self, relation: AnyRows) -> bool:
+        """True if the relation has one row, whatever its tables hold."""
+        source = relation.source
+        if relation.where:
+            return False
+        if isinstance(source, Stored):
+            fields = self.views.get(source.table, {})
+            return bool(fields.get("keep_empty")) and "having" not in fields
+        return isinstance(source, Grouped) and source.is_whole
+
+    def stored(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
+        """Return the relation as one over a stored table, with the `wanted` columns."""
+        columns: Columns = {
+            name: tree
+            for name, tree in relation.columns.items()
+            if wanted is None or name in wanted
+        }
+        if isinstance(relation.source, Stored):
+            return Relation(relation.source, columns, relation.where)
+        columns = columns or dict([*relation.columns.items()][:1]) or anything(relation.source)
+        shown, names = _shown(columns)
+        if (found := relation.source.fields(shown, relation.where, exactly=False)) is not None:
+            made = Relation(relation.source, shown, relation.where)
+            return Relation(Stored(self._add(found, made)), names)
+        pieces = _pieces([*columns.values(), *relation.where]) or anything(relation.source)
+        return self._over_pieces(relation, columns, pieces)
+
+    def table(self, relation: AnyRows, wanted: Iterable[str] | None = None) -> StoredRows:
+        """Return the relation as one over a whole table: plain columns, no conditions."""
+        found = self.stored(relation, wanted)
+        if not found.where and all(isinstance(t, exp.Column) for t in found.columns.values()):
+            return found
+        shown, names = _shown(found.columns)
+        fields = found.source.fields(shown, found.where, exactly=False)
+        assert fields is not None
+        made = Relation(found.source, shown, found.where)
+        return Relation(Stored(self._add(fields, made)), names)
+
+    def _over_pieces(self, relation: AnyRows, columns: Columns, pieces: Columns) -> StoredRows:
+        fields = relation.source.fields(pieces, (), exactly=False)
+        assert fields is not None
+        names = {
+            key_of(tree): exp.column(name)
+            for name, tree in pieces.items()
+            if isinstance(tree, exp.Column)
+        }
+        return Relation(
+            Stored(self._add(fields, Relation(relation.source, pieces))),
+            {name: substituted(tree, names) for name, tree in columns.items()},
+            tuple(substituted(tree, names) for tree in relation.where),
+        )
+
+    def _add(self, fields: Fields, made: AnyRows) -> str:
+        name = internal(self.view, str(len(self.views) + 1))
+        self.views[name], self.facts[name] = fields, self.known_of(made)
+        return name
+
+
+def _shown(columns: Columns) -> tuple[dict[str, Tree], dict[str, Tree]]:
+    """Return column of the part -> expression, and the relation's name -> column of the part."""
+    shown: dict[str, Tree] = {}
+    by_text: dict[str, str] = {}
+    names: dict[str, Tree] = {}
+    for name, tree in columns.items():
+        text = tree.sql()
+        if text not in by_text:
+            by_text[text] = free_name(name.rpartition(".")[2], shown)
+            shown[by_text[text]] = tree
+        names[name] = exp.column(by_text[text])
+    return shown, names
+
+
+def _pieces(trees: Iterable[Tree]) -> dict[str, Tree]:
+    """Return the plain columns that expressions are made of, each under a free name."""
+    found: dict[str, Tree] = {}
+    for column in {key_of(c): c for tree in trees for c in columns_in(tree)}.values():
+        found[free_name(column.name, found)] = exp.column(column.name, column.table or None)
+    return found

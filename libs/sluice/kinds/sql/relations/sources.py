@@ -1,0 +1,275 @@
+"""Sources of a part of a query: a stored table, or a part that is not finished yet.
+
+A part that is not finished takes up what follows it (expressions, conditions) as far as its kind
+can say it. So `SELECT ... WHERE ... GROUP BY ... HAVING` is one table.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from sqlglot import exp
+
+from sluice.kinds.sql.reading.trees import both, columns_in, free_name, is_column, sql, substituted
+from sluice.language.syntax import Tree
+
+Fields = dict[str, Any]
+Columns = Mapping[str, Tree]
+
+
+class Source(Protocol):
+    """Rows with columns that expressions can be built of."""
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        """Return the declaration of a view with these columns; None if its kind can't say it.
+
+        Unless `exactly`, the view may have more columns.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table that is declared, or a finished part."""
+
+    table: str
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        return {"kind": "select", **self.read(where), "select": texts(shown)}
+
+    def read(self, where: tuple[Tree, ...]) -> Fields:
+        """Return the fields that name the rows."""
+        return {"from": self.table, **({"where": sql(both(where))} if where else {})}
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row of a table once, by the columns."""
+
+    source: Stored
+    columns: Columns
+    where: tuple[Tree, ...]
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        if not all(map(is_column, shown.values())):
+            return None
+        select = {name: self.columns[tree.name] for name, tree in shown.items()}
+        seen = [tree.name for tree in shown.values()]
+        others = [name for name in self.columns if name not in seen]
+        if exactly and (others or len(seen) > len(self.columns)):
+            return None
+        for name in others:
+            select[free_name(name, select)] = self.columns[name]
+        asked = (*self.where, *(substituted(w, self.columns) for w in where))
+        return {
+            "kind": "select",
+            **self.source.read(asked),
+            "select": texts(select),
+            "distinct": True,
+        }
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Two tables, `l` and `r`. `on`: pairs of expressions; `where`: further conditions."""
+
+    left: str
+    right: str
+    type: str
+    on: tuple[tuple[Tree, Tree], ...]
+    where: tuple[Tree, ...] = ()
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        if where and self.type not in ("inner", "semi"):
+            return None
+        asked = (*self.where, *where)
+        return {
+            "kind": "join",
+            "left": {"table": self.left, "as": "l"},
+            "right": {"table": self.right, "as": "r"},
+            "type": self.type,
+            "on": [f"{sql(a)} = {sql(b)}" for a, b in self.on],
+            **({"where": sql(both(asked))} if asked else {}),
+            "select": texts(shown),
+        }
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Further rows of groups, with the same keys and aggregates of their own."""
+
+    source: Stored
+    where: tuple[Tree, ...]
+    keys: Columns
+    aggregates: Columns
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Groups of a table. `keys` and `aggregates`: name -> expression over the table.
+
+    `is_whole`: the one group of all rows is there even if there are no rows. `streams`: of others.
+    """
+
+    source: Stored
+    where: tuple[Tree, ...]
+    keys: Columns
+    aggregates: Columns
+    is_whole: bool = False
+    streams: tuple[Stream, ...] = ()
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        keys = self._named_keys(shown)
+        if exactly and len(keys) < len(self.keys):
+            return None
+        taken = {*shown, *self._every}
+        for key in self.keys:
+            if key not in keys:
+                keys[key] = free_name(key, taken | {*keys.values()})
+        used = {c.name for tree in (*shown.values(), *where) for c in columns_in(tree)}
+        names = self._named_aggregates(shown, used, {*shown, *keys.values()})
+        new = {old: exp.column(name) for old, name in {**keys, **names}.items()}
+        select = {n: substituted(tree, new) for n, tree in shown.items() if n not in keys.values()}
+        counted = {name: self._every[old] for old, name in names.items()}
+        first = {
+            name: self.aggregates[old] for old, name in names.items() if old in self.aggregates
+        }
+        is_plain = {n: sql(t) for n, t in select.items()} == {n: f"{n}" for n in counted}
+        keyed = next(iter(keys.values()))
+        return {
+            "kind": "cogroup",
+            **({"keep_empty": True} if self.is_whole else {}),
+            "key": [keys[k] for k in self.keys],
+            "streams": {
+                "rows": {
+                    **self.source.read(self.where),
+                    "key": [sql(tree) for tree in self.keys.values()],
+                    "aggregates": texts(first)
+                    or {free_name("n", {*keys.values(), *shown, *counted}): "count(*)"},
+                },
+                **self._others(names),
+            },
+            **({"having": sql(both([substituted(w, new) for w in where]))} if where else {}),
+            **({} if is_plain and counted else {"select": texts(select) or {keyed: keyed}}),
+        }
+
+    @property
+    def _every(self) -> Columns:
+        """Aggregates of all streams."""
+        others = {name: tree for one in self.streams for name, tree in one.aggregates.items()}
+        return {**self.aggregates, **others}
+
+    def _others(self, names: Mapping[str, str]) -> Fields:
+        """Return the declarations of further streams, with the aggregates that are used."""
+        found: Fields = {}
+        for number, one in enumerate(self.streams):
+            used = {names[old]: tree for old, tree in one.aggregates.items() if old in names}
+            if used:
+                keys = [sql(tree) for tree in one.keys.values()]
+                read = one.source.read(one.where)
+                found[f"rows_{number}"] = {**read, "key": keys, "aggregates": texts(used)}
+        return found
+
+    def _named_keys(self, shown: Columns) -> dict[str, str]:
+        """Return key -> the name under which it is shown."""
+        found: dict[str, str] = {}
+        for name, tree in shown.items():
+            if is_column(tree) and tree.name in self.keys:
+                found.setdefault(tree.name, name)
+        return found
+
+    def _named_aggregates(self, shown: Columns, used: set[str], taken: set[str]) -> dict[str, str]:
+        """Return aggregate -> the name under which it is shown, or another one."""
+        found: dict[str, str] = {}
+        for name, tree in shown.items():
+            if is_column(tree) and tree.name in self._every:
+                found.setdefault(tree.name, name)
+        for name in self._every:
+            if name in used and name not in found:
+                found[name] = free_name(name, taken | {*found.values()})
+        return found
+
+
+@dataclass(frozen=True)
+class Exploded:
+    """A row for each element of an array. `item`, `place`: columns of it and of its number."""
+
+    source: Stored
+    where: tuple[Tree, ...]
+    of: Tree
+    item: str
+    place: str
+    outer: bool = False
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        explode = {"of": sql(self.of), "as": self.item, "position": self.place}
+        return {
+            "kind": "select",
+            **self.source.read((*self.where, *where)),
+            "explode": {**explode, **({"outer": True} if self.outer else {})},
+            "select": texts(shown),
+        }
+
+
+Branch = tuple[Stored, tuple[Tree, ...], Columns]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Rows of several tables. Each branch: a table, its conditions and its columns."""
+
+    branches: tuple[Branch, ...]
+
+    def fields(self, shown: Columns, where: tuple[Tree, ...], *, exactly: bool) -> Fields | None:
+        parts = []
+        for source, asked, columns in self.branches:
+            conditions = (*asked, *(substituted(w, columns) for w in where))
+            select = {name: substituted(tree, columns) for name, tree in shown.items()}
+            read = source.read(conditions)
+            parts.append({"table": read.pop("from"), **read, "select": texts(select)})
+        return {"kind": "union", "from": parts}
+
+
+S_co = TypeVar("S_co", bound=Source, covariant=True)
+
+
+@dataclass(frozen=True)
+class Relation(Generic[S_co]):
+    """Rows with named columns. `columns`: name -> expression over the source's columns."""
+
+    source: S_co
+    columns: Columns
+    where: tuple[Tree, ...] = ()
+
+    def resolved(self, tree: Tree) -> Tree:
+        """Return an expression over the columns as one over the source's columns."""
+        return substituted(tree, self.columns)
+
+    def kept(self, conditions: Iterable[Tree]) -> "Relation[S_co]":
+        """Return the rows that meet conditions over the source's columns as well."""
+        return replace(self, where=(*self.where, *conditions))
+
+
+def texts(columns: Columns) -> dict[str, str]:
+    """Return expressions as SQL."""
+    return {name: sql(tree) for name, tree in columns.items()}
+
+
+def anything(source: Source) -> Columns:
+    """Return a column that every view over the source can have."""
+    if isinstance(source, Distinct):
+        return {name: exp.column(name) for name in source.columns}
+    return {"one": exp.Literal.number(1)}
+
+
+AnyRows = Relation[Source]
+StoredRows = Relation[Stored]
+
+
+def renamed(relation: AnyRows, names: list[str]) -> AnyRows:
+    """Return the rows under the names of a column list, if there is one."""
+    if not names:
+        return relation
+    return Relation(
+        relation.source, dict(zip(names, relation.columns.values(), strict=True)), relation.where
+    )

@@ -1,0 +1,206 @@
+"""Proof that rows are unique by some of their columns.
+
+Facts are sets of columns by which rows are unique, and rules: columns that determine others. Both
+follow from keys of tables, groups, DISTINCT, rankings, equalities, and joins to unique sides.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+
+from sqlglot import exp
+
+from sluice.kinds.sql.reading.trees import columns_in, conjuncts, key_of, sql
+from sluice.kinds.sql.relations.ordered import Ranked, Windowed
+from sluice.kinds.sql.relations.sources import (
+    Columns,
+    Distinct,
+    Exploded,
+    Grouped,
+    Joined,
+    Source,
+    Stored,
+)
+from sluice.language.expression import Expression
+from sluice.language.syntax import Tree
+from sluice.language.typed.families import widen_exactly
+from sluice.language.typed.inference import infer
+
+Names = frozenset[str]
+Rule = tuple[Names, Names]
+NONE: Names = frozenset()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Sets of columns by which rows are unique, columns that determine others, and their types."""
+
+    unique: frozenset[Names] = frozenset()
+    rules: frozenset[Rule] = frozenset()
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    def determined_by(self, names: Iterable[str]) -> Names:
+        """Return the columns whose values follow from those of some."""
+        found = frozenset(names)
+        while more := {n for ones, others in self.rules if ones <= found for n in others} - found:
+            found |= more
+        return found
+
+    def are_unique_by(self, names: Iterable[str]) -> bool:
+        """True if no two rows have the same values of these columns."""
+        found = self.determined_by(names)
+        return any(one <= found for one in self.unique)
+
+    def with_rules(self, rules: Iterable[Rule]) -> "Facts":
+        return replace(self, rules=self.rules | {*rules})
+
+    def or_unique_by(self, names: Iterable[str]) -> "Facts":
+        return replace(self, unique=self.unique | {frozenset(names)})
+
+    def shown_as(self, columns: Columns) -> "Facts":
+        """Return what is known of columns made of these."""
+        plain = {sql(tree): name for name, tree in reversed([*columns.items()])}
+        rules = {(NONE, self._following(NONE, columns))}
+        for ones, _ in {*self.rules, *((one, NONE) for one in self.unique)}:
+            if (renamed := self._renamed(ones, plain)) is not None:
+                rules.add((renamed, self._following(ones, columns)))
+        unique = (self._renamed(one, plain) for one in self.unique)
+        found = frozenset(one for one in unique if one is not None)
+        whole = {(one, frozenset(columns)) for one in found}
+        types = {new: self.types[old] for old, new in plain.items() if old in self.types}
+        return Facts(found, frozenset(rules | whole), types)
+
+    def _following(self, names: Names, columns: Columns) -> Names:
+        known = self.determined_by(names)
+        return frozenset(n for n, tree in columns.items() if _is_known(tree, known))
+
+    def _renamed(self, names: Names, plain: Mapping[str, str]) -> Names | None:
+        """Return new names of columns, or of others that determine them; None if one is lost."""
+        needed = names - self.determined_by(NONE)
+        found = [plain.get(name) or self._instead(name, plain) for name in needed]
+        return frozenset(name for name in found if name) if all(found) else None
+
+    def _instead(self, name: str, plain: Mapping[str, str]) -> str | None:
+        return next((new for old, new in plain.items() if name in self.determined_by([old])), None)
+
+
+def of_table(columns: Mapping[str, str], key: Collection[str]) -> Facts:
+    """Return the facts of a stored table with a key; one that is not all shown says nothing."""
+    if not key or not {*key} <= {*columns}:
+        return Facts(types=columns)
+    one = frozenset(key)
+    return Facts(frozenset([one]), frozenset([(one, frozenset(columns))]), columns)
+
+
+def facts_of(source: Source, where: Iterable[Tree], tables: Mapping[str, Facts]) -> Facts:
+    """Return what is known of a source's rows that meet conditions. `tables`: by their names."""
+    found = _facts(source, tables)
+    is_filter = isinstance(source, Stored) or (
+        isinstance(source, Joined) and source.type == "inner"
+    )
+    return found.with_rules(_rules(where, found.types)) if is_filter else found
+
+
+@singledispatch
+def _facts(_source: Source, _tables: Mapping[str, Facts]) -> Facts:
+    return Facts()
+
+
+@_facts.register
+def _(source: Stored, tables: Mapping[str, Facts]) -> Facts:
+    return tables.get(source.table, Facts())
+
+
+@_facts.register
+def _(source: Distinct, tables: Mapping[str, Facts]) -> Facts:
+    rows = facts_of(source.source, source.where, tables).shown_as(source.columns)
+    return rows.or_unique_by(source.columns)
+
+
+@_facts.register
+def _(source: Grouped, tables: Mapping[str, Facts]) -> Facts:
+    rows = facts_of(source.source, source.where, tables).shown_as(source.keys)
+    groups = Facts(rules=rows.rules).or_unique_by(source.keys)
+    return groups.with_rules([(frozenset(source.keys), frozenset(source.aggregates))])
+
+
+@_facts.register
+def _(source: Exploded, tables: Mapping[str, Facts]) -> Facts:
+    rows = facts_of(source.source, source.where, tables)
+    places = frozenset(one | {source.place} for one in rows.unique)
+    return replace(rows, unique=places)
+
+
+@_facts.register
+def _(source: Windowed, tables: Mapping[str, Facts]) -> Facts:
+    rows = facts_of(source.source, source.where, tables)
+    for name, call in source.calls.items():
+        if call.this.name.lower() == "row_number":
+            rows = rows.or_unique_by([*map(sql, source.partition), name])
+    return rows
+
+
+@_facts.register
+def _(source: Ranked, tables: Mapping[str, Facts]) -> Facts:
+    rows = facts_of(source.source, source.where, tables)
+    if source.function != "row_number":
+        return rows
+    rank = [] if source.limit == 1 else [source.rank]
+    return rows.or_unique_by([*map(sql, source.partition), *rank])
+
+
+@_facts.register
+def _(source: Joined, tables: Mapping[str, Facts]) -> Facts:
+    left, right = (_of_side(tables, *of) for of in ((source.left, "l"), (source.right, "r")))
+    types = {**left.types, **right.types}
+    if source.type in ("semi", "anti"):
+        return left
+    if source.type == "full":
+        return Facts()
+    both = frozenset(one | other for one in left.unique for other in right.unique)
+    asked = {*_rules(source.where, types)}
+    if source.type == "inner":
+        equal = {rule for pair in source.on for rule in _equal(*pair)}
+        return Facts(both, left.rules | right.rules | asked | equal, types)
+    kept, other, side = (left, right, 1) if source.type == "left" else (right, left, 0)
+    ends = (pair[side] for pair in source.on)
+    on = [key_of(end) for end in ends if isinstance(end, exp.Column)]
+    is_single = other.with_rules(asked).are_unique_by(on)
+    return replace(kept, unique=both | (kept.unique if is_single else frozenset()))
+
+
+def _of_side(tables: Mapping[str, Facts], table: str, side: str) -> Facts:
+    def named(names: Names) -> Names:
+        return frozenset(f"{side}.{name}" for name in names)
+
+    facts = tables.get(table, Facts())
+    return Facts(
+        frozenset(map(named, facts.unique)),
+        frozenset((named(ones), named(others)) for ones, others in facts.rules),
+        {f"{side}.{name}": type_ for name, type_ in facts.types.items()},
+    )
+
+
+def _rules(conditions: Iterable[Tree], types: Mapping[str, str]) -> Iterator[Rule]:
+    """Yield what equalities of exactly comparable values say."""
+    sides: dict[str, dict[str, str]] = {"l": {}, "r": {}, "": {}}
+    for name, type_ in types.items():
+        side, _, column = name.rpartition(".")
+        sides[side][column] = type_
+    for condition in (c for one in conditions for c in conjuncts(one)):
+        if isinstance(condition, exp.EQ):
+            pair = condition.this, condition.expression
+            one, other = (infer(Expression.of(tree), sides[""], sides) for tree in pair)
+            if one and other and widen_exactly(one, other):
+                yield from _equal(*pair)
+
+
+def _equal(one: Tree, other: Tree) -> Iterator[Rule]:
+    """Yield that a column which equals something follows from it."""
+    for column, of in ((one, other), (other, one)):
+        if isinstance(column, exp.Column):
+            yield frozenset(map(key_of, columns_in(of))), frozenset([key_of(column)])
+
+
+def _is_known(tree: Tree, known: Names) -> bool:
+    return sql(tree) in known or {key_of(c) for c in columns_in(tree)} <= known

@@ -1,0 +1,1 @@
+"""Parts of a query written as others that mean the same: trees in, trees out."""

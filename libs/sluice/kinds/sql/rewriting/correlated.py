@@ -1,0 +1,211 @@
+"""Queries tied to an outer one whose groups, ranks or limits are for each of its rows.
+
+Equalities to outer values become columns `K0`, `K1` and so on by which the query is grouped or
+partitioned as well. What is left of the tie is an equality with these.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sluice.kinds.sql.reading.aggregates import has_aggregates
+from sluice.kinds.sql.reading.trees import (
+    Refused,
+    both,
+    columns_in,
+    conjuncts,
+    has_query,
+    own_tables,
+    tables_of,
+)
+from sluice.language import syntax
+from sluice.language.syntax import Tree
+
+TIE = "a subquery with groups or LIMIT is tied to the outer query by equalities alone"
+ROWS, PLACE = "R", "PLACE"
+ZERO, ONE = exp.Literal.number(0), exp.Literal.number(1)
+
+
+def is_closed(select: exp.Select) -> bool:
+    """True if the query's rows are not just rows of its FROM and WHERE."""
+    asked = ("group", "having", "distinct", "limit", "offset")
+    return (
+        any(select.args.get(a) for a in asked)
+        or has_aggregates(select.expressions)
+        or bool(select.find(exp.Window))
+    )
+
+
+def is_total(select: Tree) -> bool:
+    """True for an aggregate without GROUP BY, which has one row, or none because of HAVING."""
+    return (
+        isinstance(select, exp.Select)
+        and not select.args.get("group")
+        and (bool(select.args.get("having")) or has_aggregates(select.expressions))
+    )
+
+
+def is_limited_to_one(select: exp.Select) -> bool:
+    """True for LIMIT 1."""
+    limit = select.args.get("limit")
+    number = limit.expression if limit else None
+    return isinstance(number, exp.Literal) and number.name == "1"
+
+
+def outer_conditions(select: exp.Select) -> tuple[list[Tree], list[Tree]]:
+    """Return the conditions of WHERE that are the query's own, and those that name outer tables."""
+    own, where = own_tables(select), select.args.get("where")
+    conditions = conjuncts(where.this if where else None)
+    outer = [c for c in conditions if not has_query(c) and not tables_of(c) <= own]
+    return [c for c in conditions if c not in outer], outer
+
+
+@dataclass(frozen=True)
+class Untied:
+    """A query without its tie, and the outer values that its columns `K0`, `K1`, ... equal."""
+
+    select: exp.Select
+    values: Sequence[Tree]
+
+    def tie(self, alias: str) -> list[Tree]:
+        """Return the conditions that tie the rows, under an alias, to the outer query."""
+        return [
+            exp.EQ(this=value.copy(), expression=exp.column(f"K{i}", alias))
+            for i, value in enumerate(self.values)
+        ]
+
+
+def untied(select: exp.Select) -> Untied:
+    """Return a query that groups and ranks for each outer value at once."""
+    inner, outer = outer_conditions(select)
+    pairs = [_pair(condition, own_tables(select)) for condition in outer]
+    keys = [exp.alias_(own.copy(), f"K{i}") for i, (own, _) in enumerate(pairs)]
+    found = select.copy()
+    found.set("where", exp.Where(this=both(inner)) if inner else None)
+    found.set("expressions", [*(item.copy() for item in select.expressions), *keys])
+    group = found.args.get("group")
+    if group and not group.args.get("all"):
+        group.set("expressions", [*group.expressions, *(key.this.copy() for key in keys)])
+    if select.args.get("limit") or select.args.get("offset"):
+        found = _first_of_each(found, keys)
+    return Untied(found, [value for _, value in pairs])
+
+
+def _pair(condition: Tree, own: set[str]) -> tuple[Tree, Tree]:
+    """Return the own and the outer side of an equality."""
+    if isinstance(condition, exp.EQ):
+        one, other = condition.this, condition.expression
+        for mine, value in ((one, other), (other, one)):
+            if tables_of(mine) and tables_of(mine) <= own and not tables_of(value) & own:
+                return mine, value
+    raise Refused(condition, f"{syntax.render(condition)!r}: {TIE}")
+
+
+def _first_of_each(select: exp.Select, keys: list[Tree]) -> exp.Select:
+    """Return the rows that ORDER BY and LIMIT leave of each value of the keys."""
+    order, limit = select.args.get("order"), select.args.get("limit")
+    if order is None or limit is None or select.args.get("distinct"):
+        raise Refused(select, "LIMIT in a tied subquery needs ORDER BY, and no DISTINCT")
+    skipped = select.args["offset"].expression.copy() if select.args.get("offset") else ZERO.copy()
+    place = exp.Window(
+        this=exp.Anonymous(this="row_number"),
+        partition_by=[key.this.copy() for key in keys],
+        order=order.copy(),
+        over="OVER",
+    )
+    for name in ("order", "limit", "offset"):
+        select.set(name, None)
+    names = [item.alias_or_name for item in select.expressions]
+    select.set("expressions", [*select.expressions, exp.alias_(place, PLACE)])
+    number = exp.column(PLACE, ROWS)
+    last = exp.Literal.number(int(skipped.name) + int(limit.expression.name))
+    first = exp.GT(this=number.copy(), expression=skipped)
+    asked = exp.And(this=first, expression=exp.LTE(this=number, expression=last))
+    return select_from(select, ROWS, names, [asked])
+
+
+def select_from(
+    select: exp.Select, alias: str, names: Sequence[str], conditions: Sequence[Tree]
+) -> exp.Select:
+    """Return columns of a query's rows that meet conditions, as a query."""
+    rows = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    shown = [exp.alias_(exp.column(name, alias), name) for name in names]
+    where = exp.Where(this=both(conditions)) if conditions else None
+    return exp.Select(expressions=shown, from_=exp.From(this=rows), where=where)
+
+
+def opened(select: exp.Select, alias: str) -> exp.Select:
+    """Return a tied query as rows of one that is not, whose tie is in WHERE."""
+    found = untied(select)
+    names = [item.alias_or_name for item in select.expressions]
+    return select_from(found.select, alias, names, found.tie(alias))
+
+
+def loosened(select: exp.Select, alias: str, *, of_values: bool = True) -> exp.Select:
+    """Return a tied query of EXISTS or, `of_values`, of IN as rows of its FROM and WHERE."""
+    found = _with_inner_exists(select.copy())
+    found.set("distinct", None)
+    if not of_values and not found.args.get("offset"):
+        found.set("limit", None)
+    if not of_values and found.args.get("group"):
+        found.set("expressions", [])
+    return opened(found, alias) if is_closed(found) else found
+
+
+def _with_inner_exists(select: exp.Select) -> exp.Select:
+    """Return a query that joins the tables of an EXISTS in it which names tables further out."""
+    where, own = select.args.get("where"), own_tables(select)
+    for test in [c for c in conjuncts(where.this if where else None) if isinstance(c, exp.Exists)]:
+        query = test.this.this if isinstance(test.this, exp.Subquery) else test.this
+        if not isinstance(query, exp.Select) or is_closed(query) or is_closed(select):
+            continue
+        mine, (inner, outer) = own_tables(query), outer_conditions(query)
+        joins = query.args.get("joins") or []
+        is_further = any(tables_of(c) - mine - own for c in outer)
+        if (
+            is_further
+            and not mine & own
+            and all(not (j.side or j.kind or j.args.get("on")) for j in joins)
+        ):
+            test.replace(both([*inner, *outer]))
+            for table in (query.args["from_"].this, *(join.this for join in joins)):
+                select.append("joins", exp.Join(this=table.copy(), kind="CROSS"))
+    return select
+
+
+def is_alone(select: Tree) -> bool:
+    """True if the query names no column of an outer one."""
+    tables = {t.alias_or_name for t in select.find_all(exp.Table, exp.Subquery)}
+    return {c.table for c in columns_in(select) if c.table} <= tables
+
+
+def with_totals(tree: Tree) -> Tree:
+    """Return an expression in which EXISTS and IN compare the value of a tied aggregate."""
+    holder = exp.Paren(this=tree.copy())
+    for node in [*holder.find_all(exp.Exists, exp.In)]:
+        query = node.this if isinstance(node, exp.Exists) else node.args.get("query")
+        select = query.this if isinstance(query, exp.Subquery) else query
+        is_mine = node.find_ancestor(exp.Select, exp.SetOperation) is None
+        if is_mine and select is not None and is_total(select) and outer_conditions(select)[1]:
+            node.replace(exp.Paren(this=_of_total(node, select)))
+    found: Tree = holder.this
+    return found
+
+
+def _of_total(node: Tree, select: exp.Select) -> Tree:
+    total, having = select.copy(), select.args.get("having")
+    total.set("having", None)
+    if isinstance(node, exp.Exists):
+        if having is None:
+            return exp.Boolean(this=True)
+        shown = exp.Case(
+            ifs=[exp.If(this=having.this.copy(), true=ONE.copy())], default=ZERO.copy()
+        )
+        value: Tree = ONE.copy()
+    elif having is None and not isinstance(node.this, exp.Tuple):
+        shown, value = select.expressions[0].unalias().copy(), node.this.copy()
+    else:
+        raise Refused(node, "IN over a tied aggregate compares one value, without HAVING")
+    total.set("expressions", [exp.alias_(shown, "total")])
+    return exp.EQ(this=value, expression=exp.Subquery(this=total))

@@ -1,0 +1,1 @@
+"""Types of expressions, by the rules of Spark."""

@@ -1,0 +1,279 @@
+"""Type of an expression, as far as known without Spark; '' if unknown.
+
+A type named here is the one that Spark gives. An unknown type is no mistake: whoever needs it then
+asks Spark.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+
+from sqlglot import exp
+
+from sluice.language import syntax
+from sluice.language.expression import Aggregate, Expression
+from sluice.language.functions import SCALAR
+from sluice.language.typed.coercion import (
+    NOTHING,
+    UNKNOWN,
+    common,
+    element,
+    is_number,
+    number,
+    rounded,
+    temporal,
+    wider_integer,
+)
+from sluice.language.typed.decimals import Decimal
+from sluice.language.typed.families import DAY, DAYS, INTERVALS, MOMENTS, MONTHS, family
+from sluice.language.typed.operands import STATISTICS
+from sluice.language.typed.types import INTEGERS, field_of, head, inner_types
+
+Columns = Mapping[str, str]
+ARITHMETIC: dict[type[syntax.Tree], Callable[[Decimal, Decimal], Decimal]] = {
+    exp.Add: Decimal.plus,
+    exp.Sub: Decimal.plus,
+    exp.Mul: Decimal.times,
+    exp.Div: Decimal.over,
+    exp.Mod: Decimal.modulo,
+}
+COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
+BOOLEAN = (
+    *(*COMPARISONS, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Boolean),
+    *(exp.Like, exp.ILike, exp.RegexpLike, exp.Escape),
+)
+STRINGS = (exp.RawString, exp.Trim, exp.Overlay)
+DATE_FUNCTIONS = frozenset({"date_diff", "datediff"})
+
+
+def infer(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
+    """Return the type of a checked expression; '' also for a type that no column can have."""
+    found = whole_type(expression, columns, joined)
+    return UNKNOWN if found == NOTHING or family(found) in INTERVALS else found
+
+
+def is_interval(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> bool:
+    """Return whether the type is known to be an interval, which no column can have."""
+    return family(whole_type(expression, columns, joined)) in INTERVALS
+
+
+def whole_type(expression: Expression, columns: Columns, joined: Mapping[str, Columns]) -> str:
+    """Return the expression's type, even one that no column can have."""
+    tree = syntax.parse(expression.sql)
+    return Types(tree, columns, joined).of(tree)
+
+
+def aggregate_type(aggregate: Aggregate, argument: str) -> str:  # noqa: PLR0911 - one per kind
+    """Return the type of an aggregate over an argument of that type."""
+    if aggregate.function in STATISTICS:
+        several = any(isinstance(p, tuple) for p in aggregate.parameters)
+        return "ARRAY<DOUBLE>" if several else "DOUBLE"
+    match aggregate.function:
+        case "count" | "count_distinct" | "approx_count_distinct":
+            return "BIGINT"
+        case "bool_or" | "bool_and":
+            return "BOOLEAN"
+        case "min" | "max" | "first" | "last" | "mode":
+            return argument
+        case "collect_list" | "collect_set":
+            return f"ARRAY<{argument}>" if argument else UNKNOWN
+        case "sum" | "avg" | "approx_sum" | "approx_avg":
+            return _numeric_aggregate(aggregate.function, argument)
+    return UNKNOWN
+
+
+def _numeric_aggregate(function: str, argument: str) -> str:
+    if function.startswith("approx_"):
+        return "DOUBLE"
+    decimal = Decimal.of(argument) if head(argument) == "DECIMAL" else None
+    if decimal:
+        return str(decimal.sum() if function == "sum" else decimal.average())
+    if argument in INTEGERS:
+        return "BIGINT" if function == "sum" else "DOUBLE"
+    return "DOUBLE" if argument in ("FLOAT", "DOUBLE") else UNKNOWN
+
+
+class Types:
+    """Types of a tree's parts, including those that no column can have.
+
+    Parts are typed before the whole: depth costs no recursion, and each part is typed once.
+    """
+
+    def __init__(self, tree: syntax.Tree, columns: Columns, joined: Mapping[str, Columns]) -> None:
+        self.columns = columns
+        self.joined = joined
+        self._told: dict[int, str] = {}
+        for node in reversed(list(tree.walk())):
+            self._told[id(node)] = self._tell(node)
+
+    def of(self, node: syntax.Tree) -> str:
+        """Return the type of that part of the tree; '' if it isn't known."""
+        return self._told[id(node)]
+
+    def _tell(self, node: syntax.Tree) -> str:  # noqa: PLR0911 - one per kind of node
+        match node:
+            case exp.Column():
+                return self._column([part.name.lower() for part in node.parts])
+            case exp.Paren() | exp.BitwiseNot():
+                return self.of(node.this)
+            case exp.Neg():
+                return number(self.of(node.this))
+            case exp.Cast():
+                return syntax.render(node.args["to"])
+            case exp.Literal():
+                return literal(node)
+            case exp.Interval():
+                return interval(node)
+            case exp.Case() | exp.If():
+                return common(map(self.of, branches(node)))
+            case exp.Bracket():
+                return element(self.of(node.this))
+            case exp.Anonymous():
+                return self._call(node)
+        return self._operation(node)
+
+    def _column(self, parts: list[str]) -> str:
+        first, *rest = parts
+        if rest and first in self.joined:
+            first, *rest = rest
+            type_ = self.joined[parts[0]].get(first, UNKNOWN)
+        else:
+            type_ = self.columns.get(first, UNKNOWN)
+        return reduce(field_of, rest, type_)
+
+    def _call(self, node: exp.Anonymous) -> str:
+        name, arguments = node.name.lower(), node.expressions
+        if name in DATE_FUNCTIONS and len(arguments) > 2:
+            return UNKNOWN
+        rule, types = SCALAR[name], [self.of(argument) for argument in arguments]
+        if rule in BY_RULE:
+            return BY_RULE[rule](types) if types else UNKNOWN
+        return UNKNOWN if rule == "?" else rule
+
+    def _operation(self, node: syntax.Tree) -> str:  # noqa: PLR0911 - one per kind of node
+        if isinstance(node, BOOLEAN):
+            return "BOOLEAN"
+        if isinstance(node, STRINGS):
+            return "STRING"
+        if isinstance(node, exp.Null):
+            return NOTHING
+        if isinstance(node, exp.IntDiv):
+            return "BIGINT"
+        if isinstance(node, exp.DPipe):
+            return together([self.of(node.this), self.of(node.expression)])
+        if type(node) in ARITHMETIC and isinstance(node, exp.Binary):
+            return self._arithmetic(node)
+        return UNKNOWN
+
+    def _arithmetic(self, node: exp.Binary) -> str:
+        left, right = self.of(node.this), self.of(node.expression)
+        if family(left) in MOMENTS | INTERVALS or family(right) in MOMENTS | INTERVALS:
+            return temporal(node, left, right)
+        if head(left) == "DECIMAL" or head(right) == "DECIMAL":
+            return _decimal(node, left, right)
+        if left in INTEGERS and right in INTEGERS:
+            return "DOUBLE" if isinstance(node, exp.Div) else wider_integer(left, right)
+        return "DOUBLE" if "DOUBLE" in (left, right) and is_number(left, right) else UNKNOWN
+
+
+def _decimal(node: exp.Binary, left: str, right: str) -> str:
+    if "DOUBLE" in (left, right) and is_number(left, right):
+        return "DOUBLE"
+    a, b = _operand(node.this, left), _operand(node.expression, right)
+    return str(ARITHMETIC[type(node)](a, b)) if a and b else UNKNOWN
+
+
+def _operand(node: syntax.Tree, type_: str) -> Decimal | None:
+    """Return an operand's decimal; an integer literal counts only its own digits."""
+    if isinstance(node, exp.Literal) and node.is_int:
+        return Decimal(len(node.name), 0)
+    return Decimal.of(type_)
+
+
+def together(types: Iterable[str]) -> str:
+    """Return the type of values put one behind the other: a text, or that of equal arrays."""
+    every = set(types)
+    if any(head(type_) in (UNKNOWN, "ARRAY", "BINARY") for type_ in every):
+        return every.pop() if len(every) == 1 else UNKNOWN
+    return "STRING"
+
+
+def _to_places(types: list[str]) -> str:
+    return types[0] if types[0] in (*INTEGERS, "FLOAT", "DOUBLE") else UNKNOWN
+
+
+def _array(of: str) -> str:
+    return f"ARRAY<{of}>" if of not in (UNKNOWN, NOTHING) else UNKNOWN
+
+
+def _entries(types: list[str]) -> str:
+    """Return the type of a map's entries."""
+    key, value = _of_map(types)
+    return f"ARRAY<STRUCT<key: {key}, value: {value}>>" if key else UNKNOWN
+
+
+def _of_map(types: list[str]) -> tuple[str, str]:
+    if head(types[0]) != "MAP":
+        return UNKNOWN, UNKNOWN
+    key, value = inner_types(types[0])
+    return key, value
+
+
+BY_RULE: dict[str, Callable[[list[str]], str]] = {
+    "first": lambda types: types[0],
+    "number": lambda types: number(types[0]),
+    "element": lambda types: element(types[0]),
+    "list": lambda types: _array(common(types)),
+    "series": lambda types: _array(common(types[:2])),
+    "keys": lambda types: _array(_of_map(types)[0]),
+    "values": lambda types: _array(_of_map(types)[1]),
+    "entries": _entries,
+    "whole": lambda types: rounded(types[0]) if len(types) == 1 else UNKNOWN,
+    "common": common,
+    "either": lambda types: common(types[1:]),
+    "places": _to_places,
+    "together": together,
+}
+
+
+def branches(node: syntax.Tree) -> list[syntax.Tree]:
+    """Return the possible results of a CASE or an IF."""
+    if isinstance(node, exp.If):
+        return [branch for branch in (node.args["true"], node.args.get("false")) if branch]
+    ends = [branch.args["true"] for branch in node.args["ifs"]]
+    return [*ends, node.args["default"]] if node.args.get("default") else ends
+
+
+def compared(node: syntax.Tree) -> list[syntax.Tree]:
+    """Return what a comparison, IN, BETWEEN or CASE compares: the first with each other one."""
+    match node:
+        case exp.In():
+            return [node.this, *node.expressions]
+        case exp.Between():
+            return [node.this, node.args["low"], node.args["high"]]
+        case exp.Case() if node.this:
+            return [node.this, *(branch.this for branch in node.args["ifs"])]
+    return [node.this, node.expression] if isinstance(node, COMPARISONS) else []
+
+
+def literal(node: exp.Literal) -> str:
+    """Return the type of a constant."""
+    text = node.name.lower()
+    if node.is_string:
+        return "STRING"
+    if "e" in text:
+        return "DOUBLE"
+    if "." in text:
+        whole, fraction = text.split(".")
+        scale = len(fraction)
+        return str(Decimal(max(len(whole.lstrip("0")) + scale, scale, 1), scale))
+    return next((t for t, most in (("INT", 2**31), ("BIGINT", 2**63)) if int(text) < most), UNKNOWN)
+
+
+def interval(node: exp.Interval) -> str:
+    """Return the type of an interval's literal, by its units."""
+    unit = node.args["unit"]
+    largest = unit.this if isinstance(unit, exp.IntervalSpan) else unit
+    name = largest.name.lower().removesuffix("s")
+    if name in ("year", "month"):
+        return MONTHS
+    return DAY if name in ("day", "week") and largest is unit else DAYS

@@ -1,0 +1,41 @@
+"""Tables that the configuration defines otherwise than it did when they were filled."""
+
+from typing import Any
+
+from sluice.declare.meaning.definition import meaning, meaning_of_deliveries
+from sluice.declare.project import Project
+from sluice.declare.table import Table
+from sluice.delta.log.position import head_as_found
+from sluice.delta.places.lake import layout
+from sluice.engine.planning.nodes import nodes_of
+from sluice.engine.planning.plan import replaced_by_build
+from sluice.engine.planning.redefinition import redefined
+from sluice.sources.delivery import stored_as
+from sluice.sources.spec import Source
+
+
+def meanings(project: Project, table: Table) -> dict[str, dict[str, Any]]:
+    """Return the meaning of each stored table behind a declared one, in order."""
+    found = {}
+    if isinstance(table.spec, Source):
+        found[stored_as(table, table.spec)] = meaning_of_deliveries(table)
+    elif table.is_dimension:
+        found[table.id] = meaning(table)
+    return found | {node.id: meaning(node.table) for node in nodes_of(table, project.graph)}
+
+
+def redefined_parts(project: Project, table: Table) -> dict[str, str]:
+    """Return what differs, by stored table: the table's own, and the internal ones behind it."""
+    lake = layout(project)
+    nodes = {node.id: node for node in nodes_of(table, project.graph)}
+    found = {}
+    for name, now in meanings(project, table).items():
+        before = head_as_found(lake.uri(name))
+        if name not in nodes or not replaced_by_build(nodes[name], lake, before):
+            found[name] = redefined(before, now)
+    return {name: what for name, what in found.items() if what}
+
+
+def to_rebuild(project: Project) -> list[Table]:
+    """Return the tables that were filled by other definitions, inputs first."""
+    return [t for t in project.graph.tables.values() if redefined_parts(project, t)]

@@ -1,0 +1,1 @@
+"""Upkeep of tables, and what is wrong with them."""

@@ -1,0 +1,1 @@
+"""Conditions, keys and orders of reads, as values that can be compared."""

@@ -1,0 +1,233 @@
+"""`where` of reads without Spark: comparisons, in, between, like, null tests, and/or/not.
+
+A predicate means what it means in Spark SQL: of three truth values, only true keeps a row.
+Everything else is refused, naming the part.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sluice.errors import UsageError
+from sluice.language.names import RESERVED_PREFIX, unknown
+from sluice.language.syntax import reason_of
+from sluice.read.conditions import comparison
+from sluice.read.conditions.comparison import How
+from sluice.read.conditions.order import Span, place
+from sluice.read.conditions.values import type_name
+
+ACCEPTED = "where takes comparisons, in, between, like, is [not] null, and, or, not"
+QUOTED = r"a quote in a text is written \': Spark joins two texts that follow each other"
+OPERATORS: Mapping[type[exp.Expr], How] = {
+    exp.EQ: How.EQ,
+    exp.NEQ: How.NE,
+    exp.LT: How.LT,
+    exp.LTE: How.LE,
+    exp.GT: How.GT,
+    exp.GTE: How.GE,
+    exp.NullSafeEQ: How.SAME,
+}
+SPANNING = {How.EQ: "both", How.GT: "low", How.GE: "low", How.LT: "high", How.LE: "high"}
+KNOWN = {"this", "expression", "expressions", "low", "high", "negate"}  # parts of a predicate
+DATED = ("date", "timestamp", "timestamptz", "timestampltz", "timestampntz")
+
+
+@dataclass(frozen=True)
+class Where:
+    """A filter: its expression, the columns that it reads, and spans that hold all its rows."""
+
+    text: str
+    expression: pc.Expression
+    columns: frozenset[str]
+    spans: tuple[Span, ...]
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """Return the rows for which it is true."""
+        return table.filter(self.expression)
+
+
+def parse(text: str, schema: pa.Schema) -> Where:
+    """Return the filter that `text` declares, over the visible columns of `schema`."""
+    if not isinstance(text, str):
+        raise UsageError(f"where must be a text, not {text!r}", hint=ACCEPTED)
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except (SqlglotError, RecursionError) as error:
+        reason = reason_of(error)
+        raise UsageError(f"where {text!r} does not parse: {reason}", hint=ACCEPTED) from None
+    compiler = _Compiler(text, schema)
+    expression = compiler.predicate(tree)
+    _check_types(text, expression, schema)
+    names = frozenset(compiler.column(node).name for node in tree.find_all(exp.Column))
+    return Where(text, expression, names, tuple(compiler.spans(tree)))
+
+
+def _check_types(text: str, expression: pc.Expression, schema: pa.Schema) -> None:
+    """Evaluate on no rows, so that types that don't compare are found before any read."""
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowException, TypeError) as error:
+        raise UsageError(f"where {text!r}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Compiler:
+    text: str
+    schema: pa.Schema
+
+    def predicate(self, node: exp.Expr) -> pc.Expression:
+        """Return the expression that is evaluated for each row."""
+        if {name for name, value in node.args.items() if value} - KNOWN:
+            raise self._refuse(node)
+        if isinstance(node, exp.Binary) and type(node) in OPERATORS:
+            return self._compare(OPERATORS[type(node)], node.left, node.right)
+        if type(node) not in TESTS:
+            raise self._refuse(node)
+        test = TESTS[type(node)](self, node)
+        return ~test if node.args.get("negate") else test
+
+    def column(self, node: exp.Expr) -> pa.Field:
+        """Return the visible column that the node names."""
+        is_plain = isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)
+        if not is_plain or len([value for value in node.args.values() if value]) > 1:
+            raise self._refuse(node)
+        visible = [n for n in self.schema.names if not n.startswith(RESERVED_PREFIX)]
+        name = node.name if node.name in visible else node.name.lower()
+        if name not in visible:
+            raise UsageError(f"where {self.text!r}: {unknown('column', node.name, visible)}")
+        return self.schema.field(name)
+
+    def spans(self, node: exp.Expr) -> list[Span]:
+        """Return spans that each hold every row for which the predicate is true."""
+        match node:
+            case exp.Paren():
+                return self.spans(node.this)
+            case exp.And():
+                return self.spans(node.left) + self.spans(node.right)
+            case exp.Between():
+                low, high = node.args["low"], node.args["high"]
+                return [*self._span(How.GE, node.this, low), *self._span(How.LE, node.this, high)]
+            case exp.Binary() if type(node) in OPERATORS:
+                return self._span(OPERATORS[type(node)], node.left, node.right)
+        return []
+
+    def _span(self, how: How, left: exp.Expr, right: exp.Expr) -> list[Span]:
+        how, left, right = _column_first(how, left, right)
+        if how not in SPANNING or isinstance(right, exp.Column):
+            return []
+        column = self.column(left)
+        value = self._literal(right, column)
+        if value is None or pa.types.is_floating(column.type):
+            return []
+        bound, side = (place(value),), SPANNING[how]
+        low = bound if side != "high" else None
+        return [Span((column.name,), low, bound if side != "low" else None)]
+
+    def _compare(self, how: How, left: exp.Expr, right: exp.Expr) -> pc.Expression:
+        how, left, right = _column_first(how, left, right)
+        column = self.column(left)
+        if isinstance(right, exp.Column):
+            return comparison.columns(how, column, self.column(right))
+        return comparison.literal(how, column, self._literal(right, column))
+
+    def flag(self, node: exp.Column) -> pc.Expression:
+        """Return a column of truth values."""
+        column = self.column(node)
+        if not pa.types.is_boolean(column.type):
+            raise self._mismatch(f"{column.name!r} is {type_name(column.type)}, not a truth value")
+        return pc.field(column.name)
+
+    def between(self, node: exp.Between) -> pc.Expression:
+        """Return the test of a range, both bounds included."""
+        low = self._compare(How.GE, node.this, node.args["low"])
+        return low & self._compare(How.LE, node.this, node.args["high"])
+
+    def is_in(self, node: exp.In) -> pc.Expression:
+        """Return a test that is null if none is equal and one of them, or the column, is null."""
+        if not node.expressions:
+            raise self._refuse(node)
+        column = self.column(node.this)
+        values = [self._literal(item, column) for item in node.expressions]
+        tests = [comparison.literal(How.EQ, column, value) for value in values]
+        return reduce(lambda one, other: one | other, tests)
+
+    def like(self, node: exp.Like) -> pc.Expression:
+        """Return a test with `%` for any text and `_` for any character, escaped by a backslash."""
+        column = self.column(node.this)
+        if not isinstance(node.expression, exp.Literal) or not node.expression.is_string:
+            raise self._refuse(node)
+        if not pa.types.is_string(column.type):
+            raise self._mismatch(f"like needs text, {column.name!r} is {type_name(column.type)}")
+        return pc.match_like(pc.field(column.name), node.expression.name)
+
+    def null_test(self, node: exp.Is) -> pc.Expression:
+        """Return the test `is null`; the negation makes it `is not null`."""
+        if not isinstance(node.expression, exp.Null):
+            raise self._refuse(node)
+        return pc.field(self.column(node.this).name).is_null()
+
+    def _literal(self, node: exp.Expr, column: pa.Field) -> Any:
+        """Return the literal's value in the column's type; None for null."""
+        sign, inner = _unsigned(node)
+        if isinstance(inner, exp.Cast) and inner.to.is_type(*DATED):
+            inner = inner.this
+        if isinstance(inner, exp.Null):
+            return None
+        if isinstance(inner, exp.Boolean) and pa.types.is_boolean(column.type):
+            return bool(inner.this)
+        if not isinstance(inner, exp.Literal):
+            raise self._refuse(node)
+        try:
+            return comparison.read_literal(
+                sign + inner.name, column.type, is_text=bool(inner.is_string)
+            )
+        except ValueError:
+            shown = node.sql(dialect="spark")
+            raise self._mismatch(
+                f"{shown} does not compare with column {column.name!r} ({type_name(column.type)})"
+            ) from None
+
+    def _mismatch(self, what: str) -> UsageError:
+        return UsageError(f"where {self.text!r}: {what}")
+
+    def _refuse(self, node: exp.Expr) -> UsageError:
+        part = node.sql(dialect="spark")
+        hint = QUOTED if isinstance(node, exp.Concat) else ACCEPTED
+        return UsageError(f"where can't take {part!r} (in {self.text!r})", hint=hint)
+
+
+TESTS: Mapping[type[exp.Expr], Callable[[_Compiler, Any], pc.Expression]] = {
+    exp.Paren: lambda c, node: c.predicate(node.this),
+    exp.And: lambda c, node: c.predicate(node.left) & c.predicate(node.right),
+    exp.Or: lambda c, node: c.predicate(node.left) | c.predicate(node.right),
+    exp.Not: lambda c, node: ~c.predicate(node.this),
+    exp.Boolean: lambda _, node: pc.scalar(bool(node.this)),
+    exp.Column: lambda c, node: c.flag(node),
+    exp.Is: lambda c, node: c.null_test(node),
+    exp.Between: lambda c, node: c.between(node),
+    exp.In: lambda c, node: c.is_in(node),
+    exp.Like: lambda c, node: c.like(node),
+}
+
+
+def _column_first(how: How, left: exp.Expr, right: exp.Expr) -> tuple[How, exp.Expr, exp.Expr]:
+    if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
+        return how.mirrored, right, left
+    return how, left, right
+
+
+def _unsigned(node: exp.Expr) -> tuple[str, exp.Expr]:
+    """Return the sign before a literal, and the literal."""
+    sign = ""
+    while isinstance(node, exp.Neg | exp.Paren):
+        if isinstance(node, exp.Neg):
+            sign = "" if sign else "-"
+        node = node.this
+    return sign, node

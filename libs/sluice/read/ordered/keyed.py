@@ -1,0 +1,166 @@
+"""A keyed table as a key-value store: get, range and all, in key order, without Spark.
+
+Keys of several columns order column by column. A range's bounds are inclusive and may name only the
+first columns of the key. Null is a key like any other and precedes all others. So an open lower
+bound includes it, and two adjoining ranges split a table without a gap.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.errors import UsageError
+from sluice.language.names import RESERVED_PREFIX
+from sluice.read.conditions import where as predicates
+from sluice.read.conditions.cursor import Place, behind
+from sluice.read.conditions.keys import KeyColumns
+from sluice.read.conditions.order import Order, Span
+from sluice.read.conditions.values import check_columns, type_name
+from sluice.read.ordered.first import MOST, Search
+from sluice.read.ordered.key_values import KeyValues
+from sluice.read.ordered.merge import ordered
+from sluice.read.ordered.rows import Row, Rows, check_limit
+from sluice.read.stored.scan import Scan
+from sluice.read.stored.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class KeyedTable(KeyValues):
+    """One version of a table. `identity` orders it totally; its visible columns are the key.
+
+    `spans` hold the rows that readers may see: all, unless the table has a retention. `current`
+    names the flag of a key's standing version, in a table that keeps all versions.
+    `backward_iteration` allows ranges from a later to an earlier key. `first` names columns that
+    people see even before the key.
+    """
+
+    snapshot: Snapshot
+    identity: tuple[str, ...]
+    spans: tuple[Span, ...] = ()
+    current: str | None = None
+    backward_iteration: bool = False
+    newest: Callable[[], "KeyedTable"] | None = field(default=None, compare=False)
+    first: tuple[str, ...] = ()
+
+    def refresh(self) -> "KeyedTable":
+        """Return the table at its newest version; this one, and its reads, keep theirs."""
+        return self.newest() if self.newest else self
+
+    @property
+    def name(self) -> str:
+        return self.snapshot.name
+
+    @property
+    def stored(self) -> list[str]:
+        return [self.name]
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def key(self) -> KeyColumns:
+        """Key columns that a reader can name."""
+        names = [c for c in self.identity if not c.startswith(RESERVED_PREFIX)]
+        return KeyColumns.of(self.name, names, self.snapshot.schema)
+
+    @property
+    def row_key(self) -> KeyColumns:
+        if len(self.key.names) < len(self.identity) or not self.identity:
+            raise UsageError(
+                f"the rows of {self.name!r} have no key that can be named",
+                hint=f"use a range, or `sluice read {self.name} --where ...`",
+            )
+        return self.key
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        columns = dict.fromkeys((*self.first, *self.identity))
+        return tuple(c for c in columns if c in self.snapshot.visible)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the visible columns."""
+        return pa.schema([self.snapshot.schema.field(c) for c in self.snapshot.visible])
+
+    @property
+    def count(self) -> int:
+        """Number of visible rows; rows are read only if there is a retention."""
+        if not self.spans:
+            return self.snapshot.count()
+        columns = tuple({c for span in self.spans for c in span.columns})
+        return sum(t.num_rows for t in Scan(self.snapshot, self.spans).unordered(columns))
+
+    def get(self, *key: Any) -> Row | None:
+        """Return the row of that key, or None; of a history, the version that stands."""
+        columns = self.row_key.first(len(key)) if self.current else self.row_key
+        span = columns.exactly(key[0] if len(key) == 1 else key)
+        rows = self.select((span,), Order(self.identity))
+        return next((row for row in rows if self.current is None or row[self.current]), None)
+
+    def between(
+        self,
+        spans: tuple[Span, ...],
+        *,
+        reverse: bool,
+        limit: int | None,
+        where: str | None,
+        columns: Iterable[str] | None,
+        after: str | None,
+    ) -> Rows:
+        return self.select(spans, Order(self.identity, reverse), where, columns, limit, after)
+
+    def read(
+        self,
+        *,
+        where: str | None = None,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Rows:
+        """Return rows as they are stored: no order is kept, so none is paid for."""
+        return self.select((), None, where, columns, limit)
+
+    def select(
+        self,
+        spans: tuple[Span, ...],
+        order: Order | None,
+        where: str | None = None,
+        columns: Iterable[str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Rows:
+        """Return the visible rows in these spans, behind the cursor `after`.
+
+        Without an order, rows come as they are stored.
+        """
+        limit = check_limit(limit)
+        if order:
+            self._check_order(order)
+        if after is not None and order:
+            spans = (*spans, behind(after, order, self.snapshot.schema))
+        shown = check_columns(self.name, columns, self.snapshot.visible)
+        condition = predicates.parse(where, self.snapshot.schema) if where is not None else None
+        scan = Scan(self.snapshot, (*self.spans, *spans), condition)
+        schema = pa.schema([self.snapshot.schema.field(c) for c in shown])
+        if not order or not order.columns:
+            tables = scan.unordered(shown, limit)
+            return Rows(tables, schema, self.version, scan.touched)
+        if limit and limit <= MOST:
+            search = Search(scan, order, limit)
+            place = Place(order.columns, search.complete, after)
+            return Rows(search.tables(shown), schema, self.version, scan.touched, place)
+        place = Place(order.columns, after=after)
+        tables = ordered(scan, order, shown, limit)
+        return Rows(tables, schema, self.version, scan.touched, place)
+
+    def _check_order(self, order: Order) -> None:
+        for column in order.columns:
+            kind = self.snapshot.schema.field(column).type
+            if pa.types.is_nested(kind):
+                raise UsageError(
+                    f"the rows of {self.name!r} have no order: column {column!r} of their key is "
+                    f"of type {type_name(kind)}",
+                    hint=f"read them as they are stored: `sluice read {self.name} --where ...`",
+                )

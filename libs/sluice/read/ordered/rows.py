@@ -1,0 +1,132 @@
+"""Rows of one read: an iterator over dicts that reads only as far as it is asked.
+
+The remaining rows are also available as Arrow batches or one Arrow table. The read stays at the
+table version at which it was opened. Its cursor marks the last row, for another read to continue
+there.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from sluice.errors import UsageError
+from sluice.read.conditions.cursor import Place
+from sluice.read.stored.scan import Touched
+
+Row = dict[str, Any]
+BATCH = 65_536  # rows of an Arrow batch at most
+PAGE = 1_024  # rows turned into dicts at a time
+NOWHERE = Place()
+
+
+class Rows(Iterator[Row]):
+    """Lazy, single pass, pinned to `version`; `touched` shows what it has read so far.
+
+    `tables` may have more columns than `schema`: those that give the rows' places.
+    """
+
+    def __init__(
+        self,
+        tables: Iterator[pa.Table],
+        schema: pa.Schema,
+        version: int,
+        touched: Touched,
+        place: Place = NOWHERE,
+    ) -> None:
+        self.schema = schema
+        self.version = version
+        self.touched = touched
+        self._place = place
+        self._left: pa.RecordBatch | None = None  # the last row of the previous batch
+        self._source = _batches(tables)
+        self._batch: pa.RecordBatch | None = None
+        self._seen = 0  # rows of the batch that are in the page or were taken
+        self._page: deque[Row] = deque()
+
+    def __next__(self) -> Row:
+        while not self._page:
+            if self._batch is None or self._seen == self._batch.num_rows:
+                self._turn(next(self._source))
+            self._fill()
+        return self._page.popleft()
+
+    @property
+    def cursor(self) -> str | None:
+        """Cursor behind the last row taken; give it as `after=` to continue in another read.
+
+        None if nothing was taken, or the read has no order.
+        """
+        taken = self._seen - len(self._page)
+        last = self._batch.slice(taken - 1, 1) if self._batch is not None and taken else self._left
+        return self._place.after if last is None else self._place.behind(last)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows not yet taken, as Arrow record batches."""
+        if self._batch is not None:
+            begun = self._batch.slice(self._seen - len(self._page))
+            self._page.clear()
+            self._seen = self._batch.num_rows
+            if begun.num_rows:
+                yield self._shown(begun)
+        for batch in self._source:
+            self._turn(batch)
+            self._seen = batch.num_rows
+            yield self._shown(batch)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows not yet taken, as one Arrow table."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def _turn(self, batch: pa.RecordBatch) -> None:
+        """Move on to another batch."""
+        if self._batch is not None and self._batch.num_rows:
+            self._left = self._batch.slice(self._batch.num_rows - 1)
+        self._batch, self._seen = batch, 0
+
+    def _fill(self) -> None:
+        assert self._batch is not None
+        page = self._batch.slice(self._seen, PAGE)
+        self._page.extend(_shortest(self._shown(page)).to_pylist(maps_as_pydicts="lossy"))
+        self._seen += page.num_rows
+
+    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select(self.schema.names).cast(self.schema)
+
+
+def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+    for table in tables:
+        yield from table.combine_chunks().to_batches(max_chunksize=BATCH)
+
+
+def _shortest(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return FLOATs as the DOUBLEs of the fewest digits that are the same FLOATs, such as 38.4."""
+    texts, doubles = (
+        pa.schema(_with(scalar, field) for field in batch.schema)
+        for scalar in (pa.string(), pa.float64())
+    )
+    return batch.cast(texts).cast(doubles) if texts != batch.schema else batch
+
+
+def _with(scalar: pa.DataType, field: pa.Field) -> pa.Field:
+    """Return a field with that type for each FLOAT in it."""
+    kind = field.type
+    if pa.types.is_float32(kind):
+        return field.with_type(scalar)
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_with(scalar, kind.value_field)))
+    if pa.types.is_map(kind):
+        parts = (_with(scalar, part) for part in (kind.key_field, kind.item_field))
+        return field.with_type(pa.map_(*parts))
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct([_with(scalar, part) for part in kind]))
+    return field
+
+
+def check_limit(limit: int | None) -> int | None:
+    """Return the limit itself. Raises UsageError if it can't be one."""
+    is_number = isinstance(limit, int) and not isinstance(limit, bool)
+    if limit is not None and not (is_number and limit >= 0):
+        raise UsageError(f"limit must be 0 or more, not {limit!r}")
+    return limit

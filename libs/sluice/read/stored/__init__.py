@@ -1,0 +1,1 @@
+"""Versions of one table as they are stored: commits, files, rows."""

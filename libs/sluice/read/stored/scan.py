@@ -1,0 +1,116 @@
+"""Scan of a snapshot: the rows that one read wants, and what it touched; here units are pruned."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from sluice.read.conditions.order import Span
+from sluice.read.conditions.where import Where
+from sluice.read.stored.snapshot import DataFile, RowGroup, Snapshot
+
+GROUP, ROW = "_group", "_row"
+
+
+@dataclass
+class Touched:
+    """Amount that a read has read so far."""
+
+    files: int = 0
+    row_groups: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of `snapshot` that lie in every span and for which `where` is true."""
+
+    snapshot: Snapshot
+    spans: tuple[Span, ...] = ()
+    where: Where | None = None
+    touched: Touched = field(default_factory=Touched)
+
+    @property
+    def bounded(self) -> frozenset[str]:
+        """Columns whose bounds can exclude a unit."""
+        return frozenset(c for span in self._spans for c in span.columns)
+
+    def files(self, *, also: tuple[str, ...] = ()) -> list[DataFile]:
+        """Return the files that may hold wanted rows, with bounds of the columns in `also`, too."""
+        files = self.snapshot.files({*self.bounded, *also})
+        return [file for file in files if self._may_hold(file)]
+
+    def row_groups(self, file: DataFile, *, also: tuple[str, ...] = ()) -> list[RowGroup]:
+        """Return the file's row groups that may hold wanted rows; opens the file."""
+        self.touched.files += 1
+        groups = self.snapshot.row_groups(file, {*self.bounded, *also}, self._spans)
+        return [group for group in groups if self._may_hold(group)]
+
+    def read(self, group: RowGroup, columns: tuple[str, ...]) -> pa.Table:
+        """Return the wanted rows of a row group, with these columns."""
+        self.note(group, columns)
+        if not self._tested:
+            return self.snapshot.read(group, columns)
+        found = self.find([group], ())
+        if not found.num_rows:
+            return self.snapshot.schema.empty_table().select(columns)
+        return self.fetch([group], found[ROW], columns)
+
+    def find(self, groups: Sequence[RowGroup], columns: tuple[str, ...]) -> pa.Table:
+        """Return which rows of one file's row groups are wanted: GROUP, ROW and these columns.
+
+        GROUP is the row group's place among those given, ROW the row's number in it.
+        """
+        table = self.snapshot.stored(groups, dict.fromkeys((*columns, *self._tested)))
+        numbers = enumerate(group.rows for group in groups)
+        places = [pa.repeat(pa.scalar(i), rows) for i, rows in numbers]
+        rows = [pa.arange(0, group.rows) for group in groups]
+        table = table.append_column(GROUP, pa.chunked_array(places, pa.int64()))
+        table = table.append_column(ROW, pa.chunked_array(rows, pa.int64()))
+        if groups[0].file.kept is not None:
+            table = table.filter(pa.chunked_array([group.kept for group in groups]))
+        for span in self.spans:
+            table = span.rows(table)
+        table = self.where.rows(table) if self.where else table
+        return table.select([*columns, GROUP, ROW])
+
+    def fetch(
+        self, groups: Sequence[RowGroup], numbers: pa.ChunkedArray, columns: tuple[str, ...]
+    ) -> pa.Table:
+        """Return these columns of the numbered rows, counted through row groups of one file."""
+        table = self.snapshot.stored(groups, columns)
+        return table if len(numbers) == table.num_rows else table.take(numbers)
+
+    def note(self, group: RowGroup, columns: tuple[str, ...]) -> None:
+        """Count a row group that is read."""
+        self.touched.row_groups += 1
+        self.touched.rows += group.rows
+        needed = dict.fromkeys((*columns, *self._tested))
+        self.touched.bytes += self.snapshot.bytes_of(group, needed)
+
+    def unordered(self, columns: tuple[str, ...], limit: int | None = None) -> Iterator[pa.Table]:
+        """Yield the wanted rows as they are stored, at most `limit`."""
+        left = limit
+        for file in self.files():
+            for group in self.row_groups(file):
+                if left is not None and left <= 0:
+                    return
+                table = self.read(group, columns).select(columns).slice(0, left)
+                left = left if left is None else left - table.num_rows
+                yield table
+
+    @cached_property
+    def _spans(self) -> tuple[Span, ...]:
+        """Spans that each hold every wanted row."""
+        return (*self.spans, *(self.where.spans if self.where else ()))
+
+    @cached_property
+    def _tested(self) -> tuple[str, ...]:
+        """Columns that decide whether a row is wanted."""
+        tested = {c for span in self.spans for c in span.columns}
+        return tuple(sorted(tested | (self.where.columns if self.where else set())))
+
+    def _may_hold(self, unit: DataFile | RowGroup) -> bool:
+        return unit.rows != 0 and all(span.may_hold(unit.bounds) for span in self._spans)

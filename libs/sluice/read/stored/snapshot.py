@@ -1,0 +1,261 @@
+"""Snapshot: one version of a Delta table, opened without Spark: its columns, files and rows.
+
+A snapshot never changes: later commits are not in it. A table with a feature that this reader would
+read wrongly is refused by that feature's name. Columns starting with `_sluice` are read where an
+order or identity needs them, and never shown.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from sluice.delta.log.active import active_files
+from sluice.delta.log.opened import opened
+from sluice.delta.log.vectors import file_name, kept_rows, mask_of
+from sluice.delta.places.stores import open_table
+from sluice.errors import Retryable, UsageError
+from sluice.language.internal import QUARANTINE, internal
+from sluice.language.names import RESERVED_PREFIX
+from sluice.read.conditions.bounds import Bounds, from_log
+from sluice.read.conditions.order import FIRST, LAST, Span
+from sluice.read.stored import parquet
+
+READABLE = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+
+
+class SnapshotExpired(Retryable):
+    """A file of the version being read was vacuumed during the read."""
+
+
+class NotBuilt(UsageError):
+    """A table that the configuration names, but no run has made yet."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One Parquet file of a snapshot, with its facts from the log.
+
+    `kept`: the rows that are still there, if some are not.
+    """
+
+    path: str
+    rows: int | None
+    bounds: Mapping[str, Bounds]
+    partition: Mapping[str, Any]
+    kept: pa.BooleanArray | None = None
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """One row group of a file, with its facts from the file's footer; `start`: its first row."""
+
+    file: DataFile
+    index: int
+    rows: int
+    bounds: Mapping[str, Bounds]
+    start: int = 0
+
+    @property
+    def kept(self) -> pa.BooleanArray | None:
+        """Rows that are still there, if some of the file's are not."""
+        return None if self.file.kept is None else mask_of(self.file.kept, self.start, self.rows)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table as of `version`."""
+
+    name: str
+    uri: str
+    version: int
+    schema: pa.Schema
+    partitions: frozenset[str]
+    actions: pa.Table
+    kept: Mapping[str, pa.BooleanArray] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls, name: str, uri: str, version: int | None = None, *, build: str = ""
+    ) -> "Snapshot":
+        """Return the table at `uri`, at its head or at `version`.
+
+        `build` is the command that makes it.
+        """
+        table = open_delta(name, uri, version, build=build)
+        refuse_unreadable(name, table)
+        schema = pa.schema(table.schema().to_arrow())
+        actions = active_files(table)
+        partitions = frozenset(table.metadata().partition_columns)
+        kept = kept_rows(table)
+        return cls(name, uri, table.version(), schema, partitions, actions, kept)
+
+    @property
+    def visible(self) -> tuple[str, ...]:
+        """Columns that a reader sees."""
+        return tuple(n for n in self.schema.names if not n.startswith(RESERVED_PREFIX))
+
+    def kind(self, column: str) -> pa.DataType:
+        """Return the column's type."""
+        return self.schema.field(column).type
+
+    def count(self) -> int:
+        """Return the number of rows, from statistics; only files without them are opened."""
+        gone = sum(len(kept) - (pc.sum(kept).as_py() or 0) for kept in self.kept.values())
+        stored = sum(
+            f.rows if f.rows is not None else parquet.footer(self.uri, f.path).num_rows
+            for f in self.files(())
+        )
+        return int(stored - gone)
+
+    def files(self, columns: Iterable[str]) -> list[DataFile]:
+        """Return every data file, with the bounds of these columns."""
+        known = {c: self._bounds_of(c) for c in columns}
+        return [
+            DataFile(
+                path,
+                rows,
+                {c: bounds[i] for c, bounds in known.items()},
+                partition,
+                self.kept.get(file_name(path)),
+            )
+            for i, (path, rows, partition) in enumerate(self._files)
+        ]
+
+    def row_groups(
+        self, file: DataFile, columns: Iterable[str], within: Iterable[Span] = ()
+    ) -> list[RowGroup]:
+        """Return the file's row groups with the bounds of these columns; opens its footer.
+
+        Row groups whose first column lies outside of a span are left out at once.
+        """
+        try:
+            footer = parquet.footer(self.uri, file.path)
+        except FileNotFoundError:
+            raise self._expired() from None
+        rows = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        starts, chosen = list(accumulate(rows, initial=0)), list(range(len(rows)))
+        for span in within:
+            chosen = self._within(file, span, chosen)
+        stored = [c for c in columns if c not in file.partition]
+        known = {c: parquet.group_bounds(self.uri, file.path, c, self.kind(c)) for c in stored}
+        fixed = {c: file.bounds[c] for c in columns if c in file.partition}
+        return [
+            RowGroup(file, i, rows[i], fixed | {c: known[c][i] for c in stored}, starts[i])
+            for i in chosen
+        ]
+
+    def read(self, group: RowGroup, columns: Iterable[str]) -> pa.Table:
+        """Return the row group's rows that are still there, in the table's types."""
+        rows, kept = self.stored([group], columns), group.kept
+        return rows if kept is None else rows.filter(kept)
+
+    def stored(self, groups: Sequence[RowGroup], columns: Iterable[str]) -> pa.Table:
+        """Return all rows of one file's row groups, one after the other, in the table's types.
+
+        Columns that the file lacks are null.
+        """
+        file, fields = groups[0].file, [self.schema.field(c) for c in columns]
+        stored = [f.name for f in fields if f.name not in file.partition]
+        try:
+            found = parquet.row_groups(self.uri, file.path, [g.index for g in groups], stored)
+        except FileNotFoundError:
+            raise self._expired() from None
+        rows = sum(group.rows for group in groups)
+        columns = [_column(found, file, rows, field) for field in fields]
+        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+    def bytes_of(self, group: RowGroup, columns: Iterable[str]) -> int:
+        """Return the size of those columns of the row group in its file."""
+        return parquet.stored_bytes(self.uri, group.file.path, group.index, tuple(columns))
+
+    def _within(self, file: DataFile, span: Span, groups: list[int]) -> list[int]:
+        """Return the row groups whose values of the span's first column may lie in it."""
+        first = span.columns[0]
+        if first in file.partition:
+            return groups
+        places = parquet.group_places(self.uri, file.path, first, self.kind(first))
+        low, high = span.low[0] if span.low else FIRST, span.high[0] if span.high else LAST
+        return [i for i in groups if places[i][0] <= high and places[i][1] >= low]
+
+    @cached_property
+    def _files(self) -> list[tuple[str, int | None, dict[str, Any]]]:
+        """Path, rows and partition of each file."""
+        names = {"path", "num_records", *(f"partition.{p}" for p in self.partitions)}
+        kept = [name for name in self.actions.column_names if name in names]
+        return [
+            (
+                unquote(stats["path"]),
+                stats.get("num_records"),
+                {p: stats[f"partition.{p}"] for p in self.partitions},
+            )
+            for stats in self.actions.select(kept).to_pylist()
+        ]
+
+    @cached_property
+    def _known(self) -> dict[str, list[Bounds]]:
+        return {}
+
+    def _bounds_of(self, column: str) -> list[Bounds]:
+        """Return the column's bounds in each file, looked up once."""
+        if column not in self._known:
+            kinds = ("min", "max", "null_count", "partition")
+            wanted = {"num_records", *(f"{kind}.{column}" for kind in kinds)}
+            kept = [name for name in self.actions.column_names if name in wanted]
+            rows = self.actions.select(kept).to_pylist()
+            self._known[column] = [from_log(self.kind(column), stats, column) for stats in rows]
+        return self._known[column]
+
+    def _expired(self) -> SnapshotExpired:
+        return SnapshotExpired(
+            f"version {self.version} of {self.name!r} can't be read any more: "
+            "a file of it was vacuumed",
+            hint="open the table again to read its newest version",
+        )
+
+
+def _column(found: pa.Table, file: DataFile, rows: int, field: pa.Field) -> Any:
+    if field.name in found.column_names:
+        values = found[field.name]
+        return values if values.type == field.type else values.cast(field.type)
+    return pa.repeat(pa.scalar(file.partition.get(field.name), field.type), rows)
+
+
+def open_delta(name: str, uri: str, version: int | None = None, *, build: str = "") -> DeltaTable:
+    """Return the Delta table; an error about a missing one names the command that makes it."""
+    try:
+        return opened(uri, version)
+    except TableNotFoundError:
+        if name.endswith(internal("", QUARANTINE)):
+            raise NotBuilt(f"{name} is empty: no row was ever quarantined") from None
+        hint = f"run `{build}`" if build else ""
+        raise NotBuilt(f"table {name!r} has not been built yet", hint=hint) from None
+    except DeltaError as error:
+        if version is None:
+            raise
+        head = open_table(uri).version()
+        why = "there is none yet" if version > head else "its log is gone"
+        raise UsageError(
+            f"version {version} of table {name!r} can't be read: {why}",
+            hint=f"the newest version is {head}",
+        ) from error
+
+
+def refuse_unreadable(name: str, table: DeltaTable) -> None:
+    """Raise for a table whose files don't hold its rows in the plain form that is read here."""
+    protocol, properties = table.protocol(), table.metadata().configuration
+    features = set(protocol.reader_features or ()) - READABLE
+    if properties.get("delta.columnMapping.mode", "none") != "none":
+        features.add("columnMapping")
+    if features:
+        raise UsageError(
+            f"table {name!r} uses {', '.join(sorted(features))}, which is not read without Spark",
+            hint="read it with Spark, or rewrite it without that table feature",
+        )

@@ -1,0 +1,1 @@
+"""Kafka's client: connections, messages, and places in a topic."""

@@ -1,0 +1,1 @@
+"""Messages as rows of the declared columns."""

@@ -1,0 +1,1 @@
+"""Formats of messages: each one read into records, or columns."""

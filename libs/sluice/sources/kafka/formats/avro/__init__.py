@@ -1,0 +1,1 @@
+"""Messages of Avro, with a registry or without."""

@@ -1,0 +1,1 @@
+"""Changes in envelopes of Debezium, of any format."""

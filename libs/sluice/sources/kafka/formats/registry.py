@@ -1,0 +1,119 @@
+"""A schema registry; each question is asked once in a process."""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from sluice.errors import Retryable, UsageError
+from sluice.sources.kafka.client.connection import registry_address
+from sluice.sources.kafka.formats.records import Unusable
+from sluice.sources.kafka.spec import Value
+
+ANSWER_S = 15.0
+ANY_ID = 1
+MEDIA = "application/vnd.schemaregistry.v1+json"
+REFUSED = (401, 403)
+Answer = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The registry that a source's connection names."""
+
+    table: str
+    connection: str
+    address: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, value: Value, table: str) -> "Registry":
+        """Return the registry. Raises UsageError without its connection. Asks nobody yet."""
+        return cls(table, value.registry, *registry_address(value.registry, table))
+
+    def schema(self, schema_id: int, query: str = "") -> Answer:
+        """Return a schema with its references. Raises Unusable if there is none of that id."""
+        return self.answer(f"schemas/ids/{schema_id}{query}", f"schema {schema_id}")
+
+    def references(
+        self, schema: Answer, query: str = "", seen: set[str] | None = None
+    ) -> Iterator[tuple[str, str, Answer]]:
+        """Yield the schemas that a schema refers to: name, words for it, and the schema.
+
+        Each comes once, after those that it refers to itself.
+        """
+        seen = set() if seen is None else seen
+        for reference in schema.get("references") or ():
+            name, subject, version = (reference[n] for n in ("name", "subject", "version"))
+            if name in seen:
+                continue
+            seen.add(name)
+            what = f"version {version} of {subject}"
+            path = f"subjects/{quote(subject, safe='')}/versions/{version}{query}"
+            found = self.answer(path, what)
+            yield from self.references(found, query, seen)
+            yield name, what, found
+
+    def answer(self, path: str, what: str) -> Answer:
+        """Return an answer. Raises Unusable without `what`, and Retryable if none is heard.
+
+        Raises UsageError if the address is no registry's, or if it refuses the login.
+        """
+        return _answer(self, path, what)
+
+
+def check_registry(value: Value, table: str) -> None:
+    """Raise Retryable if the registry does not answer, UsageError without its connection."""
+    with suppress(Unusable):  # it answers that it has no such schema
+        Registry.of(value, table).schema(ANY_ID)
+
+
+@lru_cache(maxsize=1024)
+def _answer(registry: Registry, path: str, what: str) -> Answer:
+    request = Request(f"{registry.address}/{path}", headers={"Accept": MEDIA})
+    if registry.user:
+        secret = base64.b64encode(f"{registry.user}:{registry.password}".encode()).decode()
+        request.add_header("Authorization", f"Basic {secret}")
+    name = f"{registry.table}: the schema registry of the connection {registry.connection!r}"
+    try:
+        with urlopen(request, timeout=ANSWER_S) as answered:
+            found: Answer = json.loads(answered.read())
+    except HTTPError as refused:
+        raise _refusal(refused, name, what) from refused
+    except (URLError, OSError, ValueError) as unheard:
+        why = getattr(unheard, "reason", unheard)
+        raise Retryable(f"{name} does not answer: {why}", hint=LATER) from unheard
+    return found
+
+
+LATER = "what was committed stands; the next run reads the same messages again"
+
+
+def _refusal(refused: HTTPError, name: str, what: str) -> Exception:
+    if refused.code == 404:
+        if _is_of_registry(refused):
+            return Unusable(f"the schema registry has no {what}")
+        return UsageError(
+            f"{name} answers 404 without the code of an error, as if its address were another's",
+            hint="correct the connection: its address ends before `/schemas` and `/subjects`",
+        )
+    if refused.code in REFUSED:
+        return UsageError(
+            f"{name} refuses with {refused.code}", hint="correct the connection's login"
+        )
+    return Retryable(f"{name} answers with {refused.code}", hint=LATER)
+
+
+def _is_of_registry(refused: HTTPError) -> bool:
+    """True if a registry wrote the answer, which says by a code what is not found."""
+    try:
+        return "error_code" in json.loads(refused.read())
+    except (ValueError, TypeError, OSError):
+        return False

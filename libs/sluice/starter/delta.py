@@ -1,0 +1,37 @@
+"""Delta tables of others in a new project: folders with a log, which sources follow."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from sluice.delta.log.feed_size import table_size
+from sluice.delta.log.foreign import Foreign, naming_refusals
+from sluice.delta.log.opened import opened
+from sluice.delta.reading.foreign import needs_spark
+from sluice.delta.reading.live import live_rows
+from sluice.delta.reading.local import arrow_schema
+
+LOG = "_delta_log"
+MOST = 256_000_000  # bytes of a table that are read to find its time and its key
+
+
+def folders(matches: Iterable[Path]) -> list[Path]:
+    """Return the Delta tables at these places and below them, each once."""
+    logs = (log for match in matches for log in [match / LOG, *sorted(match.rglob(LOG))])
+    return list(dict.fromkeys(log.parent.resolve() for log in logs if log.is_dir()))
+
+
+def rows_of(uri: str) -> pa.Table:
+    """Return a table's rows; of one that is large, or that only Spark reads, the columns alone."""
+    version = Foreign.at(uri, uri).version
+    table = opened(uri, version)
+    if needs_spark(table) or table_size(uri, version).bytes > MOST:
+        return arrow_schema(uri, version).empty_table()
+    with naming_refusals(uri):
+        return live_rows(table, uri).to_table()
+
+
+def comparable(rows: pa.Table) -> pa.Table:
+    """Return the columns that a source may follow: a MAP can't be compared."""
+    return rows.select([field.name for field in rows.schema if "map<" not in str(field.type)])

@@ -1,0 +1,26 @@
+"""A Delta table of others in a real Airflow: its owner announces news, and a run follows."""
+
+import pytest
+
+from airflow_client import AirflowClient
+from sluice.read.lake import Lake
+from stack import Stack
+
+from .corner import await_all
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_pipeline_runs_when_the_owner_of_a_table_announces_news(
+    client: AirflowClient, stack: Stack, lake: Lake
+) -> None:
+    client.await_dag("heard")
+    client.unpause("heard")
+    address = f"file://{stack.root}/theirs/calls"
+    known = client.http.get("/api/v2/assets", params={"uri_pattern": address}).json()["assets"]
+    (asset,) = [each["id"] for each in known if each["uri"] == address]
+    told = client.http.post("/api/v2/assets/events", json={"asset_id": asset})
+    assert told.is_success, told.text
+    await_all(client, "heard", 1)
+    assert [run.state for run in client.runs("heard", "asset_triggered")] == ["success"]
+    assert {row["id"] for row in lake.table("heard.calls").read()} == {1, 2}

@@ -1,0 +1,38 @@
+"""A lake with rows of people who are to be forgotten, and a search for them by brute force."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.parquet as pq
+from tests.cli.trips import Project
+
+from sluice.read.lake import open_lake
+from sluice.terminal.output import to_json
+
+ANNA, BOB, EVE = "Anna Kowalska", "Bob Marley", "Eve O'Neil"
+PEOPLE = {4711: ANNA, 4712: BOB, 4713: EVE}
+
+
+def rows(project: Project, *tables: str) -> dict[str, list[str]]:
+    lake = open_lake(project.folder / "config")
+    return {t: sorted(map(to_json, lake.table(t).read())) for t in tables}
+
+
+def places(project: Project, name: str) -> Iterator[str]:
+    """Files of the lake that hold a word, by brute force: their bytes and all their values."""
+    word = re.compile(re.escape(name), re.IGNORECASE)
+    for path in (project.folder / "lake").rglob("*"):
+        if path.is_file():
+            text = path.read_bytes().decode(errors="replace")
+            if path.suffix == ".parquet":
+                text += json.dumps(pq.ParquetFile(path).read().to_pylist(), default=str)
+            if word.search(text):
+                yield str(path.relative_to(project.folder))
+
+
+def forgotten(project: Project, *arguments: str) -> dict[str, Any]:
+    done = project.sluice("forget", *arguments, "--json")
+    assert done.code == 0, done.err + done.out
+    return json.loads(done.out)

@@ -1,0 +1,89 @@
+"""`sluice drop` and `sluice rename` beside `sluice forget`: what was to be forgotten stays so."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.cli.forgetting import PEOPLE, forgotten, places
+from tests.cli.trips import Here
+
+SHOP = """
+pipeline: trips
+schedule: "@daily"
+start_date: 2024-01-01
+end_date: 2024-01-04
+sources:
+  visits:
+    path: "landing/visits/{interval_start:%Y-%m-%d}/"
+    format: json
+    schema: id BIGINT, shop INT, at STRING
+    key: [id, shop]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Here:
+    """Three days of visits."""
+    made = Here(tmp_path)
+    made.declare(SHOP)
+    for day in (1, 2, 3):
+        seen = [{"id": i, "shop": shop, "at": f"day {day}"} for i in PEOPLE for shop in (1, 2)]
+        made.land("visits", day, seen)
+    ran = made.sluice("run", "trips")
+    assert ran.code == 0, ran.err
+    return made
+
+
+def test_a_table_is_not_kept_for_a_week_in_the_middle_of_a_forget(project: Here) -> None:
+    asked = ("visits", "--where", "id = 4711")
+    assert project.killed("noted:visits", "forget", *asked) == -9
+    refused = project.sluice("drop", "visits")
+    assert (refused.code, "a `sluice forget` of it has not ended" in refused.err) == (2, True)
+    assert (project.folder / "lake/trips/visits").is_dir()
+    forgotten(project, *asked)
+    assert project.sluice("drop", "visits").code == 0
+    assert not [place for place in places(project, "4711") if "visits" in place]
+
+
+def test_with_now_it_leaves_nothing_of_the_subjects(project: Here) -> None:
+    asked = ("visits", "--where", "id = 4711")
+    assert project.killed("noted:visits", "forget", *asked) == -9
+    assert project.sluice("drop", "visits", "--now").code == 0
+    assert not [place for place in places(project, "4711") if "visits" in place]
+    left = {path.name for path in (project.folder / "lake/trips").glob("visits*")}
+    assert left == {"visits__forgotten"}
+
+
+def as_calls() -> str:
+    """The pipeline with `calls` in place of `visits`, from the same files."""
+    return SHOP.replace("  visits:", "  calls:")
+
+
+def test_a_name_whose_forgotten_subjects_are_left_is_given_to_no_other_source(
+    project: Here,
+) -> None:
+    forgotten(project, "visits", "--where", "id = 4711")
+    assert project.sluice("drop", "visits", "--now").code == 0
+    project.declare(as_calls())
+    assert project.sluice("run", "trips").code == 0
+    project.declare(SHOP)
+    refused = project.sluice("rename", "calls", "visits")
+    assert (refused.code, "(trips.visits__forgotten)" in refused.err) == (2, True), refused.err
+    shutil.rmtree(project.folder / "lake/trips/visits__forgotten")
+    assert project.sluice("rename", "calls", "visits").code == 0
+    assert project.sluice("doctor").out.startswith("nothing is wrong")
+
+
+@pytest.mark.parametrize("before", ["visits__intervals", "visits__forgotten", "visits#2"])
+def test_a_rename_that_was_killed_moves_forgotten_subjects_once(project: Here, before: str) -> None:
+    forgotten(project, "visits", "--where", "id = 4711")
+    project.declare(as_calls())
+    assert project.killed(f"renaming:{before}", "rename", "visits", "calls") == -9
+    done = project.sluice("rename", "visits", "calls")
+    assert done.code == 0, done.err
+    moved = {path.name for path in (project.folder / "lake/trips").glob("calls*")}
+    assert moved == {"calls", *(f"calls__{n}" for n in ("deliveries", "forgotten", "intervals"))}
+    assert not list((project.folder / "lake/trips").glob("visits*"))
+    assert project.sluice("run", "trips", "--start", "2024-01-01", "--end", "2024-01-02").code == 0
+    ids = {row["id"] for row in project.sluice("read", "calls", "--json").records}
+    assert ids == PEOPLE.keys() - {4711}

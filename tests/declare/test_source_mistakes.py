@@ -1,0 +1,274 @@
+# ruff: noqa: E501 - messages stand here as they are printed
+"""What people get wrong in sources and dimensions, and the line that each gets."""
+
+import pytest
+from tests.declare.test_mistakes import Mistakes
+
+TOPIC = "kafka: {topic: t, connection: c}"
+SOURCE = 'pipeline: p\nschedule: "@daily"\nstart_date: 2017-01-01\nsources:\n  x: '
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            '{path: x/, schema: "id INT"}',
+            (
+                "5: sources.x: an interval's rows can't be distinguished: put "
+                "{interval_start:%Y-%m-%d} into `path`, or name the event `time` column that selects "
+                "them"
+            ),
+        ),
+        (
+            '{path: "x/{interval_strt:%Y}", schema: "id INT"}',
+            (
+                "5: sources.x.path: unknown "
+                "placeholder 'interval_strt'; did you mean 'interval_start'? placeholders are: "
+                "interval_start, interval_end"
+            ),
+        ),
+        (
+            '{path: "x/{interval_start}", schema: "id INT"}',
+            ("5: sources.x.path: {interval_start} needs a format, e.g. {interval_start:%Y-%m-%d}"),
+        ),
+        (
+            '{path: "x/{interval_start:%Q}", schema: "id INT"}',
+            (
+                "5: sources.x.path: "
+                "{interval_start:%Q} is not a format of a time; write e.g. %Y-%m-%d"
+            ),
+        ),
+        (
+            '{path: "x/{interval_start:%Y}", delivery: stream, schema: "id INT"}',
+            ("5: sources.x: a stream is read as it arrives: its `path` takes no {interval_start}"),
+        ),
+        (
+            '{delivery: stream, schema: "id INT"}',
+            ("5: sources.x: `path` is missing: a parquet source is read from one"),
+        ),
+        (
+            '{path: x/, time: id, schema: "id INT"}',
+            ("5: sources.x.time: id is INT; an event time is a TIMESTAMP or a DATE"),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT", key: [idd]}',
+            ("5: sources.x.key: unknown column 'idd'; did you mean 'id'? columns are: id"),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT", sequence: [id]}',
+            ("5: sources.x: `sequence` orders the rows of one key; this source has no `key`"),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT", on_conflict: fail}',
+            ("5: sources.x: `on_conflict` is about rows of one key; this source has no `key`"),
+        ),
+        (
+            (
+                '{path: x/, delivery: stream, schema: "id INT, op STRING", key: [id], '
+                "change: {column: op, insert: [c]}, on_conflict: fail}"
+            ),
+            ("5: sources.x: `on_conflict` has no effect: rows that are changes follow each other"),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT", key: [id], on_conflict: first}',
+            ("5: sources.x.on_conflict: unknown value 'first'; values are: last, quarantine, fail"),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INTT"}',
+            (
+                "5: sources.x.schema: unknown type "
+                "'INTT'; did you mean 'INT'? types are: TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, "
+                "DECIMAL, STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, ARRAY, MAP, STRUCT"
+            ),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT, v ARRAY<VARIANT>", key: [id]}',
+            (
+                "5: sources.x.schema: column v is ARRAY<VARIANT>, which can be neither compared nor "
+                "read without Spark; declare STRING, which keeps JSON as it was written, and read a "
+                "part in a view: get_json_object(v, '$.part')"
+            ),
+        ),
+        *(
+            (f"{{path: x/, delivery: stream, {keys}}}", f"5: sources.x.names{message}")
+            for keys, message in (
+                (
+                    'schema: "id INT", names: {ix: ID}',
+                    ".ix: unknown column 'ix'; columns are: id",
+                ),
+                (
+                    'schema: "a INT, b INT", names: {a: X Y, b: x y}',
+                    ".b: column a is read from 'x y' already",
+                ),
+                (
+                    'schema: "a INT, b INT", names: {a: B}',
+                    ".a: column b is read from 'B' already",
+                ),
+                ('schema: "a INT", names: {a: ""}', ".a: '' can't be the name of a file's column"),
+                ('schema: "a INT", names: {a: 1}', ".a: a text is wanted, not 1"),
+                (
+                    'schema: "a INT", names: {a: A}, format: csv, options: {header: false}',
+                    ": a file without a header has no names: its columns go by their order",
+                ),
+            )
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "Id INT"}',
+            (
+                "5: sources.x.schema: 'Id' is not a name: use lower case letters, digits and _; if "
+                "files call it so, declare another name, and 'Id' under `names`"
+            ),
+        ),
+        (
+            '{path: x/, delivery: stream, format: xml, schema: "id INT"}',
+            ("5: sources.x.format: unknown value 'xml'; values are: json, csv, parquet, delta"),
+        ),
+        (
+            (
+                '{path: x/, delivery: stream, schema: "id INT, op STRING", change: {column: op, '
+                "insert: [c], update: [u]}}"
+            ),
+            (
+                "5: sources.x: without a `key` an update must bring the "
+                "row as it was: give change.update_before its words, or the source a `key`"
+            ),
+        ),
+        (
+            (
+                '{path: x/, delivery: stream, schema: "id INT, op STRING", key: [id], change: '
+                "{column: op, insert: [c], delete: [c]}}"
+            ),
+            ("5: sources.x.change: 'c': a word may mean one thing only"),
+        ),
+        (
+            (
+                '{path: x/, delivery: stream, schema: "id INT, op STRING", key: [id], change: '
+                "{column: opp, insert: [c]}}"
+            ),
+            (
+                "5: sources.x.change.column: unknown column 'opp'; did "
+                "you mean 'op'? columns are: id, op"
+            ),
+        ),
+        (
+            '{path: x/, delivery: stream, schema: "id INT", max_ahead: 1 dog}',
+            (
+                "5: sources.x."
+                "max_ahead: '1 dog' is not a duration; write e.g. '30 minutes' or '1 month'"
+            ),
+        ),
+        ("{path: x/, delivery: stream}", "5: sources.x: `schema` is missing"),
+    ],
+)
+def test_a_source(wrong: Mistakes, source: str, message: str) -> None:
+    assert wrong({"pipelines/p.yaml": SOURCE + source}) == [f"pipelines/p.yaml:{message}"]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "message"),
+    [
+        ("{path: x/, schema: id INT}", "x: `key` is missing"),
+        ("{path: x/, schema: id INT, key: []}", "x.key: at least one is wanted"),
+        (
+            "{path: x/, schema: id INT, key: [id], valid_from: id}",
+            ("x: `valid_from` says since when a version holds: it needs history: true"),
+        ),
+        (
+            '{path: x/, schema: "id INT, valid_to DATE", key: [id], history: true}',
+            "x.schema: history: true adds the columns valid_to itself",
+        ),
+        (
+            "{join: [{dimension: a}, {dimension: c, on: a.id = b.id}], select: {id: a.id}}",
+            "x.join[1].dimension: unknown dimension 'c'; dimensions are: a, b",
+        ),
+        (
+            "{join: [{dimension: a}, {dimension: b}], select: {id: a.id}}",
+            "x.join[1].on: the first dimension has no `on`, every other one has",
+        ),
+        (
+            "{join: [{dimension: a}, {dimension: b, on: a.id = b.other}], select: {id: a.id}}",
+            "x.join[1].on: b is unique by id: join on id as well, or rows multiply",
+        ),
+        (
+            "{join: [{dimension: a}, {dimension: b, on: a.id = b.id}], select: {other: b.other}}",
+            "x.select: the key of a must be selected: a.id",
+        ),
+        (
+            "{join: [{dimension: a}, {dimension: b, on: id = b.id}], select: {id: a.id}}",
+            "x.join[1].on: column 'id' is in both a and b; write a.id or b.id",
+        ),
+    ],
+)
+def test_a_dimension(wrong: Mistakes, dimension: str, message: str) -> None:
+    text = f"""\
+pipeline: p
+schedule: assets
+dimensions:
+  a: {{path: a/, schema: "id INT, other INT", key: [id]}}
+  b: {{path: b/, schema: "id INT, other INT", key: [id]}}
+  x: {dimension}
+"""
+    assert wrong({"pipelines/p.yaml": text}) == [f"pipelines/p.yaml:6: dimensions.{message}"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            f"sources: {{x: {{{TOPIC}, value: {{format: json}}, path: p/, schema: id INT}}}}",
+            "sources.x: a topic takes no `path`",
+        ),
+        (
+            f"sources: {{x: {{{TOPIC}, schema: id INT}}}}",
+            "sources.x: `value` is missing: give the form of the messages, {format: json}",
+        ),
+        (
+            "sources: {x: {path: p/, delivery: stream, value: {format: json}, schema: id INT}}",
+            "sources.x: `value` describes messages: name their topic in `kafka`",
+        ),
+        (
+            f"sources: {{x: {{{TOPIC}, value: {{format: avro}}, schema: id INT}}}}",
+            (
+                "sources.x.value: `value.registry` is missing: the connection to the schema registry"
+                ", or `value.files`: the schemas themselves"
+            ),
+        ),
+        (
+            f"sources: {{x: {{{TOPIC}, value: {{format: json, registry: r}}, schema: id INT}}}}",
+            "sources.x.value: `value.registry` is for avro, debezium-avro, protobuf, not for json",
+        ),
+        (
+            f"sources: {{x: {{{TOPIC}, value: {{format: json}}, delivery: interval, schema: id INT}}}}",
+            "sources.x: a topic is read as messages arrive: leave `delivery` out",
+        ),
+        (
+            "sources: {x: {kafka: {topic: t, connection: 'b:9092'}, value: {format: json}, schema: id INT}}",
+            (
+                "sources.x.kafka.connection: 'b:9092' is no connection's name (letters, digits, _): "
+                "addresses and settings belong into the connection"
+            ),
+        ),
+        (
+            "sources: {x: {path: p/, delivery: stream, schema: id INT, max_ahead: 2 days}}",
+            "sources.x.max_ahead: `max_ahead` guards the event time: name its column as `time`",
+        ),
+        (
+            "dimensions: {x: {format: kafka, schema: id INT, key: [id]}}",
+            (
+                "dimensions.x.format: a dimension is loaded whole, and a topic has no end: "
+                "use json, csv, parquet, delta, jdbc; "
+                "or read the topic as a source with a `key`, and join it by a view of kind join"
+            ),
+        ),
+        (
+            "dimensions: {x: {format: jdbc, path: p/, schema: id INT, key: [id]}}",
+            (
+                "dimensions.x.path: a database has no path: "
+                "name its table in `options` (dbtable or query)"
+            ),
+        ),
+    ],
+)
+def test_what_would_have_no_effect(wrong: Mistakes, table: str, message: str) -> None:
+    text = f"pipeline: p\nschedule: assets\n{table}\n"
+    assert wrong({"pipelines/p.yaml": text}) == [f"pipelines/p.yaml:3: {message}"]

@@ -1,0 +1,78 @@
+"""What Spark may answer otherwise is left to it."""
+
+import pytest
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.session import Session, interpreting
+
+LONG = "CAST('12345678901234567890123456789012345.12' AS DECIMAL(38, 2))"
+ONE = "CAST(id AS INT)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"4 | {ONE} & 1",
+        f"4 | {ONE} ^ 1",
+        f"4 ^ {ONE} & 1",
+        "false = id < 2",
+        "false <> (id = 1) > false",
+        "false = id IN (1, 2)",
+    ],
+)
+def test_operators_that_spark_binds_in_another_order(sql: str) -> None:
+    refused(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"-{LONG}",
+        f"abs({LONG})",
+        "CAST(id AS DECIMAL(38, 0)) * 10000000000 % CAST(1e-30 AS DECIMAL(38, 38))",
+        "CAST(CAST('0.99999999999999999999' AS DECIMAL(30, 20)) AS INT)",
+        "CAST(CAST(33554433 + id AS FLOAT) AS STRING)",
+        "date_add(DATE'2024-01-01', 2147483647) > DATE'2024-01-01'",
+        "DATE'2024-01-01' + 2147483647 > DATE'2024-01-01'",
+    ],
+)
+def test_numbers_that_spark_rounds_wraps_or_writes_otherwise(sql: str) -> None:
+    refused(sql)
+
+
+@pytest.mark.parametrize("pattern", ["a{,2}", "a{", "(?is)(a.*)b", "(?x)a b", "(?a)a", r"(\\\\.*)"])
+def test_patterns_that_java_reads_otherwise(pattern: str) -> None:
+    refused(f"concat('a', CAST(id AS STRING)) RLIKE '{pattern}'")
+
+
+@pytest.mark.parametrize("pattern", ["x*", "a??", "|a", "()", ""])
+def test_replacements_where_there_is_nothing(pattern: str) -> None:
+    refused(f"regexp_replace(concat('a', CAST(id AS STRING)), '{pattern}', '-')")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "substring_index(CAST(id AS STRING), '1', -2147483648)",
+        r"translate(CAST(id AS STRING), '1', '\0')",
+        "row_number() OVER ()",
+        "lag(id) OVER (PARTITION BY id)",
+        "lag(CAST(id AS INT), 1, id) OVER (ORDER BY id)",
+    ],
+)
+def test_calls_that_spark_refuses_or_fails_at(sql: str) -> None:
+    refused(sql)
+
+
+def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:
+    session = Session()
+    near = "sum(element_at(array(9223372036854775807L, -7L), CAST(id AS INT))) AS s"
+    with interpreting(session):
+        assert session.range(1, 3).selectExpr(near).collect()[0].s == 9223372036854775800
+    refused("sum(element_at(array(9223372036854775807L, 9L, -9L), CAST(id AS INT)))", count=3)
+
+
+def refused(sql: str, count: int = 1) -> None:
+    session = Session()
+    with interpreting(session), pytest.raises(NotHere):
+        session.range(1, count + 1).selectExpr(f"{sql} AS found").toArrow()

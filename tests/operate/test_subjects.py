@@ -1,0 +1,44 @@
+"""Conditions that name their subjects themselves, so that later rows are theirs, too."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sluice.declare.project import load
+from sluice.operate.erasure.subject import by_condition
+
+PIPELINE = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  sales:
+    path: "landing/{interval_start:%Y-%m-%d}/"
+    key: [id, day]
+    schema: "id BIGINT, day DATE, paid INT"
+"""
+SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("paid", pa.int32())])
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("id = 5", {"id": 5}),
+        ("id = -5", {"id": -5}),
+        ("-5 = ID", {"id": -5}),
+        ("id = -(5)", {"id": -5}),
+        ("(id = -5) and day = '2024-01-02'", {"id": -5, "day": "2024-01-02"}),
+    ],
+)
+def test_a_column_and_its_value_name_a_subject(
+    tmp_path: Path, text: str, named: dict[str, Any]
+) -> None:
+    (tmp_path / "config/pipelines").mkdir(parents=True)
+    (tmp_path / "config/pipelines/shop.yaml").write_text(PIPELINE)
+    table = load(tmp_path / "config").graph.table("sales")
+    found = by_condition(table, SCHEMA, "no table is asked", text)
+    (row,) = found.subjects.to_pylist()
+    assert {name: value if name == "id" else str(value) for name, value in row.items()} == named
+    assert found.where is None

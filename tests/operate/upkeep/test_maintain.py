@@ -1,0 +1,239 @@
+"""Upkeep of whole pipelines: expiry, sealing and vacuuming change nothing that anybody reads."""
+
+import json
+import os
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql.types import StructType
+from tests.support.lake import Lake, Row, counted, folded, repeated
+
+from sluice.delta.log.position import CREATE, Position
+from sluice.delta.reading.table import create
+from sluice.delta.writing import filing
+from sluice.delta.writing.filing import slices_of
+from sluice.language.interval import Schedule
+from sluice.limits import Limits
+from sluice.operate.run import _is_upkeep_due, rounds_of
+from sluice.operate.upkeep.guard import oldest_named
+from sluice.operate.upkeep.invariants import digests
+from sluice.operate.upkeep.maintain import Upkeep, maintain
+from sluice.read.lake import Lake as Reads
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOON = datetime(2024, 1, 10, 12, tzinfo=UTC)
+DECLARED = """
+sources:
+  traces:
+    path: "traces/{interval_start:%Y-%m-%d}/"
+    key: [id]
+    time: at
+    schema: "id INT, service STRING, at TIMESTAMP, duration INT"
+views:
+  recent: {kind: window_store, from: traces, key: [service], time: at, duplicates: true,
+    retention: 7 days}
+  lengths: {kind: cogroup, key: [service],
+    streams: {traces: {from: recent, aggregates: {longest: max(duration)}}}}
+"""
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
+    return Lake(tmp_path, DECLARED, spark)
+
+
+def trace(number: int, days: float = 0, service: str = "web") -> Row:
+    at = NOON + timedelta(days=days)
+    return {"id": number, "service": service, "at": at, "duration": number * 10}
+
+
+def upkeep(lake: Lake, *names: str) -> list[Upkeep]:
+    return maintain(lake.spark, lake.project, [lake.table(n) for n in names or ("recent",)])
+
+
+def visible(lake: Lake) -> list[int]:
+    return [row["id"] for row in Reads(lake.project).window("recent").all()]
+
+
+def stored(lake: Lake) -> list[int]:
+    return sorted(row["id"] for row in lake.rows("recent"))
+
+
+def check(lake: Lake) -> None:
+    """The views are their queries, and the feed amounts to the store."""
+    assert all(verdict.is_equal for verdict in lake.verdicts())
+    assert folded(lake.feed("recent")) == counted(lake.stored("recent"))
+    assert not repeated(lake.feed("recent"))
+
+
+def test_expired_slices_leave_with_a_delete_and_stay_away(lake: Lake) -> None:
+    lake.put("traces", *(trace(n, n) for n in range(5)), trace(9, 9))
+    lake.advance()
+    assert (visible(lake), stored(lake)) == ([3, 4, 9], [0, 1, 2, 3, 4, 9])
+    told = digests(lake.project, [lake.table("recent")])
+    (done,) = upkeep(lake)
+    assert digests(lake.project, [lake.table("recent")]) == told, "what readers see stays"
+    assert (done.done, done.files) == ("expiry", 2)
+    assert (visible(lake), stored(lake)) == ([3, 4, 9], [2, 3, 4, 9])
+    check(lake)
+    assert upkeep(lake) == []
+
+    lake.put("traces", trace(20, 0.1), trace(21, 9), gone=[trace(0, 0), trace(3, 3)])
+    lake.advance()
+    assert stored(lake) == [2, 4, 9, 21]
+    check(lake)
+
+
+def test_what_had_expired_comes_back_where_the_horizon_falls(lake: Lake) -> None:
+    lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))
+    lake.advance()
+    upkeep(lake)
+    assert stored(lake) == [30]
+    lake.put("traces", trace(6, 6), gone=[trace(30, 30)])
+    lake.advance()
+    assert stored(lake) == [0, 1, 2, 3, 4, 6]
+    assert visible(lake) == [0, 1, 2, 3, 4, 6]
+    check(lake)
+    lake.put("traces", trace(10, 10))
+    lake.advance()
+    assert upkeep(lake)[0].done == "expiry"
+    assert stored(lake) == [3, 4, 6, 10]
+    check(lake)
+
+
+def test_a_rebuild_does_not_bring_back_what_has_expired(lake: Lake) -> None:
+    from sluice.engine.advance import Run
+    from sluice.operate.definitions.rebuild import rebuild
+
+    lake.put("traces", *(trace(n, n) for n in range(5)), trace(30, 30))
+    lake.advance()
+    upkeep(lake)
+    rebuild(lake.spark, lake.project, lake.table("recent"), Run("again"))
+    assert stored(lake) == [30]
+    check(lake)
+
+
+@pytest.mark.parametrize(("rows", "is_there"), [(5_000, True), (0, True), (0, False)])
+def test_closed_slices_are_sealed_with_and_without_spark(
+    lake: Lake, rows: int, is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.limit(unordered_rows=rows)
+    monkeypatch.setattr("sluice.spark.session.Spark.is_there", is_there)
+    for n in range(6):
+        lake.put("traces", trace(n, n % 2, "abc"[n % 3]), trace(n + 10, 2))
+        lake.advance("recent")
+    before = lake.stored("recent")
+    assert upkeep(lake) == [Upkeep("shop.recent", "seal", 6)]
+    assert counted(lake.stored("recent")) == counted(before)
+    slices = slices_of(DeltaTable(lake.uri("recent")))
+    assert [len(s.paths) for s in slices] == [1, 1, 6]
+    assert lake.head("recent").position.kind == "seal"
+    lake.put("traces", trace(50, 1), gone=[trace(0, 0, "a")])
+    lake.advance()
+    check(lake)
+
+
+def test_a_slice_that_grows_is_compacted_by_its_batches(lake: Lake) -> None:
+    for n in range(2 * Limits().slice_files + 1):
+        lake.put("traces", trace(n, n / 100))
+        lake.advance("recent")
+    assert most_files(lake.uri("recent")) == Limits().slice_files
+    kinds = [json.loads(h["userMetadata"])["sluice"]["kind"] for h in history(lake)]
+    assert kinds.count("compact") == 2
+    assert lake.advance("recent")[0].outcome == "unchanged"
+    check_store = [v for v in lake.verdicts("recent") if not v.is_equal]
+    assert not check_store
+
+
+def test_a_keyed_table_whose_rows_lie_in_one_lump_is_filed_by_its_key_again(lake: Lake) -> None:
+    lake.limit(file_rows=1_000)
+    lake.put("traces", *(trace(n, service=f"s{n * 7919 % 6000:04}") for n in range(6_000)))
+    lake.advance()
+    done = upkeep(lake, "lengths")
+    assert done == [Upkeep(f"shop.lengths{part}", "compact", 1) for part in ("", "__state")]
+    (whole,) = slices_of(DeltaTable(lake.uri("lengths")))
+    assert len(whole.paths) == 6
+    assert filing.is_in_order(lake.uri("lengths"), whole.paths, "service")
+    assert upkeep(lake, "lengths") == []
+
+
+def history(lake: Lake) -> list[Row]:
+    return DeltaTable(lake.uri("recent")).history()
+
+
+def most_files(uri: str) -> int:
+    files: Counter[str] = Counter()
+    most = 0
+    for commit in sorted(Path(uri, "_delta_log").glob("*.json")):
+        for action in map(json.loads, commit.read_text().splitlines()):
+            for kind, sign in (("add", 1), ("remove", -1)):
+                if kind in action:
+                    files[action[kind]["path"].partition("/")[0]] += sign
+        most = max(most, *files.values(), 0)
+    return most
+
+
+def test_the_guard_is_the_slowest_consumer(lake: Lake) -> None:
+    lake.put("traces", trace(1))
+    lake.advance()
+    read = lake.head("recent").version
+    lake.put("traces", trace(2))
+    lake.advance("recent")
+    recent, lengths = lake.head("recent"), lake.head("lengths")
+    assert oldest_named(lake.project, "shop.recent", recent) == read < recent.version
+    assert oldest_named(lake.project, "shop.lengths", lengths) == lengths.version
+    lake.advance()
+    assert oldest_named(lake.project, "shop.recent", recent) == recent.version
+
+
+def test_a_table_whose_build_was_cut_is_left_alone_until_it_is_filled(lake: Lake) -> None:
+    """What the build had written is a file that nobody names; deleting it would be a commit."""
+    empty = Position(0, "cut", CREATE)
+    create(lake.uri("recent"), StructType.fromDDL("id INT"), empty)
+    file = Path(lake.uri("recent"), "part-0.parquet")
+    file.write_bytes(b"")
+    os.utime(file, (0, 0))
+    assert upkeep(lake) == []
+    assert not lake.head("recent").is_filled
+
+
+def test_the_trace_store_answers_by_id_and_by_time_from_one_table(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """The proposal keeps two key-value stores for this: traces by id, and ids by time."""
+    declared = DECLARED.partition("views:")[0] + (
+        "views:\n  by_id: {kind: window_store, from: traces, key: [id], time: at}\n"
+    )
+    lake = Lake(tmp_path, declared, spark)
+    lake.put("traces", *(trace(n, n % 4, "web" if n % 3 else "db") for n in range(40)))
+    lake.advance()
+    store = Reads(lake.project).window("by_id")
+    assert [row["duration"] for row in store.fetch(key=17)] == [170]
+    found = store.fetch_all(
+        time_from=NOON,
+        time_to=NOON + timedelta(days=2, hours=1),
+        where="service = 'db' and duration > 50",
+        reverse=True,
+        limit=10,
+    )
+    rows = [row for row in lake.rows("by_id") if row["service"] == "db" and row["duration"] > 50]
+    inside = [row for row in rows if row["window_start"] <= NOON + timedelta(days=2)]
+    inside.sort(key=lambda row: (row["window_start"], row["id"]), reverse=True)
+    assert [row["id"] for row in found] == [row["id"] for row in inside][:10]
+
+
+@pytest.mark.parametrize(("most", "due"), [(16, [1, 3]), (1, [31, 63]), (24, [1, 2]), (100, [0])])
+def test_a_run_does_upkeep_every_32_intervals_however_many_a_round_has(
+    most: int, due: list[int]
+) -> None:
+    days = Schedule(expression="@daily").intervals(
+        NOON.replace(hour=0), NOON.replace(2024, 3, 17, 0)
+    )
+    rounds = rounds_of(days[:66], Limits(round_intervals=most))
+    assert [nth for nth in range(len(rounds)) if _is_upkeep_due(nth, rounds)] == due

@@ -1,0 +1,241 @@
+"""Batches that are decoded whole give the rows that their messages give one by one."""
+
+import gc
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import cycle
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fastavro import parse_schema, schemaless_writer
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+from tests.sources.kafka.decoding.test_decoding import ODD
+from tests.support.registry import registry
+
+from sluice.declare.delivered_row import RAW
+from sluice.declare.project import load
+from sluice.interpreter.session import Session, interpreting
+from sluice.language.interval import Interval
+from sluice.sources.kafka.client.message import Message, in_columns
+from sluice.sources.kafka.decoding import decoded
+from sluice.sources.kafka.decoding.kept import AT, KEY, LEFT_OUT, VALUE, kept, message_of
+from sluice.sources.kafka.decoding.rows import rows_of
+from sluice.sources.kafka.formats.avro.columns import columns_of_record, plain_record
+from sluice.sources.kafka.formats.json import columns as json_columns
+from sluice.sources.kafka.formats.records import Reader
+from sluice.sources.kafka.messages import Read
+
+CONNECTION = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}'
+SOURCE = """
+pipeline: shop
+schedule: "@daily"
+start_date: 2024-01-01
+sources:
+  events:
+    kafka: {{topic: "t's", connection: shop_kafka}}
+    value: {value}
+    schema: id BIGINT, i INT, m DECIMAL(8,2), d DOUBLE, b BOOLEAN, s STRING, at TIMESTAMP, day DATE
+"""
+AT_NOON = Interval(datetime(2024, 5, 1, 12, tzinfo=UTC), datetime(2024, 5, 1, 13, tzinfo=UTC))
+JSONS: dict[str, tuple[str, ...]] = {
+    "id": ("1", "-7", "9223372036854775807", "-0"),
+    "i": ("5", "2147483647", "null"),
+    "m": ("12.50", "7", "-0.5"),
+    "d": ("1.5", "-0.0", "3"),
+    "b": ("true", "false", "null"),
+    "s": ('"x"', '""', '"é\\n\\u0041"', "null"),
+    "at": ('"2024-05-01 10:00:00"', '"2024-05-01T10:00:00.5Z"'),
+    "day": ('"2024-05-01"', "null"),
+    "more": ('{"a": [1, 2], "b": "c:d"}', "null"),
+}
+ODDS = (
+    *("1e2", "1.005", '"12.5"', '"x"', "9223372036854775808", '"2024-02-30"', "{}", "[1]", "NaN"),
+    '{"a": [1, {"b": "c:d"}]}',
+    *("2147483648", "true", "0.1234567890123456789", "123456789.5", '"\\ud800"', '"\\u0000"'),
+)
+FIELDS: dict[str, Any] = {
+    "id": "long",
+    "i": "int",
+    "m": "string",
+    "d": ["null", "double"],
+    "b": "boolean",
+    "s": ["string", "null"],
+    "at": "string",
+    "day": ["null", "string"],
+    "more": "bytes",
+    "said": "string",
+}
+RECORD = {
+    "type": "record",
+    "name": "R",
+    "fields": [{"name": n, "type": t} for n, t in FIELDS.items()],
+}
+SEEDS = range(40)
+
+
+@pytest.fixture
+def read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Read]:
+    """A source of the format that a test asks for, and its reader."""
+    format_ = request.param
+    with registry({"/schemas/ids/1": {"schema": json.dumps(RECORD)}}) as address:
+        monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", CONNECTION)
+        monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", address)
+        value = {"format": format_} | ({"registry": "registry"} if format_ == "avro" else {})
+        (tmp_path / "pipelines").mkdir()
+        (tmp_path / "sluice.yaml").write_text(f"lake: {tmp_path / 'lake'}\n")
+        text = SOURCE.format(value=json.dumps(value))
+        (tmp_path / "pipelines" / "shop.yaml").write_text(text)
+        project = load(tmp_path)
+        yield Read.of(project, project.graph.table("events"))
+
+
+def rows(read: Read, messages: list[Message], reader: Reader) -> list[dict[str, Any]]:
+    session = Session()
+    with interpreting(session):
+        sent = in_columns(messages)
+        found = rows_of(session, read.spec, sent, reader, AT_NOON).drop(RAW).toArrow()
+    return sorted(found.to_pylist(), key=lambda row: str(row["_sluice_id"]))
+
+
+def check(
+    read: Read, values: Sequence[bytes | None], keys: Sequence[bytes | None] = (b"k",)
+) -> None:
+    """Compare what each way to read makes of messages; their keys take turns."""
+    places = enumerate(zip(values, cycle(keys), strict=False))
+    messages = [Message(n % 2, n, 1_714_557_600_000, key, value) for n, (value, key) in places]
+    one_by_one = replace(read.reader, many=None, whole=None)
+    found = rows(read, messages, read.reader)
+    assert [*map(repr, found)] == [*map(repr, rows(read, messages, one_by_one))]
+
+
+def as_json(random: Random, odd: float) -> bytes:
+    names = [name for name in JSONS if random.random() < 0.9]
+    parts = [f'"{n}": {random.choice(ODDS if random.random() < odd else JSONS[n])}' for n in names]
+    if random.random() < odd / 4:
+        parts.append(random.choice(parts or ['"id": 1']))
+    if random.random() < odd / 4:
+        return random.choice(ODD[:-6]).encode()
+    return ("{" + ", ".join(parts) + "}").encode()
+
+
+@pytest.mark.parametrize("read", ["json"], indirect=True)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_json_by_chance(read: Read, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    monkeypatch.setattr(decoded, "AT_ONCE", random.choice((2, 5, 50)))
+    odd = random.choice((0, 0.005, 0.02, 0.2))
+    check(read, [as_json(random, odd) for _ in range(30)])
+
+
+@pytest.mark.parametrize("read", ["json"], indirect=True)
+def test_plain_json_is_read_by_columns(read: Read) -> None:
+    values = [as_json(Random(n), 0) for n in range(20)]
+    types = {name: field.dataType for name, field in _types(read).items()}
+    assert json_columns.columns_of_json(values, types)
+
+
+def _types(read: Read) -> dict[str, StructField]:
+    session = Session()
+    with interpreting(session):
+        schema = session.createDataFrame([], "id BIGINT, m DECIMAL(8,2), d DOUBLE, s STRING").schema
+    return {field.name: field for field in schema.fields}
+
+
+def as_avro(random: Random, odd: float) -> bytes:
+    row = {
+        "id": random.choice((0, -1, 2**63 - 1)),
+        "i": random.choice((5, -(2**31))),
+        "m": random.choice(("12.50", "x")),
+        "d": random.choice((None, 1.5, -0.0)),
+        "b": random.random() < 0.5,
+        "s": random.choice((None, "", "é😀")),
+        "more": b"\xff",
+        "at": "2024-05-01 10:00:00",
+        "day": random.choice((None, "2024-05-01")),
+        "said": "x",
+    }
+    out = io.BytesIO()
+    schemaless_writer(out, parse_schema(RECORD), row)
+    data = bytearray(out.getvalue())
+    if random.random() < odd:
+        at = random.randrange(len(data))
+        kind = random.randrange(3)
+        if kind == 0:
+            data[at] = random.choice((0, 1, 2, 3, 4, 127, 128, 255, random.randrange(256)))
+        elif kind == 1:
+            del data[at]
+        else:
+            data[at:at] = bytes([random.choice((1, 128, 255))]) * random.choice((1, 9, 10, 11))
+    return b"\0\0\0\0\1" + bytes(data)
+
+
+@pytest.mark.parametrize("read", ["avro"], indirect=True)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_avro_by_chance(read: Read, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(seed)
+    monkeypatch.setattr(decoded, "AT_ONCE", random.choice((2, 5, 50)))
+    odd = random.choice((0, 0.05, 0.5))
+    check(read, [as_avro(random, odd) for _ in range(30)])
+
+
+def test_plain_avro_is_read_by_columns_and_other_records_are_not() -> None:
+    record = plain_record(parse_schema(RECORD), {})
+    types = {"id": LongType(), "d": DoubleType(), "s": StringType(), "lacking": StringType()}
+    assert record
+    assert columns_of_record(record, [as_avro(Random(n), 0) for n in range(20)], types)
+    assert columns_of_record(record, [b"\0\0\0\0\1"], types) is None
+    assert columns_of_record(record, [as_avro(Random(1), 0)], {"more": StringType()}) is None
+    nested = {"type": "record", "name": "N", "fields": [{"name": "r", "type": RECORD}]}
+    record = plain_record(parse_schema(nested), {})
+    assert record
+    assert columns_of_record(record, [as_avro(Random(1), 0)], {"r": StringType()}) is None
+
+
+def test_a_message_is_kept_whole() -> None:
+    messages = [
+        Message(3, 1, 5, None, b""),
+        Message(0, 2**40, 0, b"\xff", None),
+        Message(1, 2, 7, b"k", b"x" * 100),
+        Message(1, 3, 7, None, None, 12_000_000),
+    ]
+    session, topic = Session(), 'it\'s "a" topic'
+    (sent,) = in_columns(messages).to_batches()
+    parts = pa.table(decoded._own(topic, decoded.Rows(sent, [{}] * len(messages))))
+    with interpreting(session):
+        rows = session.createDataFrame(parts, StructType(list(decoded.OWN)))
+        told = rows.selectExpr(f"{kept(topic)} AS kept").toArrow()["kept"].to_pylist()
+    assert [message_of(each) for each in told] == messages
+    assert {json.loads(each)["topic"] for each in told} == {topic}
+    assert json.loads(told[2]) == {
+        "topic": topic,
+        "partition": 1,
+        "offset": 2,
+        "timestamp": 7,
+        "key": "aw==",
+        "value": "eHh4" * 33 + "eA==",
+    }
+    assert {AT, KEY, VALUE, LEFT_OUT} <= set(parts.column_names)
+
+
+@pytest.mark.parametrize("read", ["json"], indirect=True)
+def test_a_batch_leaves_memory_at_once(read: Read) -> None:
+    def held_after_a_batch() -> int:
+        value = b'{"said": "%s"}' % (b"x" * 999)
+        rows(read, [Message(0, n, 0, None, value) for n in range(999)], read.reader)
+        return pa.total_allocated_bytes()
+
+    before = held_after_a_batch()
+    gc.collect()
+    gc.disable()
+    try:
+        assert held_after_a_batch() - before < 500_000
+    finally:
+        gc.enable()

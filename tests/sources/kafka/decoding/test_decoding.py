@@ -1,0 +1,135 @@
+"""Messages are decoded fast, and mean what the exact parser says."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql.types import ArrayType, BinaryType, LongType, StringType
+
+from sluice.sources.kafka.client.message import Message, in_columns
+from sluice.sources.kafka.decoding.columns import Column
+from sluice.sources.kafka.decoding.decoded import FAULT, decoded_all
+from sluice.sources.kafka.formats.json import messages as json_messages
+from sluice.sources.kafka.formats.json.messages import of_json
+from sluice.sources.kafka.formats.records import Reader, Record, Unusable, written
+
+TEXT = StringType()
+ODD = (
+    *('{"a":1.10}', '{"a":1e5}', '{"a":-0.0}', '{"a":-0}', '{"a":[-0, 0]}', '{"a":1E400}', "-0"),
+    *('{"a":123456789012345678901234567890}', '{"a":18446744073709551616}', '{"a":NaN}', "{}", ""),
+    *('{"a":-Infinity}', '{"a":"x\x01y"}', '{"a":01}', '{"a":1.}', '{"a":1,}', "[1}", '{"a":1}x'),
+    *(
+        '{"a":"\\ud800"}',
+        '{"\\ud800":1}',
+        '{"a":"\\ud83d\\ude00"}',
+        '\ufeff{"a":1}',
+        '{"a" :"\\/"}',
+    ),
+    *('{"a":1,"a":2}', '{"a":1,"a" : 2}', '{"a":1,"a"\n:2}', '{"n":{"a":1,"a":1}}', "{1:2}"),
+    *(
+        '{"a":1,"a":2,"b":"\\u0022\\u003a"}',
+        '{"a":1,"a":2,"b":"\\u003A"}',
+        '{"b":"\\":","c":"at:"}',
+    ),
+    *('{"a":{"b":[{"c":null},true,false,"x:y"]}}', ' {"a":1}\n ', '{"a":tru}', '{"a":"\\u0000"}'),
+    *("[" * 100_000, '{"a":' + "1" * 5000 + "}", '{"a":1.' + "1" * 5000 + "}", '"x"', "null", "12"),
+)
+
+
+def meaning(read: Callable[[bytes], Any], data: bytes) -> str:
+    try:
+        return written(read(data))
+    except Unusable as fault:
+        return f"unusable: {fault}"
+
+
+@pytest.mark.parametrize("text", ODD, ids=lambda text: text[:30].encode("unicode_escape").decode())
+def test_a_message_means_the_same_to_both_parsers(text: str) -> None:
+    data = text.encode()
+    assert meaning(of_json, data) == meaning(json_messages._checked, data)
+
+
+@pytest.mark.parametrize("data", [b'{"a":"\xff"}', b'{"a":"\xed\xa0\x80"}', b"\xff\xfe{}"])
+def test_bytes_that_are_no_text_are_named_by_both_parsers(data: bytes) -> None:
+    assert meaning(of_json, data) == "unusable: the message is not in UTF-8"
+
+
+def test_a_plain_message_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_messages, "_checked", None)
+    row = {"id": 7, "at": "2024-05-01 10:00:00", "s": 'a "b": c', "n": {"x": [1.5, -0.25, None]}}
+    assert written(of_json(json.dumps(row).encode())) == written(row)
+
+
+def message(offset: int, value: bytes | None = None, left_out: int = 0) -> Message:
+    return Message(3, offset, 1_700_000_000_000, None, value, left_out)
+
+
+def records(message: Message) -> list[Record]:
+    assert message.value is not None
+    found = json.loads(message.value)
+    return [Record(each, nth=nth) for nth, each in enumerate(found)]
+
+
+def test_a_message_gives_all_of_its_rows_or_none() -> None:
+    columns = [Column("v", LongType(), TEXT), Column("l", ArrayType(LongType()), ArrayType(TEXT))]
+    good, half = [{"v": 1, "l": [2]}, {"v": 2**70}], [{"v": 1}, {"v": 2, "l": "no list"}]
+    messages = [message(n, json.dumps(each).encode()) for n, each in enumerate((good, half))]
+    found = decoded_all("t", columns, in_columns(messages), Reader(records)).to_pylist()
+    assert [(r["v"], r["l"], r["_sluice_id"], r[FAULT]) for r in found] == [
+        ("1", ["2"], "3-0", None),
+        (str(2**70), None, "3-0-1", None),
+        (None, None, "3-1", 'column l: "no list" is no ARRAY<BIGINT>'),
+    ]
+
+
+def test_bytes_of_a_binary_column_are_written_in_base64() -> None:
+    rows = [{"b": b"\xff\x00", "s": b"text"}, {"b": None, "s": None}]
+    assert Column("b", BinaryType(), TEXT).of(rows).to_pylist() == ["/wA=", None]
+    assert Column("s", TEXT, TEXT).of(rows).to_pylist() == ["text", None]
+
+
+def test_a_reason_is_short_and_can_be_stored() -> None:
+    def refuses(_: Message) -> list[Record]:
+        raise Unusable("\ud800" + "x" * 1000)
+
+    (found,) = decoded_all("t", [], in_columns([message(0, b"")]), Reader(refuses)).to_pylist()
+    assert found[FAULT] == "?" + "x" * 299
+
+
+def test_a_message_that_was_too_large_is_kept_without_its_bytes() -> None:
+    huge = message(5, left_out=12_000_000)
+    (found,) = decoded_all("t", [], in_columns([huge]), Reader(records)).to_pylist()
+    assert found[FAULT] == "the message has 12,000,000 bytes, more than `max_message_bytes`"
+    assert (found["_sluice_left_out"], found["_sluice_value"]) == (12_000_000, None)
+
+
+def one_by_one(values: Sequence[bytes]) -> str:
+    return ", ".join(meaning(json_messages.bare, value) for value in values)
+
+
+@pytest.mark.parametrize("odd", [text.encode() for text in ODD[:-6]], ids=lambda o: o[:30].decode())
+def test_many_messages_at_once_mean_what_each_means(odd: bytes) -> None:
+    plain = [b'{"a":1}', b'{"a":"x:y","at":"2024-05-01"}', b'{"n":{"b":[1.50]}}']
+    for values in ([odd, *plain], [*plain, odd], [plain[0], odd, odd, plain[1]], [odd, b"", odd]):
+        found = json_messages.rows_of_json(values)
+        assert found is None or ", ".join(map(written, found)) == one_by_one(values)
+
+
+TWO_IN_ONE = (  # as many objects as messages, but not one in each
+    [b'{"a":1}{"a":2}', b""],
+    [b'{"a":1}\n{"a":2}', b" "],
+    [b'{"a":', b'{"b":1}}', b'{}{"c":1}'],
+    [b'{"a":[{}', b"{}]}", b"{}{}"],
+    [b'{"a":"}', b'{"b":"c"}', b"{}{}"],
+    [b'{"a":1}', b'\n{"a":2}'],
+    [b'{"schema":null,"payload":{"a":1}}', b"{}"],
+)
+
+
+@pytest.mark.parametrize("values", TWO_IN_ONE)
+def test_messages_that_are_not_surely_one_object_each_are_read_one_by_one(
+    values: list[bytes],
+) -> None:
+    assert json_messages.rows_of_json(values) is None
+    assert json_messages.rows_of_json([b'{"a":1}', b'{"a":2}']) == [{"a": 1}, {"a": 2}]

@@ -1,0 +1,76 @@
+"""Tables of a store that a process has opened are known by the tag of their newest commit."""
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from tests.crash.shop import day
+from tests.stores.conftest import StoredShop
+from tests.support.proxy import Proxy
+from tests.support.stores import Store, using
+
+from sluice.delta.log import opened as tables
+from sluice.delta.log.opened import FAR, opened
+from sluice.delta.places.stores import options
+
+IDLE, LISTED = 230, 30  # requests of a run with nothing new, and those of them that list
+
+
+@pytest.fixture
+def table(store: Store) -> str:
+    uri = f"s3://{store.place()}/lake/shop/totals"
+    append(uri, 1)
+    return uri
+
+
+def append(uri: str, n: int) -> None:
+    """Commit a row, as another process does."""
+    write_deltalake(uri, pa.table({"n": [n]}), mode="append", storage_options=options(uri))
+
+
+def numbers(uri: str) -> list[int]:
+    return sorted(opened(uri).to_pyarrow_table()["n"].to_pylist())
+
+
+def test_commits_of_others_are_seen(table: str) -> None:
+    assert numbers(table) == [1]
+    first = opened(table)
+    assert opened(table) is first
+    append(table, 2)
+    append(table, 3)
+    assert numbers(table) == [1, 2, 3]
+    assert opened(table, version=0) is first
+
+
+def test_a_log_that_is_far_ahead_is_opened_again(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert FAR > 2
+    monkeypatch.setattr(tables, "FAR", 2)
+    assert numbers(table) == [1]
+    for n in (2, 3, 4):
+        append(table, n)
+    assert numbers(table) == [1, 2, 3, 4]
+    assert opened(table) is opened(table)
+
+
+def test_another_table_in_its_place_is_noticed(table: str, store: Store) -> None:
+    assert numbers(table) == [1]
+    store.files.delete_dir_contents(table.removeprefix("s3://"))
+    append(table, 7)
+    assert numbers(table) == [7]
+    assert opened(table).version() == 0
+
+
+def test_a_run_with_nothing_new_asks_little(
+    corrected: StoredShop, store: Store, proxied: Proxy
+) -> None:
+    with using(store.environ(proxied.endpoint)):
+        corrected.run(day(1))
+        proxied.clear()
+        assert {said.split()[1] for said in corrected.run(day(1))} == {"unchanged"}
+        found = proxied.requests
+    said = Counter((r.method, r.name.rpartition("/")[2][-5:]) for r in found)
+    assert len(found) <= IDLE, said
+    assert sum(r.is_list for r in found) <= LISTED
