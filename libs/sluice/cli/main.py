@@ -16,6 +16,7 @@ from sluice.declare.registry import parts
 from sluice.delta.places.faults import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, env_option, wants_trace
+from sluice.terminal.program import Program
 
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -56,7 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 READING = frozenset({"read", "changes", "cost", "get", "range", "status", "why", "why-not"})
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Program, click.Group):
     """A group that imports its commands when they are called, and prints readable errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

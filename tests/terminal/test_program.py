@@ -1,0 +1,49 @@
+"""The end of a command's process."""
+
+import subprocess
+import sys
+
+import pytest
+
+ENDS = """
+import atexit, os, sys, threading, time
+import click
+from sluice.terminal.program import Program
+
+class Held:
+    def __del__(self, say=os.write):
+        say(2, b"freed")
+
+held = Held()
+
+def late():
+    time.sleep(0.2)
+    print("thread")
+
+@click.command(cls=Program)
+def main():
+    atexit.register(print, "handler")
+    threading.Thread(target=late).start()
+    {end}
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        ("pass", 0, ""),
+        ("sys.exit(3)", 3, ""),
+        ("raise ValueError('of its own')", 1, "ValueError: of its own"),
+    ],
+)
+def test_threads_and_exit_handlers_end_first_and_nothing_is_freed(
+    end: str, code: int, said: str
+) -> None:
+    """A thread of Arrow that holds what is being freed aborts the process, one time in many."""
+    command = [sys.executable, "-c", ENDS.format(end=end)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, "thread\nhandler\n")
+    assert said in done.stderr
+    assert "freed" not in done.stderr
