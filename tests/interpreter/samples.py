@@ -64,6 +64,8 @@ _INFIX = frozenset(
     {"+", "-", "*", "/", "%", "div", "<", "<=", ">", ">=", "==", "!=", "<=>", "&", "|", "^"}
 )
 UNITS = ("YEAR", "quarter", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND")
+ENDS = (r"'\n'", r"'\r\n'", r"'\r'", "'\u2028'", "'\x85'", r"'\n\r'", r"'\r\n\n'", "''")
+FORMS = (r"\\d+", r"^\\S+\\s", r"[\\w.]+$", r"(?i)B.$", r"..$", r"[.$]", r"\\W$")
 LAMBDAS = (
     *("transform(r, x -> x + i)", "filter(r, x -> x > 1)", "exists(r, x -> x > 2)"),
     *("forall(r, x -> x > 0)", "aggregate(r, 0, (a, x) -> a + coalesce(x, 0))"),
@@ -97,6 +99,9 @@ LAMBDAS = (
     *("array_distinct(array(-0D, d))", "array_except(array(-0D, d), h)"),
     *("map_keys(map_from_entries(array(struct(-0D, i))))", "i & j ^ y | 3"),
     r"regexp_extract(concat(s, '\r', t), '(.*)', 1)",
+    *(f"concat(s, {end}, t) RLIKE '{form}'" for end in ENDS for form in ("^[a-z]*$", "a.b", "b$")),
+    *(f"regexp_replace(concat(s, {end}), '[a-z]$', '-')" for end in ENDS),
+    *(f"regexp_extract(concat(s, t, {end}), '{form}', 0)" for end in ENDS for form in FORMS),
     *("regexp_replace(s, 'a+', '-')", "date_add(u, i) > v"),
     *("regexp_replace(s, '^a*', '')", "regexp_replace(s, '[^a-c]*', '')", "s RLIKE '[{}]|a'"),
     *("try_divide(i, 0)", "try_divide(n, 0.0)", "CAST(9007199254740993L + i AS FLOAT)"),
@@ -114,6 +119,40 @@ TYPED = (
     *("map_from_entries(array(struct(s, i)))", "lpad(s, j, 'xy')", "rpad(s, y, t)"),
     *("repeat(s, j)", "substr(s, j, y)", "instr(s, 'b')", "translate(s, 'ab', t)"),
     *("regexp_extract(s, '([a-z])b?', 1)", "substring_index(s, 'b', j)"),
+    *("pmod(i, j)", "right(s, j)", "substring(s, 2)", "unix_millis(p)", "-0.5D + round(e, 1)"),
+    *("array_append(r, i)", "array_prepend(r, i)", "array_union(r, array(i, 1))", "ascii(s)"),
+    *("array_intersect(r, array(i, 1))", "array_remove(r, 1)", "arrays_overlap(r, array(i, 5))"),
+    *("array_union(h, array(-0D, d))", "array_intersect(h, array(0D, d))", "array_remove(h, -0D)"),
+    *("arrays_overlap(w, array('a', s))", "array_join(w, '-', '?')", "array_append(w, s)"),
+    *("split_part(t, '-', j)", "split_part(s, 'b', -1)", "find_in_set(s, 'a,,b,ab')", "initcap(s)"),
+    *(
+        "initcap('ab cD  e' || s)",
+        "space(j)",
+        "chr(i)",
+        "char(97 + j)",
+        "btrim(t)",
+        "btrim(s, 'ab')",
+    ),
+    *("bit_length(t)", "sha(s)", "sha1(t)", "sha2(s, 0)", "sha2(t, 224)", "sha2(t, 384)"),
+    *("sha2(s, 512)", "crc32(t)", "locate('b', s, 2)", "position('a', t, 1)", "s ILIKE '%A%'"),
+    *("s LIKE 'a_'", "t LIKE '_%_'", "s LIKE '_'", "lpad(s, 5)", "rpad(t, 3)", "bin(i)", "bin(l)"),
+    *("shiftleft(i, j)", "shiftright(l, j)", "shiftrightunsigned(i, j)", "shiftleft(l, 63)"),
+    *("bit_count(i)", "bit_count(l)", "try_add(i, j)", "try_subtract(l, i)", "try_multiply(l, l)"),
+    *("try_multiply(i, i)", "try_mod(i, j)", "try_mod(l, 0)", "degrees(d)", "radians(d)"),
+    *("round(d, 2)", "round(d)", "round(l / 7D, 3)", "round(1.005D * i, 2)", "round(-0.4D + i)"),
+    *("date_part('year', v)", "datepart('dow', p)", "date_part('HOUR', v)", "date_part('week', q)"),
+    *("dayname(v)", "monthname(p)", "next_day(v, 'Mon')", "next_day(u, 'TU')", "unix_timestamp(p)"),
+    *(
+        "to_unix_timestamp(v)",
+        "timestamp_seconds(i)",
+        "from_unixtime(i)",
+        "from_unixtime(l, 'yyyy')",
+    ),
+    *("map_contains_key(g, 'a')", "map_contains_key(g, s)", "zeroifnull(i)", "zeroifnull(n)"),
+    *("nullifzero(j)", "nullifzero(d)", "nanvl(e, d)", "nanvl(i, j)", "typeof(g)", "typeof(n)"),
+    *("concat(i, '-', s)", "concat(v, p, q)", "concat(b, n)", "i || s", "concat(NULL, i)"),
+    *("regexp_count(s, 'a|b')", "regexp_substr(t, '[a-z]+')", "regexp_extract_all(t, '([a-z])')"),
+    *(r"regexp_extract_all(t, '([a-z])(\\d)?', 2)", "regexp_extract_all(s, 'a', 0)", "float(s)"),
 )
 
 

@@ -195,6 +195,11 @@ def _trim(tree: exp.Trim) -> nodes.Node:
     return nodes.Call(name, (*characters, _read(tree.this)))
 
 
+def _position(tree: exp.StrPosition) -> nodes.Node:
+    given = (tree.args["substr"], tree.this, tree.args.get("position"))
+    return nodes.Call("locate", tuple(_read(part) for part in given if part))
+
+
 def _case(tree: exp.Case) -> nodes.Node:
     parts: list[nodes.Node] = []
     for branch in tree.args["ifs"]:
@@ -319,6 +324,7 @@ _READERS: dict[type[Tree], tuple[str, Callable[[Any], nodes.Node]]] = {
         lambda t: nodes.Call("transform", (_read(t.this), _read(t.expression))),
     ),
     exp.Trim: ("this expression position", _trim),
+    exp.StrPosition: ("this substr position", _position),
     exp.Anonymous: ("this expressions", _call),
     exp.Div: ("this expression typed safe", _operator),
     exp.DPipe: ("this expression safe", _operator),

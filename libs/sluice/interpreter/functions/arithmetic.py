@@ -12,7 +12,14 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import DividedByZero, NotHere
 from sluice.interpreter.values.batch import Batch, Value, constant, each
 from sluice.interpreter.values.casts import cast, number, whole
-from sluice.interpreter.values.numbers import bounded, fits_in, half_up, rescale
+from sluice.interpreter.values.numbers import (
+    OutOfRange,
+    bounded,
+    decimal_of_double,
+    fits_in,
+    half_up,
+    rescale,
+)
 from sluice.interpreter.values.types import (
     DATE,
     DOUBLE,
@@ -183,6 +190,30 @@ def _try_divide(arguments: list[Value]) -> Value:
     return constant(None, found.type) if b.is_literal and b.literal == 0 else found
 
 
+def _tried(name: str, arguments: list[Value]) -> Value:
+    """Return a sum, difference or product of whole numbers, null where it is out of range."""
+    a, b = arguments
+    if not (is_integer(a.type) and is_integer(b.type)):
+        raise NotHere(f"try_… of {a.type.simpleString()} and {b.type.simpleString()}")
+    type_ = wider(a.type, b.type)
+    fits, compute = bounded(type_), WHOLE[name]
+
+    def within(x: int, y: int) -> int | None:
+        try:
+            return fits(compute(x, y))
+        except OutOfRange:
+            return None
+
+    return each(type_, within, a, b)
+
+
+def _try_mod(arguments: list[Value]) -> Value:
+    """Return the rest of a division, null if the divisor is zero."""
+    a, b = arguments
+    found = binary("%", [a, replace(b, run=each(b.type, lambda y: y or None, b).run)])
+    return constant(None, found.type) if b.is_literal and b.literal == 0 else found
+
+
 def _div(arguments: list[Value]) -> Value:
     a, b = arguments
     if not (is_integer(a.type) and is_integer(b.type)):
@@ -268,7 +299,18 @@ def _round(arguments: list[Value]) -> Value:
         found = T.DecimalType(min(max(precision, 1), 38), scale)
         fits, old = fits_in(found), a.type.scale
         return each(found, lambda x: fits(rescale(x, old, scale)), a)
-    raise NotHere(f"a rounding of {a.type.simpleString()}")
+    if not isinstance(a.type, T.DoubleType):
+        raise NotHere(f"a rounding of {a.type.simpleString()}")
+    return each(DOUBLE, lambda x: _real_rounded(x, places), a)
+
+
+def _real_rounded(x: float, places: int) -> float:
+    """Return the number nearest to the rounded digits, as Java writes them."""
+    return x if x != x or math.isinf(x) else decimal_of_double(x, places) / 10**places  # noqa: PLR0124
+
+
+def _turned(factor: float, arguments: list[Value]) -> Value:
+    return each(DOUBLE, lambda x: x * factor, number(arguments[0]))
 
 
 def _sqrt(arguments: list[Value]) -> Value:
@@ -300,6 +342,12 @@ ARITHMETIC: Mapping[str, Function] = {
     "+": _plus,
     "div": _div,
     "try_divide": _try_divide,
+    "try_mod": _try_mod,
+    "try_add": partial(_tried, "+"),
+    "try_subtract": partial(_tried, "-"),
+    "try_multiply": partial(_tried, "*"),
+    "degrees": partial(_turned, 180 / math.pi),
+    "radians": partial(_turned, math.pi / 180),
     "negative": _negative,
     "positive": _positive,
     "abs": _abs,

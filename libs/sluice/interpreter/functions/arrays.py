@@ -11,11 +11,12 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.comparing import alike, equality
 from sluice.interpreter.functions.maps import MAPS, of_map
+from sluice.interpreter.functions.sets import SETS, comparable
 from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.keys import has_floats, keyed, normal, nulls_first, order_of
-from sluice.interpreter.values.types import BOOLEAN, INT, LONG, STRING, common, is_integer, wider
+from sluice.interpreter.values.keys import has_floats, nulls_first, order_of
+from sluice.interpreter.values.types import BOOLEAN, INT, LONG, STRING, common, is_integer
 
 Function = Callable[[list[Value]], Value]
 
@@ -103,19 +104,6 @@ def _compact(arguments: list[Value]) -> Value:
     return each(items.type, lambda v: tuple(x for x in v if x is not None), items)
 
 
-def _distinct(arguments: list[Value]) -> Value:
-    (items,) = arguments
-    key, shown = keyed(element_type(items)), normal(element_type(items))
-
-    def once(v: tuple[Any, ...]) -> tuple[Any, ...]:
-        first: dict[Any, Any] = {}
-        for x in v:
-            first.setdefault(None if x is None else key(x), x)
-        return tuple(map(shown, first.values()))
-
-    return each(items.type, once, items)
-
-
 def _sort_array(arguments: list[Value]) -> Value:
     items, *more = arguments
     ascending = more[0].literal if more else True
@@ -154,16 +142,9 @@ def _extreme(choose: Callable[..., Any], arguments: list[Value]) -> Value:
     return each(inner, chosen, items)
 
 
-def _comparable(a: T.DataType, b: T.DataType) -> T.DataType:
-    """Return the type in which an element is compared with a value."""
-    if a != b and not (is_integer(a) and is_integer(b)) and not isinstance(b, T.NullType):
-        raise NotHere("an array's element beside a value of another type")
-    return wider(a, b)
-
-
 def _contains(arguments: list[Value]) -> Value:
     items, value = arguments
-    inner = _comparable(element_type(items), value.type)
+    inner = comparable(element_type(items), value.type)
     same = equality(inner)
 
     def among(v: tuple[Any, ...], x: Any) -> bool | None:
@@ -205,43 +186,47 @@ def _concat(arguments: list[Value]) -> Value:
     if all(isinstance(a.type, T.ArrayType | T.NullType) for a in arguments):
         type_ = common(a.type for a in arguments)
         return each(type_, lambda *v: sum(v, ()), *(cast(a, type_) for a in arguments))
-    if not all(isinstance(a.type, T.StringType) for a in arguments):
+    if not all(isinstance(a.type, T.AtomicType | T.NullType) for a in arguments):
         raise NotHere("concat of other than texts and arrays")
-    return each(STRING, lambda *v: "".join(v), *arguments)
+    return each(STRING, lambda *v: "".join(v), *(cast(a, STRING) for a in arguments))
 
 
 def _join(arguments: list[Value]) -> Value:
-    items, by, *instead = arguments
-    if not isinstance(element_type(items), T.StringType) or instead:
-        raise NotHere("such an array_join")
-    return each(STRING, lambda v, s: s.join(x for x in v if x is not None), items, by)
+    items, *others = arguments
+    if not all(isinstance(t, T.StringType) for t in (element_type(items), *map(_type, others))):
+        raise NotHere("array_join of other than texts")
+    if len(others) == 1:
+        return each(STRING, lambda v, s: s.join(x for x in v if x is not None), items, *others)
+    return each(STRING, lambda v, s, i: s.join(i if x is None else x for x in v), items, *others)
 
 
-def _except(arguments: list[Value]) -> Value:
-    items, others = arguments
-    type_ = wider(items.type, others.type)
-    inner = element_type(Value(type_, items.run))
-    key, shown = keyed(inner), normal(inner)
-
-    def without(v: tuple[Any, ...], w: tuple[Any, ...]) -> tuple[Any, ...]:
-        gone = {None if x is None else key(x) for x in w}
-        first: dict[Any, Any] = {}
-        for x in v:
-            first.setdefault(None if x is None else key(x), x)
-        return tuple(shown(x) for k, x in first.items() if k not in gone)
-
-    return each(type_, without, cast(items, type_), cast(others, type_))
+def _type(value: Value) -> T.DataType:
+    return value.type
 
 
 def _position(arguments: list[Value]) -> Value:
     items, value = arguments
-    inner = _comparable(element_type(items), value.type)
+    inner = comparable(element_type(items), value.type)
     same = equality(inner)
 
     def place(v: tuple[Any, ...], x: Any) -> int:
         return next((i for i, y in enumerate(v, 1) if y is not None and same(x, y)), 0)
 
     return each(LONG, place, cast(items, T.ArrayType(inner)), cast(value, inner))
+
+
+def _grown(arguments: list[Value], *, is_first: bool) -> Value:
+    items, value = arguments
+    inner = element_type(items)
+    if value.type != inner:
+        raise NotHere("an element of another type than the array's")
+
+    def grown(v: tuple[Any, ...] | None, x: Any) -> tuple[Any, ...] | None:
+        if v is None:
+            return None
+        return (x, *v) if is_first else (*v, x)
+
+    return whole(items.type, grown, items, value)
 
 
 def _reverse(arguments: list[Value]) -> Value:
@@ -253,6 +238,7 @@ def _reverse(arguments: list[Value]) -> Value:
 
 ARRAYS: Mapping[str, Function] = {
     **MAPS,
+    **SETS,
     "get": _get,
     "element_at": partial(_element_at, is_try=False),
     "try_element_at": partial(_element_at, is_try=True),
@@ -263,7 +249,6 @@ ARRAYS: Mapping[str, Function] = {
     "slice": _slice,
     "flatten": _flatten,
     "array_compact": _compact,
-    "array_distinct": _distinct,
     "sort_array": _sort_array,
     "array_max": partial(_extreme, max),
     "array_min": partial(_extreme, min),
@@ -273,6 +258,7 @@ ARRAYS: Mapping[str, Function] = {
     "concat": _concat,
     "array_join": _join,
     "reverse": _reverse,
-    "array_except": _except,
+    "array_append": partial(_grown, is_first=False),
+    "array_prepend": partial(_grown, is_first=True),
     "array_position": _position,
 }

@@ -4,10 +4,14 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pyspark.sql import types as T
+
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.arithmetic import Function
 from sluice.interpreter.values.batch import Value, each
-from sluice.interpreter.values.types import is_integer, wider
+from sluice.interpreter.values.casts import whole
+from sluice.interpreter.values.types import BITS as SIZES
+from sluice.interpreter.values.types import INT, STRING, is_integer, wider
 
 
 def _joined(of: Callable[[int, int], int], arguments: list[Value]) -> Value:
@@ -24,9 +28,45 @@ def _inverted(arguments: list[Value]) -> Value:
     return each(value.type, operator.invert, value)
 
 
+def _shifted(of: Callable[[int, int, int], int], arguments: list[Value]) -> Value:
+    value, by = arguments
+    if not isinstance(value.type, T.IntegerType | T.LongType):
+        raise NotHere("a shift of other than INT and BIGINT")
+    size = SIZES[type(value.type)]
+    half = 1 << (size - 1)
+
+    def shifted(v: int, n: int) -> int:
+        return (of(v, n % size, size) + half) % (2 * half) - half
+
+    return each(value.type, shifted, value, whole(by))
+
+
+def _unsigned(v: int, n: int, size: int) -> int:
+    return (v % (1 << size)) >> n
+
+
+def _count(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not is_integer(value.type):
+        raise NotHere("the bits of what is no integer")
+    return each(INT, lambda v: (v % (1 << 64)).bit_count(), value)
+
+
+def _binary(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if not is_integer(value.type):
+        raise NotHere("the bits of what is no integer")
+    return each(STRING, lambda v: f"{v % (1 << 64):b}", value)
+
+
 BITS: Mapping[str, Function] = {
     "&": partial(_joined, operator.and_),
     "|": partial(_joined, operator.or_),
     "^": partial(_joined, operator.xor),
     "~": _inverted,
+    "shiftleft": partial(_shifted, lambda v, n, _: v << n),
+    "shiftright": partial(_shifted, lambda v, n, _: v >> n),
+    "shiftrightunsigned": partial(_shifted, _unsigned),
+    "bit_count": _count,
+    "bin": _binary,
 }

@@ -10,10 +10,10 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.arrow import Values
 from sluice.interpreter.values.batch import Batch, Value, constant, each, whole
-from sluice.interpreter.values.casts import boolean, cast
+from sluice.interpreter.values.casts import boolean, cast, number
 from sluice.interpreter.values.columns import Held, compared, is_null, negated, settled
 from sluice.interpreter.values.keys import key_of, order_of, same_value
-from sluice.interpreter.values.types import BOOLEAN, common, wider
+from sluice.interpreter.values.types import BOOLEAN, DOUBLE, INT, STRING, common, wider
 
 Function = Callable[[list[Value]], Value]
 PLAIN = (T.StringType, T.IntegralType, T.DateType, T.TimestampType, T.TimestampNTZType)
@@ -244,6 +244,23 @@ def _nullif(arguments: list[Value]) -> Value:
     return whole(a.type, lambda v, is_same: None if is_same else v, a, same)
 
 
+def _zero_for_null(arguments: list[Value]) -> Value:
+    return _coalesce([arguments[0], constant(0, INT)])
+
+
+def _null_for_zero(arguments: list[Value]) -> Value:
+    return _nullif([arguments[0], constant(0, INT)])
+
+
+def _for_nan(arguments: list[Value]) -> Value:
+    a, b = map(number, arguments)
+    return whole(DOUBLE, lambda x, y: x if x is None or x == x else y, a, b)  # noqa: PLR0124
+
+
+def _type_of(arguments: list[Value]) -> Value:
+    return constant(arguments[0].type.simpleString(), STRING)
+
+
 def _nvl2(arguments: list[Value]) -> Value:
     given, value, other = arguments
     return _when([_isnotnull([given]), value, other])
@@ -287,5 +304,9 @@ COMPARING: Mapping[str, Function] = {
     "nullif": _nullif,
     "greatest": partial(_extreme, max),
     "least": partial(_extreme, min),
+    "zeroifnull": _zero_for_null,
+    "nullifzero": _null_for_zero,
+    "nanvl": _for_nan,
+    "typeof": _type_of,
     "raise_error": _raise_error,
 }

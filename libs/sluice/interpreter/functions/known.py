@@ -15,6 +15,7 @@ from sluice.interpreter.functions.hashing import HASHING
 from sluice.interpreter.functions.patterns import PATTERNS
 from sluice.interpreter.functions.texts import TEXTS
 from sluice.interpreter.functions.time_patterns import TIME_PATTERNS
+from sluice.interpreter.functions.words import WORDS
 from sluice.interpreter.values.batch import Value
 from sluice.interpreter.values.casts import cast
 
@@ -23,6 +24,7 @@ _CASTS: Mapping[str, T.DataType] = {
     "smallint": T.ShortType(),
     "int": T.IntegerType(),
     "bigint": T.LongType(),
+    "float": T.FloatType(),
     "double": T.DoubleType(),
     "string": T.StringType(),
     "boolean": T.BooleanType(),
@@ -46,6 +48,7 @@ FUNCTIONS: Mapping[str, Callable[[list[Value]], Value]] = {
     **COMPARING,
     **ARRAYS,
     **TEXTS,
+    **WORDS,
     **PATTERNS,
     **JSON,
     **times.TIMES,
@@ -69,11 +72,19 @@ _COUNTS = """
 2: contains date_add date_format date_sub date_trunc div element_at endswith equal_null
 2: from_utc_timestamp get ifnull instr left like map_from_arrays mod nullif nvl or pmod regexp
 2: regexp_like repeat right rlike startswith to_utc_timestamp trunc try_element_at add_months
-2: array_join datediff date_diff sha2 try_divide
-3: from_csv if make_date nvl2 regexp_replace slice substring_index translate lpad rpad
+2: datediff date_diff sha2 try_divide
+1: ascii bin bit_count bit_length char chr crc32 dayname degrees float initcap monthname radians
+1: sha sha1 space timestamp_seconds to_unix_timestamp unix_timestamp typeof zeroifnull nullifzero
+2: array_append array_intersect array_prepend array_remove array_union arrays_overlap date_part
+2: datepart find_in_set ilike map_contains_key nanvl next_day regexp_count regexp_substr shiftleft
+2: shiftright shiftrightunsigned try_add try_mod try_multiply try_subtract
+3: split_part
+1-2: btrim from_unixtime
+2-3: position regexp_extract_all
+3: from_csv if make_date nvl2 regexp_replace slice substring_index translate
 1-2: + - round sort_array timestamp to_date to_json to_timestamp to_timestamp_ntz trim ltrim rtrim
 3: dateadd timestampadd timestampdiff
-2-3: locate regexp_extract replace sequence split substr substring
+2-3: array_join lpad rpad locate regexp_extract replace sequence split substr substring
 2-9999: greatest in least when
 """
 

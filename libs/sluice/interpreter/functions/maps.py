@@ -11,7 +11,7 @@ from sluice.interpreter.functions.comparing import Function, equality
 from sluice.interpreter.values.batch import Value, constant, each, element_type, whole
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.keys import has_floats, keyed, normal
-from sluice.interpreter.values.types import common
+from sluice.interpreter.values.types import BOOLEAN, common
 
 
 def of_map(child: Value, key: Value) -> Value:
@@ -92,8 +92,17 @@ def _parts_of_map(at: int, arguments: list[Value]) -> Value:
     return each(T.ArrayType(inner), lambda v: tuple(pair[at] for pair in v), items)
 
 
+def _contains_key(arguments: list[Value]) -> Value:
+    items, key = arguments
+    if not isinstance(items.type, T.MapType) or items.type.keyType != key.type:
+        raise NotHere("a key of another type than the map's")
+    same = equality(key.type)
+    return each(BOOLEAN, lambda v, x: any(same(k, x) for k, _ in v), items, key)
+
+
 MAPS: Mapping[str, Function] = {
     "map": _map,
+    "map_contains_key": _contains_key,
     "map_entries": _entries,
     "map_from_arrays": _from_arrays,
     "map_from_entries": _from_entries,

@@ -1,7 +1,8 @@
 """Regular expressions that mean the same in Java and in Python.
 
-A pattern is taken if it holds nothing whose meaning differs: classes of letters beyond ASCII, `$`,
-`.` beside line breaks, possessive quantifiers, quoting. Other patterns are Spark's.
+A pattern is taken if it holds nothing whose meaning differs: classes of letters beyond ASCII,
+borders of words, possessive quantifiers, quoting. `.` and `$` are written out, because Java knows
+more ends of lines. Other patterns are Spark's.
 """
 
 import re
@@ -17,14 +18,15 @@ from sluice.interpreter.values.casts import whole
 from sluice.interpreter.values.types import BOOLEAN, INT, STRING
 
 _DIFFERS = re.compile(
-    r"\\[^AzrntQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[$]|[*+?}]\+|\[[^\]]*(&&|\[)|(?<!\\)\.(?!\*\))|\\\\\."
+    r"\\[^AzrntdswDSWQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[*+?}]\+|\[[^\]]*(&&|\[)|[$][*+?{]"
     r"|\(\?(?!:|i[:)])"
 )
 _CLASS = re.compile(r"(?<!\\)\[\^?\]?[^\]]*\]")
+_SIGN = re.compile(r"(?P<kept>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|[.$]")
 _BRACE = re.compile(r"(?<!\\)\{(?![0-9]+(,[0-9]*)?\})")  # a letter, which Java refuses
 _TAKES_NOTHING_FIRST = re.compile(r"\||[*+?}]\?")
-_ANY = re.compile(r"(?<!\\)\.(?=\*\))")  # Java's knows more ends of lines than Python's
 _OF_A_LINE = "[^\n\r\x85\u2028\u2029]"
+_AT_THE_END = r"(?:\Z|(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z))"
 
 
 def portable(pattern: object) -> re.Pattern[str]:
@@ -32,9 +34,15 @@ def portable(pattern: object) -> re.Pattern[str]:
     if not isinstance(pattern, str) or not pattern.isascii() or _differs(pattern):
         raise NotHere(f"the pattern {pattern!r}")
     try:
-        return re.compile(_ANY.sub(_OF_A_LINE, pattern.replace(r"\z", r"\Z")), re.ASCII)
+        return re.compile(_SIGN.sub(_written_out, pattern).replace(r"\z", r"\Z"), re.ASCII)
     except re.error as error:
         raise NotHere(f"the pattern {pattern!r}: {error}") from None
+
+
+def _written_out(sign: re.Match[str]) -> str:
+    if kept := sign["kept"]:
+        return str(kept)
+    return _OF_A_LINE if sign[0] == "." else _AT_THE_END
 
 
 def _differs(pattern: str) -> bool:
@@ -58,6 +66,35 @@ def _extracted(arguments: list[Value]) -> Value:
         return (match[number] or "") if match else ""
 
     return each(STRING, part, text(value))
+
+
+def _count(arguments: list[Value]) -> Value:
+    value, pattern = arguments
+    found = _divider(pattern.literal)
+    return each(INT, lambda v: sum(1 for _ in found.finditer(v)), text(value))
+
+
+def _first(arguments: list[Value]) -> Value:
+    value, pattern = arguments
+    found = portable(pattern.literal)
+
+    def part(v: str) -> str | None:
+        match = found.search(v)
+        return (match[0] or None) if match else None
+
+    return each(STRING, part, text(value))
+
+
+def _all(arguments: list[Value]) -> Value:
+    value, pattern, *group = arguments
+    found, number = _divider(pattern.literal), group[0].literal if group else 1
+    if not isinstance(number, int) or not 0 <= number <= found.groups:
+        raise NotHere("such a group of a pattern")
+
+    def parts(v: str) -> tuple[str, ...]:
+        return tuple(match[number] or "" for match in found.finditer(v))
+
+    return each(T.ArrayType(STRING), parts, text(value))
 
 
 def _replaced(arguments: list[Value]) -> Value:
@@ -106,6 +143,9 @@ PATTERNS: Mapping[str, Callable[[list[Value]], Value]] = {
     "regexp": _matches,
     "regexp_like": _matches,
     "regexp_extract": _extracted,
+    "regexp_extract_all": _all,
+    "regexp_count": _count,
+    "regexp_substr": _first,
     "regexp_replace": _replaced,
     "split": _split,
 }

@@ -2,16 +2,17 @@
 
 import binascii
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
-from sluice.interpreter.values.batch import Value, each, whole
+from sluice.interpreter.values.batch import Value, constant, each, whole
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
-from sluice.interpreter.values.types import BINARY, BOOLEAN, INT, STRING, is_integer
+from sluice.interpreter.values.types import BINARY, BOOLEAN, INT, LONG, STRING, is_integer
 
 Function = Callable[[list[Value]], Value]
 
@@ -98,15 +99,23 @@ def _md5(arguments: list[Value]) -> Value:
     return each(STRING, lambda v: hashlib.md5(v).hexdigest(), _bytes(arguments[0]))
 
 
+def _sha1(arguments: list[Value]) -> Value:
+    return each(STRING, lambda v: hashlib.sha1(v).hexdigest(), _bytes(arguments[0]))
+
+
+def _crc32(arguments: list[Value]) -> Value:
+    return each(LONG, binascii.crc32, _bytes(arguments[0]))
+
+
 def _sha2(arguments: list[Value]) -> Value:
     value, bits = arguments
     return each(STRING, _hashed, _bytes(value), whole_number(bits))
 
 
 def _hashed(value: bytes, bits: int) -> str:
-    if bits not in (0, 256):
-        raise NotHere("sha2 of another length than 256")
-    return hashlib.sha256(value).hexdigest()
+    if bits not in (0, 224, 256, 384, 512):
+        raise NotHere(f"sha2 of {bits} bits")
+    return hashlib.new(f"sha{bits or 256}", value).hexdigest()
 
 
 def _base64(arguments: list[Value]) -> Value:
@@ -125,8 +134,6 @@ def _decoded(value: str) -> bytes:
 
 def _pad(arguments: list[Value], *, left: bool) -> Value:
     value, count, *fill = arguments
-    if not fill:
-        raise NotHere("padding without a text")
 
     def padded(v: str, n: int, by: str) -> str:
         if len(v) >= n or not by:
@@ -134,13 +141,18 @@ def _pad(arguments: list[Value], *, left: bool) -> Value:
         more = (by * n)[: n - len(v)]
         return more + v if left else v + more
 
-    return each(STRING, padded, text(value), length(count), text(fill[0]))
+    by = text(fill[0]) if fill else constant(" ", STRING)
+    return each(STRING, padded, text(value), length(count), by)
 
 
 def _like(arguments: list[Value]) -> Value:
     value, pattern = arguments
-    if not isinstance(pattern.literal, str) or any(c in pattern.literal for c in "_\\"):
+    if not isinstance(pattern.literal, str) or "\\" in pattern.literal:
         raise NotHere("LIKE by such a pattern")
+    if "_" in pattern.literal:
+        signs = {"_": ".", "%": ".*"}
+        form = re.compile("".join(signs.get(c) or re.escape(c) for c in pattern.literal), re.DOTALL)
+        return each(BOOLEAN, lambda v: form.fullmatch(v) is not None, text(value))
     first, *middle = pattern.literal.split("%")
     if not middle:
         return each(BOOLEAN, lambda v: v == first, text(value))
@@ -161,16 +173,37 @@ def _like(arguments: list[Value]) -> Value:
     return each(BOOLEAN, matches, text(value))
 
 
+def _ilike(arguments: list[Value]) -> Value:
+    value, pattern = arguments
+    if not isinstance(pattern.literal, str):
+        raise NotHere("ILIKE by a column")
+    lowered = constant(_ascii(pattern.literal).lower(), STRING)
+    return _like([_of_text(STRING, lambda v: _ascii(v).lower(), [value]), lowered])
+
+
 def _length(arguments: list[Value]) -> Value:
     (value,) = arguments
     return each(INT, len, value if isinstance(value.type, T.BinaryType) else text(value))
 
 
 def _located(arguments: list[Value]) -> Value:
-    if len(arguments) != 2:
-        raise NotHere("locate from a place")
+    if len(arguments) == 3:
+        return _located_from(arguments)
     part, value = arguments
     return _of_text(INT, lambda v, p: v.find(p) + 1, [value, part])
+
+
+def _located_from(arguments: list[Value]) -> Value:
+    part, value, start = arguments
+
+    def place(p: str, v: str, at: int) -> int:
+        if at <= 0:
+            raise NotHere("a place before the first character")
+        return v.find(p, at - 1) + 1
+
+    if not start.literal:
+        raise NotHere("locate from a place that is no constant")
+    return each(INT, place, text(part), text(value), whole_number(start))
 
 
 def _replaced(arguments: list[Value]) -> Value:
@@ -234,6 +267,7 @@ TEXTS: Mapping[str, Function] = {
     "contains": partial(_of_text, BOOLEAN, lambda v, part: part in v),
     "instr": partial(_of_text, INT, lambda v, part: v.find(part) + 1),
     "locate": _located,
+    "position": _located,
     "replace": _replaced,
     "trim": partial(_trim, str.strip),
     "ltrim": partial(_trim, str.lstrip),
@@ -248,7 +282,10 @@ TEXTS: Mapping[str, Function] = {
     "concat_ws": _concat_ws,
     "hex": _hex,
     "md5": _md5,
+    "sha": _sha1,
+    "sha1": _sha1,
     "sha2": _sha2,
+    "crc32": _crc32,
     "base64": _base64,
     "unbase64": partial(_of_text, BINARY, _decoded),
     "octet_length": _octets,
@@ -257,4 +294,5 @@ TEXTS: Mapping[str, Function] = {
     "is_valid_utf8": partial(_of_text, BOOLEAN, lambda _: True),
     "make_valid_utf8": _valid,
     "like": _like,
+    "ilike": _ilike,
 }

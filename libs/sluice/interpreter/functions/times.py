@@ -1,7 +1,7 @@
 """Functions of dates and times. The session's zone is UTC."""
 
 import calendar
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.values.as_text import date_of
-from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.values.batch import Value, constant, each
 from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.casts import whole as whole_number
 from sluice.interpreter.values.numbers import bounded
@@ -21,6 +21,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
 _MOMENTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTH_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_PARTS = {
+    **{name: name for name in ("year", "quarter", "month", "day", "hour", "minute")},
+    "week": "weekofyear",
+    "doy": "dayofyear",
+    "dow": "dayofweek",
+}
 _SPANS = {**UNITS, "day": DAY, "week": 7 * DAY}
 
 
@@ -291,6 +300,47 @@ def _make_date(arguments: list[Value]) -> Value:
     return each(DATE, made, *(whole_number(a) for a in arguments))
 
 
+def _seconds(arguments: list[Value]) -> Value:
+    """Return the whole seconds since 1970 of a time or a day, cut toward it."""
+    (value,) = arguments
+    if not isinstance(value.type, T.TimestampType | T.DateType):
+        raise NotHere(f"the seconds of {value.type.simpleString()}")
+
+    def cut(v: int) -> int:
+        return v // 1_000_000 if v >= 0 else -(-v // 1_000_000)
+
+    return each(LONG, cut, cast(value, TIMESTAMP))
+
+
+def _from_seconds(arguments: list[Value]) -> Value:
+    number, *pattern = arguments
+    moments = _of_number(1_000_000, [number])
+    return _date_format([moments, *(pattern or [constant("yyyy-MM-dd HH:mm:ss", STRING)])])
+
+
+def _name(names: Sequence[str], of: Callable[[date], int], arguments: list[Value]) -> Value:
+    return each(STRING, lambda v: names[of(date_of(v))], _date(arguments[0]))
+
+
+def _next_day(arguments: list[Value]) -> Value:
+    start, name = arguments
+    short = str(name.literal).lower()
+    number = next((i for i, day in enumerate(_DAYS) if short in (day, day[:3], day[:2])), None)
+    if number is None:
+        raise NotHere("such a day of the week")
+    return each(DATE, lambda v: v + 1 + (number - date_of(v).weekday() - 1) % 7, _date(start))
+
+
+def _date_part(arguments: list[Value]) -> Value:
+    part, value = arguments
+    name = _PARTS.get(str(part.literal).lower())
+    if name is None or not isinstance(value.type, _MOMENTS):
+        raise NotHere("such a part of a time")
+    if name in ("hour", "minute") and isinstance(value.type, T.DateType):
+        value = cast(value, TIMESTAMP)
+    return TIMES[name]([value])
+
+
 TIMES: Mapping[str, Function] = {
     "year": partial(_part, lambda d: d.year),
     "quarter": partial(_part, lambda d: (d.month + 2) // 3),
@@ -329,6 +379,15 @@ TIMES: Mapping[str, Function] = {
     "date_format": _date_format,
     "make_interval": _make_interval,
     "make_date": _make_date,
+    "date_part": _date_part,
+    "datepart": _date_part,
+    "dayname": partial(_name, _DAY_NAMES, lambda d: d.weekday()),
+    "monthname": partial(_name, _MONTH_NAMES, lambda d: d.month - 1),
+    "next_day": _next_day,
+    "unix_timestamp": _seconds,
+    "to_unix_timestamp": _seconds,
+    "timestamp_seconds": partial(_of_number, 1_000_000),
+    "from_unixtime": _from_seconds,
     "timestampdiff": _timestamp_diff,
     "timestampadd": _timestamp_add,
     "dateadd": _timestamp_add,

@@ -1,0 +1,87 @@
+"""Parts of texts between separators, and single characters."""
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import types as T
+
+from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.texts import text
+from sluice.interpreter.values.batch import Value, each
+from sluice.interpreter.values.casts import length, whole
+from sluice.interpreter.values.types import INT, STRING, is_integer
+
+Function = Callable[[list[Value]], Value]
+
+
+def _split_part(arguments: list[Value]) -> Value:
+    value, by, number = arguments
+
+    def part(v: str, separator: str, n: int) -> str:
+        if n == 0:
+            raise NotHere("a part of number 0")
+        parts = v.split(separator) if separator else [v]
+        if abs(n) > len(parts):
+            return ""
+        return parts[n - 1] if n > 0 else parts[n]
+
+    return each(STRING, part, text(value), text(by), whole(number))
+
+
+def _find_in_set(arguments: list[Value]) -> Value:
+    def place(v: str, of: str) -> int:
+        parts = of.split(",")
+        return parts.index(v) + 1 if v in parts else 0
+
+    return each(INT, place, *map(text, arguments))
+
+
+def _initcap(arguments: list[Value]) -> Value:
+    def capital(v: str) -> str:
+        if not all(c.isascii() and (c.isalpha() or c == " ") for c in v):
+            raise NotHere("the words of a text that has more than plain letters")
+        return " ".join(word.capitalize() for word in v.split(" "))
+
+    return each(STRING, capital, text(arguments[0]))
+
+
+def _space(arguments: list[Value]) -> Value:
+    return each(STRING, lambda n: " " * n, length(arguments[0]))
+
+
+def _character(arguments: list[Value]) -> Value:
+    """Return the character of a code's last byte."""
+    (code,) = arguments
+    if not is_integer(code.type):
+        raise NotHere("a character of what is no whole number")
+    return each(STRING, lambda n: chr(n & 255) if n >= 0 else "", code)
+
+
+def _ascii(arguments: list[Value]) -> Value:
+    return each(INT, lambda v: ord(v[0]) if v else 0, text(arguments[0]))
+
+
+def _trimmed(arguments: list[Value]) -> Value:
+    value, *characters = map(text, arguments)
+    if not characters:
+        return each(STRING, lambda v: v.strip(" "), value)
+    return each(STRING, lambda v, c: v.strip(c) if c else v, value, characters[0])
+
+
+def _bits(arguments: list[Value]) -> Value:
+    (value,) = arguments
+    if isinstance(value.type, T.BinaryType):
+        return each(INT, lambda v: 8 * len(v), value)
+    return each(INT, lambda v: 8 * len(v.encode()), text(value))
+
+
+WORDS: Mapping[str, Function] = {
+    "split_part": _split_part,
+    "find_in_set": _find_in_set,
+    "initcap": _initcap,
+    "space": _space,
+    "char": _character,
+    "chr": _character,
+    "ascii": _ascii,
+    "btrim": _trimmed,
+    "bit_length": _bits,
+}
