@@ -245,7 +245,8 @@ VERDICT_COLUMNS = ("table", "version", "rows", "verdict", "missing", "extra", "d
 
 def _row(step: Step) -> tuple[object, ...]:
     pending = ", ".join(f"{i} ({a}, {b}]" for i, (a, b) in step.pending.items())
-    return (step.table, step.next, step.reason, step.rows, step.bytes or None, step.engine, pending)
+    engine = step.engine.partition(": ")[0]
+    return (step.table, step.next, step.reason, step.rows, step.bytes or None, engine, pending)
 
 
 def _computed(project: Project) -> list[Table]:

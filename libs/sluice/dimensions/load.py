@@ -39,6 +39,7 @@ from sluice.files.reading import Reading, is_of_files, read
 from sluice.gate.gate import Gate
 from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.internal import FORGOTTEN
+from sluice.spark.rehearsing import engine_of
 from sluice.spark.session import Spark
 
 Put = Callable[[SparkSession, Loaded, Target, Position, Clock], Committed]
@@ -79,10 +80,28 @@ def load_as(
 
     size = _size(wanted, before, 0).bytes
     is_little = size <= project.limits.computed_here_bytes
-    is_plain = found.spec.format == "delta" or (is_of_files(found.spec) and not found.spec.is_log)
-    is_small = is_little and is_plain
+    is_small = is_little and _is_plain(found.spec)
     report, engine = spark.best(work, large, is_small=is_small, size=0 if is_little else size)
     return replace(report, engine=engine)
+
+
+def _is_plain(spec: Dimension) -> bool:
+    """True if a little of it can be read without Spark."""
+    return spec.format == "delta" or (is_of_files(spec) and not spec.is_log)
+
+
+def engine_of_load(project: Project, found: Found, wanted: Due, before: Head | None) -> str:
+    """Return the engine that a load would report, unless a value decides otherwise."""
+    size = _size(wanted, before, 0).bytes
+    is_small = size <= project.limits.computed_here_bytes and _is_plain(found.spec)
+
+    def rehearsed(session: SparkSession) -> None:
+        rows = _read(session, project, found, wanted).rows
+        _compile(session, project, found, rows, before)
+        gate = Gate(found.table.id, found.table.expect, found.spec.key)
+        gate.check(gate.split(rows))
+
+    return engine_of(project.spark, rehearsed, is_small=is_small)
 
 
 def _committed(
@@ -101,8 +120,7 @@ def _committed(
     with clock.phase("read"):
         reading = _read(session, project, found, wanted)
     if is_here(session):
-        whole = Loaded(current(reading.rows, found.table))
-        rehearse(_changelog(session, project, found.table, whole, before))
+        _compile(session, project, found, reading.rows, before)
     is_added = wanted.state is not None
     delivered = Delivered(run.id, position.batch, None, None, is_added=is_added)
     with clock.timed("check", gated(project, found.table, reading.rows, delivered)) as passed:
@@ -127,6 +145,14 @@ def _committed(
     warnings = (*reading.warnings, *passed.verdict.warnings)
     report = replace(_report(found, passed, done, clock), warnings=warnings, batch=position.batch)
     return replace(report, outcome="unchanged") if is_as_before else report
+
+
+def _compile(
+    session: SparkSession, project: Project, found: Found, rows: DataFrame, before: Head | None
+) -> None:
+    """Compile what follows the gate. Raises NotHere."""
+    whole = Loaded(current(rows, found.table))
+    rehearse(_changelog(session, project, found.table, whole, before))
 
 
 def _read(session: SparkSession, project: Project, found: Found, wanted: Due) -> Reading:

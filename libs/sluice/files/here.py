@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from sluice.declare.delivered_row import CUT, FILE
+from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.local import hand
 from sluice.engine.query.operator import union
 from sluice.errors import UsageError
@@ -76,6 +77,8 @@ def read_here(
 
 def held(found: FileHead) -> bytes:
     """Return a file's content. Raises NotHere if it can't be read to its end."""
+    if is_bare():
+        return b""
     try:
         return content(found.file)
     except Unreadable as error:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice.declare.declared import Declared
 from sluice.declare.delivered_row import FILE, REASON
 from sluice.delta.places.walk import LandedFile
+from sluice.delta.reading.bare import is_bare
 from sluice.engine.query.operator import union
 from sluice.errors import QualityStop, Retryable
 from sluice.files.conversion import empty
@@ -58,6 +59,8 @@ def look(spec: Declared, files: Sequence[LandedFile]) -> Look:
     """
     if spec.format not in READERS:
         return Look(tuple(files))
+    if is_bare():
+        return Look(tuple(files), _declared(spec))
     heads, broken = _heads(spec, files)
     if spec.IS_WHOLE:
         _check_whole(spec, broken)
@@ -76,6 +79,12 @@ def rows_of(session: SparkSession, spec: Declared, seen: Look) -> Reading:
     unread = (f"{file.shown} can't be read: {why}" for file, why in seen.broken)
     warnings = tuple(f"{_id(spec)}: {what}" for what in (*_extra(spec, seen.heads), *unread))
     return Reading(union(parts), warnings)
+
+
+def _declared(spec: Declared) -> tuple[FileHead, ...]:
+    """Return the head of a file that has what is declared; none of Parquet, which has types."""
+    nowhere = LandedFile(uri="", size=0, modified=0)
+    return () if spec.format == "parquet" else (FileHead(nowhere, tuple(spec.of_files)),)
 
 
 def _heads(

@@ -1,6 +1,6 @@
 """Next batch of a table in words, as `sluice plan` shows it. Runs nothing, starts no Spark."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -13,24 +13,28 @@ from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
 from sluice.delta.places.lake import layout
 from sluice.delta.writing.marking import may_mark
+from sluice.dimensions.load import engine_of_load
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
 from sluice.engine.computing.plan import BatchPlan, Strategy
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
-from sluice.engine.planning.plan import is_computed_here, plan_batch, plan_rebuild
+from sluice.engine.planning.plan import plan_batch, plan_rebuild
+from sluice.engine.planning.rehearsal import engine_of_batch
 from sluice.errors import SluiceError, UsageError
 from sluice.language.internal import DELIVERIES, INTERVALS, internal
-from sluice.language.interval import show
+from sluice.language.interval import Interval, show
 from sluice.language.spans import Span, spans
 from sluice.operate.definitions.redefined import redefined_parts
 from sluice.operate.outside import outside
 from sluice.read.pending import Unread, unread
 from sluice.read.status import missing
 from sluice.sources.delivery import landed
+from sluice.sources.ingest import engine_of_delivery
 from sluice.sources.spec import Source
-from sluice.spark.session import PROCESS, SPARK
+from sluice.spark.rehearsing import why
+from sluice.spark.session import SPARK
 from sluice.terminal.output import counted
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind
@@ -43,9 +47,10 @@ class Step:
     """Next batch of one table.
 
     `pending`: input -> versions (from, to]. `rows`, `bytes`, `files`: sizes of what is read.
-    `engine`: where a view's batch is computed; what only Spark knows is left to it then. `joins`:
-    dimension -> how it is joined to the facts. Of a source's intervals: `missing` between
-    delivered ones, `due` since they ended, `changed` in their files, `gone` without files now.
+    `engine`: as the batch's report will name it, unless a value decides otherwise; of several
+    deliveries, that of the largest. `joins`: dimension -> how it is joined to the facts. Of a
+    source's intervals: `missing` between delivered ones, `due` since they ended, `changed` in their
+    files, `gone` without files now.
     """
 
     table: str
@@ -82,13 +87,12 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
     if isinstance(table.spec, Source) and not exists(layout(project).uri(table.id)):
         return steps
     context = Context.of(project)
-    engines = SPARK, PROCESS if project.spark.computes_here else SPARK
     for node in nodes_of(table, context.graph):
         if what := others.get(node.id):
             steps.append(_rebuild(context, node, what))
         else:
             plan = plan_batch(node, context.lake, context.graph, context.limits)
-            step = _step(context, node, plan, engines)
+            step = _step(context, node, plan)
             is_made = table.parts or (table.spec.caution and not step.pending)
             made = f"{_made(node.table)}: " if is_made and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))
@@ -167,12 +171,30 @@ def _ingest(project: Project, table: Table, now: datetime, others: Mapping[str, 
     is_done = table.spec.is_by_interval and known and not any(found)
     way = "nothing" if is_done else "ingest"
     step = Step(written, way, reason, missing=gaps, due=new, changed=changed, gone=gone)
+    if news.every and written not in others:
+        step = _with_engine(project, table, step, sorted(news.every))
     if what := others.get(written):
         files = [file for d in known for file in landed(project, table, d.interval)[1]]
         step = replace(step, next=REBUILD, reason=f"{what}; {reason}", files=len(files))
         rows, size = sum(d.rows_read for d in known), sum(file.size for file in files)
         return replace(step, rows=rows, bytes=size)
     return step
+
+
+def _with_engine(project: Project, table: Table, step: Step, some: Sequence[Interval]) -> Step:
+    """Return the step with what is to be delivered, and the engine of the largest delivery."""
+    landing = {interval: landed(project, table, interval)[1] for interval in some}
+    sizes = {interval: sum(file.size for file in files) for interval, files in landing.items()}
+    largest = max(sizes, key=sizes.__getitem__)
+    engine = engine_of_delivery(project, table, largest)
+    said = why(project.spark, engine, sizes[largest])
+    return replace(
+        step,
+        reason="; ".join([step.reason, *said]),
+        engine=engine,
+        bytes=sum(sizes.values()),
+        files=sum(map(len, landing.values())),
+    )
 
 
 def _with_unread(step: Step, parts: tuple[Unread, ...]) -> Step:
@@ -199,7 +221,10 @@ def _load(project: Project, table: Table, what: str) -> Step:
     wanted = due(found, before, again=bool(what))
     reason = what or "; ".join(wanted.warnings) or "files are new or changed"
     way = REBUILD if what else "load"
-    return Step(table.id, way, reason, bytes=wanted.bytes, files=len(wanted.files))
+    engine = SPARK if what else engine_of_load(project, found, wanted, before)
+    said = () if what else why(project.spark, engine, wanted.bytes)
+    reason, size = "; ".join([reason, *said]), wanted.bytes
+    return Step(table.id, way, reason, engine, bytes=size, files=len(wanted.files))
 
 
 def _marking(context: Context, node: Node, plan: BatchPlan) -> Iterator[str]:
@@ -209,8 +234,7 @@ def _marking(context: Context, node: Node, plan: BatchPlan) -> Iterator[str]:
         yield "a few changed rows are marked, and no file is rewritten for them"
 
 
-def _step(context: Context, node: Node, plan: BatchPlan, engines: tuple[str, str]) -> Step:
-    """Return the step of a plan. `engines`: those of a large and of a small batch."""
+def _step(context: Context, node: Node, plan: BatchPlan) -> Step:
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
     joins = node.batch.joins(context, plan)
@@ -218,11 +242,12 @@ def _step(context: Context, node: Node, plan: BatchPlan, engines: tuple[str, str
     if not plan.is_pending:
         reason = "; ".join(["no input has new data", *remarks])
         return Step(plan.node.id, "nothing", reason, joins=joins)
+    engine = engine_of_batch(context, node, plan)
     return Step(
         plan.node.id,
         plan.strategy,
-        "; ".join([plan.reason, *remarks]),
-        engine=engines[is_computed_here(context.limits, plan)],
+        "; ".join([plan.reason, *remarks, *why(context.settings, engine, plan.size.bytes)]),
+        engine=engine,
         joins=joins,
         pending=plan.ranges or {i: (0, p.version) for i, p in plan.pins.items()},
         references={i: p.version for i, p in plan.references.items()},

@@ -28,7 +28,7 @@ from sluice.sources.replacement import Arriving, Replacement
 from sluice.sources.spec import Source, is_foreign, is_topic
 from sluice.spark.session import Spark
 
-__all__ = ["deliver", "follow", "ingest", "replace_interval"]
+__all__ = ["deliver", "engine_of_delivery", "follow", "ingest", "replace_interval"]
 
 
 def ingest(
@@ -51,6 +51,13 @@ def deliver(
     if delivery.is_delivered and before and not run.full_refresh:
         return unchanged(delivery.stored_as, before, delivery.interval)
     return replace_interval(spark, project, delivery, run, again=plan)
+
+
+def engine_of_delivery(project: Project, table: Table, interval: Interval) -> str:
+    """Return the engine that delivers an interval's files, in the words of the report."""
+    delivery = plan_delivery(project, table, interval, allow_empty=True)
+    at, run = head(layout(project).uri(delivery.stored_as)), Run()
+    return Replacement(project, delivery, at, _position(delivery, at, run, {}), run).engine
 
 
 def follow(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:

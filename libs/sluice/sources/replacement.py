@@ -34,11 +34,13 @@ from sluice.engine.query.operator import names
 from sluice.engine.report import BatchReport, Clock
 from sluice.files.marks import ID, INTERVAL
 from sluice.files.reading import Reading, is_of_files
+from sluice.gate.gate import Gate
 from sluice.gate.outcomes.verdict import Verdict
 from sluice.interpreter.presence import is_here, rehearse
 from sluice.language.internal import FORGOTTEN
 from sluice.sources.delivery import Arrived, Delivery, arriving, stored_rows
 from sluice.sources.emptied import Emptied
+from sluice.spark.rehearsing import engine_of
 from sluice.spark.session import Spark
 
 KEY = (INTERVAL, ID)
@@ -69,15 +71,40 @@ class Replacement:
             with self.clock.phase("session"):
                 return spark.tune(small=delivery.bytes <= limits.few_tasks_bytes)
 
-        is_at_hand = delivery.spec.is_followed or (
-            self.arrived is None and is_of_files(delivery.spec)
-        )
+        size = delivery.bytes if self._is_at_hand else 0
+        report, engine = spark.best(self._committed, large, is_small=self._is_small, size=size)
+        return replace(report, engine=engine)
+
+    @property
+    def engine(self) -> str:
+        """The engine that `made` would report, unless a value of the files decides otherwise."""
+        return engine_of(self.project.spark, self._rehearsed, is_small=self._is_small)
+
+    @property
+    def _is_at_hand(self) -> bool:
+        """True if the rows can be had without Spark."""
+        spec = self.delivery.spec
+        return spec.is_followed or (self.arrived is None and is_of_files(spec))
+
+    @property
+    def _is_small(self) -> bool:
+        delivery, limits = self.delivery, self.project.limits
         is_of_messages = delivery.is_of_messages and delivery.topic
         most = limits.messages_here_bytes if is_of_messages else limits.computed_here_bytes
-        is_small = is_at_hand and delivery.bytes <= most
-        size = delivery.bytes if is_at_hand else 0
-        report, engine = spark.best(self._committed, large, is_small=is_small, size=size)
-        return replace(report, engine=engine)
+        return self._is_at_hand and delivery.bytes <= most
+
+    def _rehearsed(self, session: SparkSession) -> None:
+        """Compute what `made` computes, of files without rows. Raises NotHere."""
+        table, spec = self.delivery.table, self.delivery.spec
+        found = arriving(session, self.delivery, self.before)
+        self._compile(session, found.reading, found.delivery)
+        gate = Gate(table.id, table.expect, spec.key)
+        gate.check(gate.split(found.reading.rows))
+
+    def _compile(self, session: SparkSession, reading: Reading, delivery: Delivery) -> None:
+        """Compile what follows the gate. Raises NotHere."""
+        unjudged = stored_rows(reading.rows, delivery)
+        rehearse(_changelog(unjudged, self._old_rows(session, self.before)))
 
     @property
     def before(self) -> Head | None:
@@ -122,8 +149,7 @@ class Replacement:
         emptied = Emptied(delivery, lambda: self._count(session), run.allow_empty or is_added)
         on_conflict = delivery.spec.on_conflict
         if is_here(session):
-            unjudged = stored_rows(reading.rows, delivery)
-            rehearse(_changelog(unjudged, self._old_rows(session, self.before)))
+            self._compile(session, reading, delivery)
         rows = withheld(reading.rows, noted(layout(self.project).uri(delivery.table.id, FORGOTTEN)))
         return gated(self.project, delivery.table, rows, batch, emptied.refuse, on_conflict)
 

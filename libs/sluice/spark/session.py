@@ -172,16 +172,13 @@ class Spark:
         """
         engine, guard = SPARK, ""
         if is_small and self.settings.computes_here:
-            from google.protobuf.message import DecodeError
-            from pyspark.errors import PySparkException
-
-            from sluice.interpreter.errors import BadValue, DividedByZero, NotHere
+            from sluice.interpreter.errors import BadValue, DividedByZero
             from sluice.interpreter.session import interpreting
 
             try:
                 with interpreting(self.here) as session:
                     return work(session), PROCESS  # type: ignore[arg-type] # a client like others
-            except (NotHere, PySparkException, DecodeError) as reason:
+            except left_to_spark() as reason:
                 if isinstance(reason, DividedByZero) and not self.is_there:
                     raise
                 engine = f"{SPARK}: {reason}"
@@ -201,6 +198,16 @@ class Spark:
                 sibling.stop()
         if self.is_started:
             self.session.stop()
+
+
+def left_to_spark() -> tuple[type[Exception], ...]:
+    """Return the errors by which the interpreter leaves work to Spark."""
+    from google.protobuf.message import DecodeError
+    from pyspark.errors import PySparkException
+
+    from sluice.interpreter.errors import NotHere
+
+    return NotHere, PySparkException, DecodeError
 
 
 def _why(engine: str, size: int, *, is_small: bool) -> str:

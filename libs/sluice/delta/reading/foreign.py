@@ -21,6 +21,7 @@ from sluice.delta.log.fitness import MAPPING
 from sluice.delta.log.foreign import naming_refusals
 from sluice.delta.log.opened import opened
 from sluice.delta.log.span import Part
+from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.live import change_data, live_rows, rows_of_files
 from sluice.delta.reading.local import plain, spark_schema
 from sluice.errors import UsageError
@@ -84,7 +85,9 @@ def _most(session: SparkSession, uri: str, limits: Limits) -> int:
 def _by_arrow(
     session: SparkSession, table: DeltaTable, uri: str, part: Part, wanted: StructType
 ) -> DataFrame:
-    if not part.weight:
+    if is_bare():
+        found = pa.schema([]).empty_table()
+    elif not part.weight:
         found = change_data(table, uri, part.files)
     else:
         rows = rows_of_files(table, uri, part.paths) if part.files else live_rows(table, uri)

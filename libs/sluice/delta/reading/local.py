@@ -21,11 +21,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from sluice.delta.log.active import as_table
 from sluice.delta.log.opened import commit_of, opened
+from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.live import live_rows
 from sluice.interpreter.presence import is_here
 from sluice.limits import Limits
 
 _ADDED = {"_change_type": "string", "_commit_version": "long", "_commit_timestamp": "timestamp"}
+_ADDED_TYPES = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
 MESSAGE_BYTES = 32_000_000  # of Arrow; a task of Spark takes messages of up to 128 MiB
 KEPT_BYTES = 24_000_000  # of Arrow in all; as rows in Spark's heap they take seven times that
 
@@ -40,6 +42,8 @@ def local_snapshot(session: SparkSession, uri: str, version: int, limits: Limits
 
     A reading is known by its files, because a restored table gives its numbers to other versions.
     """
+    if is_bare():
+        return _bare_snapshot(session, uri, version)
     table = opened(uri, version)
     at = (session, uri, version, commit_of(uri, version), *sorted(table.file_uris()))
     with _keeping:
@@ -60,8 +64,15 @@ def narrowed_snapshot(session: SparkSession, uri: str, version: int) -> DataFram
     """
     from sluice.interpreter.session import hand_over
 
+    if is_bare():
+        return _bare_snapshot(session, uri, version)
     table = opened(uri, version)
     return hand_over(session, live_rows(table, uri), spark_schema(table))  # type: ignore[arg-type]
+
+
+def _bare_snapshot(session: SparkSession, uri: str, version: int) -> DataFrame:
+    """Return the columns of the table, without rows."""
+    return handed_over(session, uri, version, arrow_schema(uri, version).empty_table())
 
 
 def between(
@@ -94,6 +105,9 @@ def local_feed(session: SparkSession, uri: str, after: int, upto: int) -> DataFr
 
 def read_feed(uri: str, after: int, upto: int) -> pa.Table:
     """Return the change feed of versions (after, upto] as Arrow, not yet Spark's."""
+    if is_bare():
+        added = map(pa.field, _ADDED, _ADDED_TYPES)
+        return pa.schema([*arrow_schema(uri, upto), *added]).empty_table()
     reader = opened(uri, upto).load_cdf(
         starting_version=after + 1, ending_version=upto, allow_out_of_range=True
     )
@@ -125,6 +139,9 @@ def read_few(
     `bounds`: a condition that these rows also meet, on columns with exact statistics. It skips
     files and row groups.
     """
+    if is_bare():
+        stored = arrow_schema(uri, version)
+        return stored.empty_table().select(list(columns or stored.names))
     dataset = live_rows(opened(uri, version), uri)
     chosen = list(columns) if columns else dataset.schema.names
     found, count = [plain(dataset.schema.empty_table().select(chosen))], 0

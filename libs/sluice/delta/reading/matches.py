@@ -23,6 +23,7 @@ from sluice.delta.log.active import active_files
 from sluice.delta.log.feed_size import size_of
 from sluice.delta.log.opened import opened
 from sluice.delta.places.walk import local_path
+from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.clusters import Span, clusters
 from sluice.delta.reading.found import Found, Values, keep
 from sluice.delta.reading.live import LiveRows, live_rows
@@ -82,6 +83,8 @@ class Place:
         if len(known) < len(exact):
             return None
         chosen = pa.schema([schema.field(name) for name in self.columns or schema.names])
+        if is_bare():
+            return chosen.empty_table()
         folder = local_path(self.uri)
         if folder is not None and can_search():
             from sluice.delta.reading import searching  # with polars, which takes a moment

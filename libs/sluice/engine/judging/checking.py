@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sluice.changes.diff import CHANGE
@@ -43,17 +43,21 @@ def checked(
     if not node.expectations:
         yield Checked(changelog, ())
         return
-    gate = Gate(node.id, node.expectations)
     rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
     cached = rows.persist()
     try:
-        new = cached.where(F.col(CHANGE) != "delete").drop(CHANGE)
-        verdict = gate.check(gate.split(new))
+        verdict = judged(node, cached)
         keep_results(lake, verdict, delivered)
         verdict.enforce()
         yield Checked(changelog if rows is not changelog else cached, verdict.warnings)
     finally:
         cached.unpersist()
+
+
+def judged(node: Maintained, changelog: DataFrame) -> Verdict:
+    """Return the verdict of the expectations on a changelog's new rows."""
+    gate = Gate(node.id, node.expectations)
+    return gate.check(gate.split(changelog.where(F.col(CHANGE) != "delete").drop(CHANGE)))
 
 
 def keep_results(lake: LakeLayout, verdict: Verdict, delivered: Delivered) -> None:

@@ -1,0 +1,44 @@
+"""Engine of a batch before it runs: what it would compute is compiled, over tables without rows.
+
+A plan does this, so it opens no file of a table and starts no Spark. What only values decide stays
+open: an overflow, say, or more rows than this process takes may still send the batch to Spark.
+"""
+
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from sluice.engine.computing.computed import settled
+from sluice.engine.computing.horizon import recorded_horizon
+from sluice.engine.computing.plan import BatchPlan
+from sluice.engine.context import Context
+from sluice.engine.judging.checking import judged
+from sluice.engine.planning.node import Node
+from sluice.engine.planning.plan import is_computed_here
+from sluice.engine.query.retention import Horizon
+from sluice.spark.rehearsing import engine_of
+
+
+def engine_of_batch(context: Context, node: Node, plan: BatchPlan) -> str:
+    """Return the engine of a node's planned batch, in the words of its report."""
+    is_small = is_computed_here(context.limits, plan)
+    return engine_of(context.settings, partial(_compile, context, node, plan), is_small=is_small)
+
+
+def _compile(context: Context, node: Node, plan: BatchPlan, session: SparkSession) -> None:
+    """Compute a batch over no rows, up to its commit. Raises NotHere."""
+    number = plan.before.next_batch if plan.before else 1
+    batch = node.batch(context, session, plan, number, _horizon(plan))
+    changelog = settled(session, batch.computed()).changelog
+    if node.expectations:
+        rows = session.createDataFrame(changelog) if isinstance(changelog, pa.Table) else changelog
+        judged(node, rows)
+
+
+def _horizon(plan: BatchPlan) -> Horizon | None:
+    """Return a horizon that does not move, so that the batch takes its ordinary way."""
+    retention = plan.node.operator.retention
+    if retention is None:
+        return None
+    return recorded_horizon(plan) or Horizon(retention, None, None)
