@@ -8,7 +8,7 @@ source's intervals are delivered.
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -26,22 +26,30 @@ DAY = timedelta(days=1)
 def main() -> None:
     """Run or deliver the days, and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("first", type=lambda text: parse_time(text, "UTC"))
+    parser.add_argument("first")
     parser.add_argument("days", type=int)
     parser.add_argument("--source", help="deliver only this source's intervals")
     asked = parser.parse_args()
-    project = load("config")
-    starts = [asked.first + number * DAY for number in range(asked.days + 1)]
-    days = [Interval(start, start + DAY) for start in starts]
+    print(days(asked.first, asked.days, source=asked.source))
+
+
+def days(
+    first: str, count: int, begun: Callable[[], object] = bool, source: str | None = None
+) -> float:
+    """Return the mean seconds of a day. `begun`: called when the first day is done."""
+    project, start = load("config"), parse_time(first, "UTC")
+    starts = [start + number * DAY for number in range(count + 1)]
+    every = [Interval(start, start + DAY) for start in starts]
 
     def work(spark: Spark) -> float:
-        take = partial(_deliver, name=asked.source) if asked.source else _run
-        take(spark, project, days[:1])
+        take = partial(_deliver, name=source) if source else _run
+        take(spark, project, every[:1])
+        begun()
         began = time.monotonic()
-        take(spark, project, days[1:])
-        return (time.monotonic() - began) / asked.days
+        take(spark, project, every[1:])
+        return (time.monotonic() - began) / count
 
-    print(with_spark(project.spark, work))
+    return with_spark(project.spark, work)
 
 
 def _run(spark: Spark, project: Project, days: Sequence[Interval]) -> None:
