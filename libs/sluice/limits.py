@@ -129,6 +129,9 @@ class Limits:
     small_files: int = 8
     """Number of small files, each with less than half of `file_rows`, that such a commit joins."""
 
+    piece_bytes: int = 32_000_000
+    """Files, or parts of them, that one commit of upkeep reads and writes again."""
+
     slice_file_rows: int = 5_000_000
     """Rows per file of a slice that is filed again."""
 

@@ -70,9 +70,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Reads:
-    """Reads of the view at some batch."""
+    """Reads of the view after some batch, or after upkeep."""
 
-    batch: int
+    batch: int | str
     get_ms: float
     scan_cpu: float
     files: int
@@ -153,7 +153,7 @@ class Bench(BenchLake):
             for one in kept:
                 if filing := one.filing:
                     refile(filing, self.spark, filing.slices, "compact")
-            return "spark"
+            return "process"
 
         return self._measured("upkeep", TABLES, file)
 
@@ -171,7 +171,7 @@ class Bench(BenchLake):
         share = 100 * written / size
         return Measured(self.keys, what, cpu, round(written, 2), round(share, 1), engine)
 
-    def reads(self, batch: int) -> Reads:
+    def reads(self, batch: int | str) -> Reads:
         """Measure reads as things stand."""
         scans = [timed(lambda: self._scan()[0])[0] for _ in range(3)]
         found = []
@@ -238,6 +238,7 @@ def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
     yield bench.reads(given.batches)
     yield bench.source()
     yield bench.upkeep()
+    yield bench.reads("upkeep")
     bench.check()
     bench.spark.stop()
 

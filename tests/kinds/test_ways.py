@@ -74,6 +74,7 @@ OF_NO_VIEW = {
     "handed_bytes": "stores/test_spark",
     "messages_here_bytes": "sources/kafka/decoding/test_large",
     "loose_files": "test_lookup_plans",
+    "piece_bytes": "test_merging",
     "round_intervals": "test_run_dimensions",
     "swept_bytes": "test_sweep",
     "swept_feed_bytes": "test_sweep",

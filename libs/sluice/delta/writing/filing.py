@@ -34,13 +34,24 @@ CARRIED = "_sluice_key_"  # a column of an input's key, with an order of its own
 class Slice:
     """One partition, by its number, or a whole table that has none.
 
-    `rows`: those of each file, with marked ones; `gone`: how many are marked.
+    `rows`: those of each file, with marked ones; `lost`: how many of them are marked; `bytes`:
+    those of all files.
     """
 
     number: int | None
     paths: tuple[str, ...]
     rows: tuple[int, ...]
-    gone: int = 0
+    lost: tuple[int, ...] = ()
+    bytes: int = 0
+
+    @property
+    def gone(self) -> int:
+        """Marked rows of all files."""
+        return sum(self.lost)
+
+    def usual_files(self, limits: Limits) -> int:
+        """Return how many files it may have when it was filed by key, in pieces."""
+        return max(files_for(self.row_count, limits), 2 * self.bytes // limits.piece_bytes)
 
     @property
     def row_count(self) -> int:
@@ -61,6 +72,11 @@ class Slice:
         """True if so many rows are marked that scans notice it."""
         return self.gone > WORN * self.row_count
 
+    def has_worn_file(self, limits: Limits) -> bool:
+        """True if a file of a usual size has so many marked rows."""
+        files = zip(self.rows, self.lost, strict=False)
+        return any(2 * rows >= limits.file_rows and gone > WORN * rows for rows, gone in files)
+
     def sealed_files(self, limits: Limits) -> int:
         """Return how many files it has when it has just been filed."""
         return max(1, -(-self.row_count // limits.slice_file_rows))
@@ -72,16 +88,17 @@ def slices_of(table: DeltaTable) -> list[Slice]:
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
     number = f"partition.{partitions[0]}" if partitions else None
     gone = {name: mask.false_count for name, mask in kept_rows(table).items()}
-    found: dict[int | None, list[tuple[str, int]]] = {}
+    found: dict[int | None, list[tuple[str, int, int]]] = {}
     for file in actions.to_pylist():
         known = found.setdefault(file[number] if number else None, [])
-        known.append((file["path"], file.get("num_records") or 0))
+        known.append((file["path"], file.get("num_records") or 0, file["size_bytes"]))
     return [
         Slice(
             n,
-            tuple(path for path, _ in files),
-            tuple(rows for _, rows in files),
-            sum(gone.get(file_name(path), 0) for path, _ in files),
+            tuple(path for path, _, _ in files),
+            tuple(rows for _, rows, _ in files),
+            tuple(gone.get(file_name(path), 0) for path, _, _ in files),
+            sum(size for _, _, size in files),
         )
         for n, files in sorted(found.items(), key=lambda item: item[0] or 0)
     ]

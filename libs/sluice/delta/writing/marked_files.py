@@ -4,28 +4,23 @@ A file is marked, or it is put together with the new rows: small files that earl
 left would otherwise make each read open many.
 """
 
-import json
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from sluice.changes.diff import CHANGE
 from sluice.delta.log.actions import Action
 from sluice.delta.log.added import Added
-from sluice.delta.log.vectors import file_name, vector_of
+from sluice.delta.log.vectors import file_name
+from sluice.delta.writing import file_actions
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.matching import Matched, Numbers, rows_at
-from sluice.delta.writing.statistics import GROUP_ROWS, has_exact_statistics, statistics_of
 from sluice.limits import Limits
 
 FEED = "_change_data"
@@ -50,7 +45,7 @@ class MarkedFiles:
         """Write the changelog's new rows and its feed; yield the actions of its commit."""
         marked = [one.path for one in self.found if one.path not in self._loose]
         for path in (*marked, *self._loose):
-            yield _removed(self.files[path])
+            yield file_actions.gone(self.files[path], changes=True)
         for path in marked:
             yield from self._marked(path)
         come = rows.filter(pc.not_equal(rows[CHANGE], "delete"))
@@ -61,7 +56,11 @@ class MarkedFiles:
     @cached_property
     def _loose(self) -> tuple[str, ...]:
         """Small files, once they are many."""
-        small = [p for p, file in self.files.items() if 2 * _rows(file) < self.limits.file_rows]
+        small = [
+            p
+            for p, file in self.files.items()
+            if 2 * file_actions.rows_of(file) < self.limits.file_rows
+        ]
         return tuple(small) if len(small) >= self.limits.small_files else ()
 
     @cached_property
@@ -70,7 +69,7 @@ class MarkedFiles:
 
     def _still(self, path: str) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return, for each row of a file, whether it stays."""
-        still = np.ones(_rows(self.files[path]), dtype=bool)
+        still = np.ones(file_actions.rows_of(self.files[path]), dtype=bool)
         if (mask := self.kept.get(file_name(path))) is not None:
             still[: len(mask)] = mask.to_numpy(zero_copy_only=False)
         still[self._gone.get(path, [])] = False
@@ -83,18 +82,13 @@ class MarkedFiles:
         """Yield a file with all rows marked that have gone, unless no row stays."""
         still, file = self._still(path), self.files[path]
         if still.any():
-            vector = vector_of(BitMap64(np.flatnonzero(~still).astype(np.uint64)))
-            statistics = json.dumps({**json.loads(file["stats"]), "tightBounds": False})
-            now = {"dataChange": True, "stats": statistics, "deletionVector": vector}
-            yield {"add": {**file, **now}}
+            lost = BitMap64(np.flatnonzero(~still).astype(np.uint64))
+            yield file_actions.marked(file, lost, changes=True)
 
     def _added(self, rows: pa.Table, key: Sequence[str]) -> Iterator[Action]:
         """Write rows; yield their file, if there are any."""
         if rows.num_rows:
-            rows, name = by_key(rows, key), f"part-00000-{uuid.uuid4()}.snappy.parquet"
-            statistics = json.dumps(statistics_of(rows))
-            file = {"path": name, "size": self._written(name, rows), "modificationTime": now()}
-            yield {"add": {**file, "partitionValues": {}, "dataChange": True, "stats": statistics}}
+            yield file_actions.come(self.folder, by_key(rows, key), changes=True)
 
     def _feed(self, rows: pa.Table) -> Action:
         """Write the change data, with old rows as the files had them; return its file."""
@@ -105,7 +99,7 @@ class MarkedFiles:
             parts.append(self._fed(old, "update", "update_preimage"))
             parts.append(self._fed(old, "delete", "delete"))
         name = f"{FEED}/cdc-00000-{uuid.uuid4()}.snappy.parquet"
-        size = self._written(name, pa.concat_tables(parts))
+        size = file_actions.written(self.folder, name, pa.concat_tables(parts))
         return {"cdc": {"path": name, "partitionValues": {}, "size": size, "dataChange": False}}
 
     def _fed(self, rows: pa.Table, change: str, name: str) -> pa.Table:
@@ -115,28 +109,3 @@ class MarkedFiles:
 
     def _shown(self, rows: pa.Table) -> pa.Table:
         return rows.select(self.schema.names).cast(self.schema)
-
-    def _written(self, name: str, rows: pa.Table) -> int:
-        path, how = (
-            Path(self.folder, name),
-            {"store_schema": False, "store_decimal_as_integer": True},
-        )
-        path.parent.mkdir(exist_ok=True)
-        exact = [f.name for f in rows.schema if has_exact_statistics(f.type)]
-        pq.write_table(rows, path, row_group_size=GROUP_ROWS, write_statistics=exact, **how)
-        return path.stat().st_size
-
-
-def now() -> int:
-    """Return the time in milliseconds, as the log has it."""
-    return int(time.time() * 1000)
-
-
-def _rows(file: Action) -> int:
-    return int(json.loads(file["stats"])["numRecords"])
-
-
-def _removed(file: Action) -> Action:
-    known: dict[str, Any] = {k: file[k] for k in ("path", "size", "deletionVector") if k in file}
-    fixed = {"dataChange": True, "extendedFileMetadata": True, "partitionValues": {}}
-    return {"remove": {**known, **fixed, "deletionTimestamp": now()}}

@@ -2,50 +2,43 @@
 
 Changed keys from everywhere are in every file, and a MERGE would write the whole table. So rows
 that go are marked in deletion vectors, which lie in the log, and new rows are added in one file.
-The change data lies beside it, where every reader of the feed finds it. delta-rs reads such tables
-but can't write vectors: the commit is made here, by a hard link that only one writer can make.
+The change data lies beside it, where every reader of the feed finds it.
 """
 
-import json
-import os
-import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.actions import Action
 from sluice.delta.log.active import active_files
 from sluice.delta.log.added import added
-from sluice.delta.log.conflicts import lost
 from sluice.delta.log.feed_size import size_of
-from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
+from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, Position
-from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors, kept_rows
+from sluice.delta.log.vectors import kept_rows
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.walk import local_path
 from sluice.delta.reading.found import take
 from sluice.delta.reading.local import arrow_schema
 from sluice.delta.reading.matches import can_search, files_far, is_exact
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
-from sluice.delta.writing.marked_files import MarkedFiles, now
+from sluice.delta.writing.file_actions import now
+from sluice.delta.writing.linked import commit_actions, info, is_plain, vectors_allowed
+from sluice.delta.writing.marked_files import MarkedFiles
 from sluice.delta.writing.matching import Keys, Matched, matched
 from sluice.delta.writing.merge import check_applied
 from sluice.limits import Limits
-
-LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
-WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that ask nothing more of this commit
 
 
 def may_mark(before: Head, key: Sequence[str], limits: Limits) -> bool:
     """True if few changed rows of the table would be marked, if they are not in few files."""
     table = opened(before.uri, before.version)
-    if not (local_path(before.uri) and key and _is_plain(table) and can_search()):
+    if table.metadata().partition_columns or not (key and is_plain(table)):
+        return False
+    if not (local_path(before.uri) and can_search()):
         return False
     schema = arrow_schema(before.uri, before.version)
     is_large = size_of(table).bytes > limits.merged_bytes
@@ -69,13 +62,6 @@ def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) 
     )
 
 
-def _is_plain(table: DeltaTable) -> bool:
-    """True if nothing in the table asks more of a writer than this module does."""
-    protocol = table.protocol()
-    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
-    return features <= WRITABLE and not table.metadata().partition_columns
-
-
 def commit_marked(
     before: Head, rows: pa.Table, key: Sequence[str], position: Position, limits: Limits
 ) -> Committed:
@@ -84,7 +70,7 @@ def commit_marked(
     Small files that earlier commits have left are put together with the new one from time to time.
     """
     uri, done = before.uri, result_of(before, Counter(rows[CHANGE].to_pylist()))
-    table, files = taken(uri, before.version), added(uri, before.version)
+    table, files = opened(uri, before.version), added(uri, before.version)
     folder = local_path(uri)
     assert folder is not None
     assert files is not None
@@ -98,14 +84,10 @@ def commit_marked(
         check_applied(before, done, _applied(rows, found))
         marked = MarkedFiles(folder, files, kept, found, schema, limits)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
-        actions = [*_setting(table), {"txn": txn}, *marked.actions(rows, key), _info(before, mine)]
+        told = info(before, mine, "MERGE")
+        actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), told]
         passing("marked", uri)
-        _commit(folder, before, actions)
-    table.update_incremental()
-    every = {**CHECKPOINTS, **table.metadata().configuration}["delta.checkpointInterval"]
-    if done.version % int(every) == 0:
-        table.create_checkpoint()
-    keep(uri, table)
+        commit_actions(before, actions)
     return won(before, position, done)
 
 
@@ -115,56 +97,3 @@ def _applied(rows: pa.Table, found: Sequence[Matched]) -> tuple[int, int, int]:
     hits = Counter(rows[CHANGE].take(pa.array(places)).to_pylist())
     inserts = pc.sum(pc.equal(rows[CHANGE], "insert")).as_py() or 0
     return inserts - hits["insert"], hits["update"], hits["delete"]
-
-
-def _setting(table: DeltaTable) -> Iterator[Action]:
-    """Yield the actions that allow a table vectors, unless it has them."""
-    metadata, protocol = table.metadata(), table.protocol()
-    if has_vectors(table) and metadata.configuration.get(SETTING) == "true":
-        return
-    yield {
-        "protocol": {
-            "minReaderVersion": 3,
-            "minWriterVersion": 7,
-            "readerFeatures": sorted({*(protocol.reader_features or ()), FEATURE}),
-            "writerFeatures": sorted({*(protocol.writer_features or LEGACY), FEATURE}),
-        }
-    }
-    yield {
-        "metaData": {
-            "id": str(metadata.id),
-            **{name: text for name in ("name", "description") if (text := getattr(metadata, name))},
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": table.schema().to_json(),
-            "partitionColumns": [],
-            "configuration": {**metadata.configuration, SETTING: "true"},
-            "createdTime": metadata.created_time,
-        }
-    }
-
-
-def _info(before: Head, position: Position) -> Action:
-    return {
-        "commitInfo": {
-            "timestamp": now(),
-            "operation": "MERGE",
-            "operationParameters": {},
-            "readVersion": before.version,
-            "isBlindAppend": False,
-            "engineInfo": "sluice",
-            "userMetadata": position.to_json(),
-        }
-    }
-
-
-def _commit(folder: str, before: Head, actions: Sequence[Action]) -> None:
-    """Make the commit after `before`. Raises LostRace if there is one."""
-    log, number = Path(folder, "_delta_log"), before.version + 1
-    draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
-    draft.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
-    try:
-        os.link(draft, log / f"{number:020d}.json")
-    except FileExistsError:
-        raise lost(before.uri, before.version) from None
-    finally:
-        draft.unlink()

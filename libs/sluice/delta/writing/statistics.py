@@ -6,7 +6,7 @@ Spark treats NaN as the greatest number. So these columns get none, nor do neste
 delta-rs can't switch one by one. Files without statistics are always read.
 """
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +47,7 @@ def has_exact_statistics(type_: pa.DataType) -> bool:
 
 
 def statistics_of(rows: pa.Table) -> dict[str, Any]:
-    """Return the statistics of a file for the log: bounds of whole numbers, dates, short texts."""
+    """Return the statistics of a file for the log: bounds of whole numbers, times, short texts."""
     bounds = {name: pc.min_max(rows[name]).as_py() for name in _bounded(rows.schema)}
     shown = {name: b for name, b in bounds.items() if all(map(_is_shown, b.values()))}
     return {
@@ -60,8 +60,12 @@ def statistics_of(rows: pa.Table) -> dict[str, Any]:
 
 
 def _bounded(schema: pa.Schema) -> list[str]:
-    kinds = (pa.types.is_integer, pa.types.is_date, pa.types.is_string)
+    kinds = (pa.types.is_integer, pa.types.is_date, pa.types.is_string, _is_instant)
     return [f.name for f in schema if any(is_a(f.type) for is_a in kinds)]
+
+
+def _is_instant(type_: pa.DataType) -> bool:
+    return pa.types.is_timestamp(type_) and type_.tz is not None
 
 
 def _is_shown(value: Any) -> bool:
@@ -69,4 +73,6 @@ def _is_shown(value: Any) -> bool:
 
 
 def _text(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return value.isoformat() if isinstance(value, date) else value

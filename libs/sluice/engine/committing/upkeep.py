@@ -12,7 +12,8 @@ from sluice.changes.order import Direction
 from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import head_as_found
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.writing.filing import Slice, files_for
+from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.writing.filing import Slice
 from sluice.engine.context import Context
 from sluice.engine.query.maintained import Maintained
 from sluice.limits import Limits
@@ -70,9 +71,10 @@ class Kept:
         return 0
 
     def _is_crowded(self, slice_: Slice) -> bool:
-        most = files_for(slice_.row_count, self.limits) + self.limits.loose_files
+        most = slice_.usual_files(self.limits) + self.limits.loose_files
         is_unordered = bool(self.order) and slice_.is_lumped(self.limits)
-        return len(slice_.paths) >= most or slice_.is_worn or is_unordered
+        is_worn = slice_.is_worn or slice_.has_worn_file(self.limits)
+        return len(slice_.paths) >= most or is_worn or is_unordered
 
 
 def keyed(context: Context, table_id: str, key: Sequence[str] = ()) -> Kept:
@@ -98,16 +100,23 @@ def refile(
 ) -> int:
     """File slices again, and return the number of files.
 
+    On a disk this process does it in pieces. Of other tables, and of slices that no piece holds,
     Spark does it if there are enough rows for their order to matter: more than `unordered`. Where
     it may not commit, or is not installed, files are only merged.
     """
+    done = 0
+    if slices and may_merge(filing):
+        done, slices = merge(filing, slices, kind)
+        if done and (after := head_as_found(filing.before.uri)):
+            filing = replace(filing, before=after)
     most = filing.limits.unordered_rows if unordered is None else unordered
     may_order = bool(filing.order) and takes_spark(filing.before.uri) and spark.is_there
     large = [s for s in slices if may_order and s.row_count > most]
     small = [s for s in slices if s not in large]
-    done = filing.compact(small, kind) if small else 0
-    if large and done and (after := head_as_found(filing.before.uri)):
+    compacted = filing.compact(small, kind) if small else 0
+    if large and compacted and (after := head_as_found(filing.before.uri)):
         filing = replace(filing, before=after)
+    done += compacted
     return done + (filing.refile(spark.tune(small=False), large, kind) if large else 0)
 
 

@@ -1,0 +1,175 @@
+"""Where the rows of a table's files lie, by the order in which the table is filed.
+
+The columns of the order are read of every row, one file at a time, and of each row group only the
+first key is kept. Keys are compared as their ranks, so an order of any columns serves.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sluice.changes.order import Direction
+from sluice.delta.log.vectors import file_name
+from sluice.delta.reading.local import plain
+
+Order = list[tuple[str, str]]  # columns, each ascending or descending
+
+
+@dataclass(frozen=True)
+class Laid:
+    """One file. `rows` are still there, `gone` ones are marked.
+
+    `starts`: the rank of the first key in each row group, and at last that of the file's last key;
+    none if its rows are in no order. `sizes`: rows that are still there, and bytes, of each row
+    group.
+    """
+
+    path: str
+    rows: int
+    gone: int
+    starts: tuple[int, ...]
+    sizes: tuple[tuple[int, int], ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all row groups."""
+        return sum(size for _, size in self.sizes)
+
+    @property
+    def is_sorted(self) -> bool:
+        """True if its rows lie in order."""
+        return bool(self.starts)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a table, and its keys by rank."""
+
+    files: Sequence[Laid]
+    keys: pa.Table
+
+    def key(self, rank: int) -> pa.Table:
+        """Return the key of a rank, as a row."""
+        return self.keys.slice(rank, 1)
+
+
+def layout_of(
+    folder: str,
+    paths: Sequence[str],
+    kept: Mapping[str, pa.BooleanArray],
+    order: Order,
+    schema: pa.Schema,
+) -> Layout:
+    """Return where the rows of these files lie. `kept`: the rows that files still have, by name."""
+    read = [_Read.of(folder, path, order, schema) for path in paths]
+    if not read:
+        return Layout([], schema.empty_table())
+    ranked = _ranked(pa.concat_tables([one.firsts for one in read]), order)
+    files, done = [], 0
+    for path, one in zip(paths, read, strict=True):
+        ranks = ranked.ranks[done : done + one.firsts.num_rows]
+        done += len(ranks)
+        files.append(_laid(path, one, ranks.tolist(), kept.get(file_name(path))))
+    return Layout(files, ranked.keys)
+
+
+def _laid(path: str, read: "_Read", ranks: list[int], kept: pa.BooleanArray | None) -> Laid:
+    sizes, begun, gone = list[tuple[int, int]](), 0, 0
+    for rows, size in read.sizes:
+        lost = 0 if kept is None else kept.slice(begun, rows).false_count
+        sizes.append((rows - lost, size))
+        begun, gone = begun + rows, gone + lost
+    return Laid(path, begun - gone, gone, tuple(ranks), tuple(sizes))
+
+
+def sort_order(order: Sequence[Direction], schema: pa.Schema) -> Order:
+    """Return the order as Arrow sorts; nested columns have none."""
+    known = [d for d in order if not pa.types.is_nested(schema.field(d.column).type)]
+    return [(d.column, "descending" if d.descending else "ascending") for d in known]
+
+
+def is_in_order(keys: pa.Table, order: Order) -> bool:
+    """True if these rows lie in order."""
+    name, way = order[0]
+    column = keys[name].combine_chunks()
+    before, after = column.slice(0, max(0, len(column) - 1)), column.slice(1)
+    rises = pc.less(before, after) if way == "ascending" else pc.greater(before, after)
+    if not column.null_count and pc.all(rises, min_count=0).as_py():
+        return True
+    places = pc.sort_indices(keys, order).to_numpy()
+    return bool((places == np.arange(len(places))).all())
+
+
+def before(keys: pa.Table, bound: pa.Table, order: Order) -> int:
+    """Return how many of some sorted keys come before another one."""
+    return int(pc.index(pc.sort_indices(pa.concat_tables([bound, keys]), order), 0).as_py())
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The first key of each row group of a file, the last key of all, and the groups' sizes."""
+
+    firsts: pa.Table
+    sizes: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, folder: str, path: str, order: Order, schema: pa.Schema) -> "_Read":
+        with pq.ParquetFile(Path(folder, unquote(path)), memory_map=True) as file:
+            meta = file.metadata
+            groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
+            keys = columns_of(file, range(len(groups)), [name for name, _ in order], schema)
+        rows = [group.num_rows for group in groups]
+        sizes = [
+            sum(g.column(i).total_compressed_size for i in range(g.num_columns)) for g in groups
+        ]
+        first = np.cumsum([0, *rows])
+        first[-1] -= 1
+        is_sorted = keys.num_rows > 0 and 0 not in rows and is_in_order(keys, order)
+        taken = keys.take(first) if is_sorted else keys.slice(0, 0)
+        return cls(taken, tuple(zip(rows, sizes, strict=True)))
+
+
+def _bytes(group: pq.RowGroupMetaData) -> int:
+    return sum(group.column(i).total_compressed_size for i in range(group.num_columns))
+
+
+def columns_of(
+    file: pq.ParquetFile, groups: Sequence[int], names: Sequence[str], schema: pa.Schema
+) -> pa.Table:
+    """Return columns of row groups in the table's types; those that the file lacks are null."""
+    present = [name for name in names if name in file.schema_arrow.names]
+    found = plain(file.read_row_groups(list(groups), columns=present))
+    rows = sum(file.metadata.row_group(i).num_rows for i in groups)
+    columns = [
+        found[f.name].cast(f.type) if f.name in present else pa.nulls(rows, f.type)
+        for f in map(schema.field, names)
+    ]
+    return pa.table(columns, names=list(names))
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """Keys in order, each once, and the rank of each given one."""
+
+    ranks: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    keys: pa.Table
+
+
+def _ranked(keys: pa.Table, order: Order) -> _Ranked:
+    places = pc.sort_indices(keys, order).to_numpy()
+    found = keys.take(places).combine_chunks()
+    is_new = np.zeros(len(places), dtype=bool)
+    is_new[:1] = True
+    for name in keys.column_names:
+        column = found[name].combine_chunks()
+        codes = pc.index_in(column, pc.unique(column)).to_numpy(zero_copy_only=False)
+        is_new[1:] |= codes[1:] != codes[:-1]
+    ranks = np.empty(len(places), np.int64)
+    ranks[places] = np.cumsum(is_new) - 1
+    return _Ranked(ranks, found.filter(pa.array(is_new)))

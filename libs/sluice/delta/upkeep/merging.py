@@ -1,0 +1,218 @@
+"""File a table on a disk again in pieces, each in a commit of its own, without Spark.
+
+A piece reads a bounded number of bytes: files, or the part of files that lies between two keys. It
+writes their rows in order. A file is removed once all its rows lie elsewhere; until then those that
+do are marked in it. No row changes, so the change feed does not show it. A piece goes onto exactly
+the version that it was read from: if a batch was first, only this piece is dropped. Killed between
+two pieces, upkeep leaves a whole table, and the next goes on with what is still worn.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from sluice.delta.log.actions import Action
+from sluice.delta.log.added import Added, added
+from sluice.delta.log.opened import opened
+from sluice.delta.log.position import Head, head_as_found
+from sluice.delta.log.vectors import file_name, kept_rows, mask_of
+from sluice.delta.places.failpoint import passing
+from sluice.delta.places.walk import local_path
+from sluice.delta.reading.local import arrow_schema
+from sluice.delta.upkeep.laid import Layout, Order, before, columns_of, layout_of, sort_order
+from sluice.delta.upkeep.maintenance import Filing, upkeep
+from sluice.delta.upkeep.pieces import Piece, Take, gathering, merging
+from sluice.delta.writing import file_actions
+from sluice.delta.writing.filing import Slice
+from sluice.delta.writing.linked import commit_actions, info, is_plain, vectors_allowed
+from sluice.errors import LostRace
+from sluice.limits import Limits
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def may_merge(filing: Filing) -> bool:
+    """True if the table has an order, lies on a disk, and asks no more of a writer than this."""
+    uri, version = filing.before.uri, filing.before.version
+    is_here = local_path(uri) is not None and is_plain(opened(uri, version))
+    if not (is_here and filing.order):
+        return False
+    files = added(uri, version)
+    is_known = files is not None and all("stats" in file for file in files.values())
+    return is_known and bool(sort_order(filing.order, arrow_schema(uri, version)))
+
+
+def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
+    """File what is worn of these slices again.
+
+    Return the number of files that went, and the slices that are too large for one piece: only a
+    table without partitions can be cut.
+    """
+    if filing.partition is None:
+        return _merge_whole(filing, kind), []
+    bins, large = _bins(filing, slices)
+    return sum(_commit(filing, Piece(takes), None, kind) for takes in bins), large
+
+
+def _merge_whole(filing: Filing, kind: str) -> int:
+    layout = _layout(filing)
+    first = gathering(layout.files, filing.limits)
+    done = sum(_commit(filing, piece, layout, kind) for piece in first)
+    layout = _layout(filing) if first else layout
+    found = merging(layout.files, filing.limits)
+    return done + sum(_commit(filing, piece, layout, kind) for piece in found)
+
+
+def _layout(filing: Filing) -> Layout:
+    now = _Now.of(filing)
+    assert now is not None, "it was there a moment ago"
+    order = sort_order(filing.order, now.schema)
+    return layout_of(now.folder, list(now.files), now.kept, order, now.schema)
+
+
+def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
+    """Return the slices that fit in a piece, put together, and those that don't."""
+    most, bins, held = filing.limits.piece_bytes, [tuple[Take, ...]()], 0
+    for slice_ in slices:
+        if slice_.bytes > most:
+            continue
+        if held + slice_.bytes > most:
+            bins.append(())
+            held = 0
+        bins[-1] += tuple(map(Take, slice_.paths))
+        held += slice_.bytes
+    return [takes for takes in bins if takes], [s for s in slices if s.bytes > most]
+
+
+@dataclass(frozen=True)
+class _Now:
+    """A table at its head. `schema`: that of its files."""
+
+    head: Head
+    folder: str
+    files: Added
+
+    @classmethod
+    def of(cls, filing: Filing) -> "_Now | None":
+        """Return the table as it is now; None if foreign commits changed it."""
+        uri = filing.before.uri
+        head, folder = head_as_found(uri), local_path(uri)
+        files = added(uri, head.version) if head else None
+        if head is None or head.position is None or folder is None or files is None:
+            return None
+        return cls(head, folder, files)
+
+    @cached_property
+    def kept(self) -> "dict[str, pa.BooleanArray]":
+        """The rows that files still have, by name."""
+        return dict(kept_rows(opened(self.head.uri, self.head.version)))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        parts = opened(self.head.uri, self.head.version).metadata().partition_columns
+        every = arrow_schema(self.head.uri, self.head.version)
+        return pa.schema([field for field in every if field.name not in parts])
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Rows of one file, and their numbers in it; `still`: true for rows that stay in it."""
+
+    path: str
+    rows: pa.Table
+    numbers: Numbers
+    still: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+
+
+def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> int:
+    """File a piece again; return how many files went. None do if a batch has taken one away."""
+    now = _Now.of(filing)
+    if now is None or any(take.path not in now.files for take in piece.takes):
+        return 0
+    order = sort_order(filing.order, now.schema)
+    cut = _Cut(now, order, piece, layout)
+    taken = [one for take in piece.takes if (one := cut.taken(take))]
+    passing("merging", now.head.uri)
+    actions = list(_actions(now, taken, order, filing.limits))
+    if not actions:
+        return 0
+    position = upkeep(now.head, kind)
+    if any("deletionVector" in action.get("add", ()) for action in actions):
+        actions = [*vectors_allowed(opened(now.head.uri, now.head.version)), *actions]
+    passing("committing", now.head.uri)
+    try:
+        commit_actions(now.head, [*actions, info(now.head, position, "OPTIMIZE")])
+    except LostRace:
+        return 0
+    passing("committed", now.head.uri)
+    return sum(not one.still.any() for one in taken)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Reads what a piece takes of each file."""
+
+    now: _Now
+    order: Order
+    piece: Piece
+    layout: Layout | None
+
+    def taken(self, take: Take) -> _Taken | None:
+        """Return a file's rows between the piece's keys; None if rows stay and none are there."""
+        with pq.ParquetFile(Path(self.now.folder, unquote(take.path)), memory_map=True) as file:
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            groups = range(len(sizes)) if take.groups is None else take.groups
+            rows = columns_of(file, groups, self.now.schema.names, self.now.schema)
+        first = sum(sizes[: groups.start])
+        start, end = self._between(rows)
+        rows, numbers = rows.slice(start, end - start), np.arange(first + start, first + end)
+        still = np.ones(sum(sizes), dtype=bool)
+        if (mask := self.now.kept.get(file_name(take.path))) is not None:
+            still = mask_of(mask, 0, len(still)).to_numpy(zero_copy_only=False).copy()
+        rows, numbers = rows.filter(pa.array(still[numbers])), numbers[still[numbers]]
+        still[numbers] = False
+        return _Taken(take.path, rows, numbers, still) if len(numbers) or not still.any() else None
+
+    def _between(self, rows: pa.Table) -> tuple[int, int]:
+        """Return where the piece's rows begin and end among sorted ones."""
+        if self.layout is None or (self.piece.start is None and self.piece.end is None):
+            return 0, rows.num_rows
+        keys = rows.select([name for name, _ in self.order])
+        start, end = self.piece.start, self.piece.end
+        first = 0 if start is None else before(keys, self.layout.key(start), self.order)
+        last = rows.num_rows if end is None else before(keys, self.layout.key(end), self.order)
+        return first, last
+
+
+def _actions(now: _Now, taken: Sequence[_Taken], order: Order, limits: Limits) -> Iterator[Action]:
+    """Write the rows in order; yield the actions of their commit."""
+    slices = defaultdict[str, list[_Taken]](list)
+    for one in taken:
+        file = now.files[one.path]
+        slices[one.path.rpartition("/")[0]].append(one)
+        yield file_actions.gone(file, changes=False)
+        if one.still.any():
+            lost = BitMap64(np.flatnonzero(~one.still).astype(np.uint64))
+            lost.run_optimize()
+            yield file_actions.marked(file, lost, changes=False)
+    for folder, some in slices.items():
+        rows = pa.concat_tables([one.rows for one in some]).sort_by(order)
+        like, most = now.files[some[0].path], limits.slice_file_rows if folder else limits.file_rows
+        for part in _parts(rows, most):
+            yield file_actions.come(now.folder, part, changes=False, like=like)
+
+
+def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:
+    """Yield rows in parts of about the same size, of at most so many."""
+    count = max(1, -(-rows.num_rows // most))
+    each = -(-rows.num_rows // count)
+    for start in range(0, rows.num_rows, max(1, each)):
+        yield rows.slice(start, each)

@@ -1,0 +1,96 @@
+"""Commits that Sluice writes itself, without Spark: deltalake has no means to add a vector.
+
+A commit is a draft, then a hard link to its place in the log, which the file system grants to one
+writer. delta-rs commits to a disk in the same way.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from sluice.delta.log.actions import Action
+from sluice.delta.log.conflicts import lost
+from sluice.delta.log.opened import CHECKPOINTS, keep, taken
+from sluice.delta.log.position import Head, Position
+from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors
+from sluice.delta.places.walk import local_path
+from sluice.delta.writing.file_actions import now
+
+LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
+WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that ask nothing more of these commits
+
+
+def is_plain(table: DeltaTable) -> bool:
+    """True if no feature of the table asks more of a writer than these commits do."""
+    protocol = table.protocol()
+    return {*(protocol.writer_features or ()), *(protocol.reader_features or ())} <= WRITABLE
+
+
+def commit_actions(before: Head, actions: Sequence[Action]) -> None:
+    """Make the commit after `before`, and keep the table open. Raises LostRace if there is one."""
+    folder = local_path(before.uri)
+    assert folder is not None
+    table = taken(before.uri, before.version)
+    _link(folder, before, actions)
+    table.update_incremental()
+    every = {**CHECKPOINTS, **table.metadata().configuration}["delta.checkpointInterval"]
+    if table.version() % int(every) == 0:
+        table.create_checkpoint()
+    keep(before.uri, table)
+
+
+def info(before: Head, position: Position, operation: str) -> Action:
+    """Return the action that carries the position."""
+    return {
+        "commitInfo": {
+            "timestamp": now(),
+            "operation": operation,
+            "operationParameters": {},
+            "readVersion": before.version,
+            "isBlindAppend": False,
+            "engineInfo": "sluice",
+            "userMetadata": position.to_json(),
+        }
+    }
+
+
+def vectors_allowed(table: DeltaTable) -> Iterator[Action]:
+    """Yield the actions that allow a table vectors, unless it has them."""
+    metadata, protocol = table.metadata(), table.protocol()
+    if has_vectors(table) and metadata.configuration.get(SETTING) == "true":
+        return
+    yield {
+        "protocol": {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": sorted({*(protocol.reader_features or ()), FEATURE}),
+            "writerFeatures": sorted({*(protocol.writer_features or LEGACY), FEATURE}),
+        }
+    }
+    yield {
+        "metaData": {
+            "id": str(metadata.id),
+            **{name: text for name in ("name", "description") if (text := getattr(metadata, name))},
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": table.schema().to_json(),
+            "partitionColumns": [],
+            "configuration": {**metadata.configuration, SETTING: "true"},
+            "createdTime": metadata.created_time,
+        }
+    }
+
+
+def _link(folder: str, before: Head, actions: Sequence[Action]) -> None:
+    log, number = Path(folder, "_delta_log"), before.version + 1
+    draft = log / f"_commit_{uuid.uuid4()}.json.tmp"
+    draft.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
+    try:
+        os.link(draft, log / f"{number:020d}.json")
+    except FileExistsError:
+        raise lost(before.uri, before.version) from None
+    finally:
+        draft.unlink()

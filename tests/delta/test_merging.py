@@ -1,0 +1,492 @@
+"""Upkeep in pieces: what is worn is rewritten, a bounded part of it in each commit."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from pyspark.sql.types import StructType
+from tests.delta.tables import ID_AND_V, Small, a_position, by_delta_rs
+from tests.support.forked import forked
+from tests.support.games import seeds
+
+from sluice.changes.diff import CHANGE
+from sluice.changes.order import Direction
+from sluice.delta.log.actions import Action, Log
+from sluice.delta.log.opened import opened
+from sluice.delta.log.position import Pin
+from sluice.delta.log.vectors import has_vectors
+from sluice.delta.places.failpoint import VARIABLE
+from sluice.delta.reading.local import read_rows
+from sluice.delta.upkeep import merging
+from sluice.delta.upkeep.invariants import feed_faults, position_faults
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.filing import is_in_order
+from sluice.limits import Limits
+from sluice.read.ordered.keyed import KeyedTable
+from sluice.read.stored.snapshot import Snapshot
+
+FILE, GROUP = 20_000, 5_000
+LIMITS = Limits(
+    merged_bytes=-1, marked_share=1_000, file_rows=FILE, piece_bytes=1_000_000, small_files=4
+)
+BY_ID = (Direction("id"),)
+Rows = dict[int, str]
+
+
+class Table:
+    """A table with keys from everywhere, and what it holds: texts that hardly compress."""
+
+    def __init__(self, folder: Path, limits: Limits = LIMITS):
+        self.limits = limits
+        self.stored = Small.create(
+            folder,
+            ID_AND_V,
+            ["id"],
+            partial(commit_arrow, limits=limits),  # type: ignore[arg-type]
+        )
+        self.drawn = np.random.default_rng(1)
+        self.rows: Rows = {}
+        self.then: dict[int, Rows] = {}
+
+    @property
+    def uri(self) -> str:
+        return self.stored.uri
+
+    def fill(self, count: int) -> None:
+        """Even keys, in files of neighbours."""
+        for first in range(0, count, FILE):
+            self.change(range(2 * first, 2 * min(count, first + FILE), 2))
+
+    def change(self, come: Any, gone: Any = ()) -> None:
+        kinds = {**dict.fromkeys(map(int, come), ""), **dict.fromkeys(map(int, gone), "delete")}
+        for key, kind in kinds.items():
+            kinds[key] = kind or ("update" if key in self.rows else "insert")
+        texts = (self.drawn.bytes(6).hex() for _ in kinds)
+        values = dict(zip(kinds, texts, strict=True))
+        ids = pa.array(list(kinds), pa.int32())
+        rows = pa.table({"id": ids, "v": list(values.values()), CHANGE: list(kinds.values())})
+        at = self.stored.head
+        done = commit_arrow(at, rows, ["id"], a_position(at.next_batch), self.limits)
+        left = {k: v for k, v in {**self.rows, **values}.items() if kinds.get(k) != "delete"}
+        self.rows = left
+        self.then[done.version] = left
+
+    def scatter(self, count: int, gone: int = 0) -> None:
+        """Change rows everywhere: half of those that come are new."""
+        known = self.drawn.choice(sorted(self.rows), count // 2 + gone, replace=False)
+        new = 2 * self.drawn.choice(2 * FILE, count - count // 2, replace=False) + 1
+        come = {*known[gone:].tolist(), *new.tolist()}
+        self.change(come - {*known[:gone].tolist()}, known[:gone])
+
+    def upkeep(self) -> int:
+        filing = Filing(self.stored.head, self.limits, BY_ID)
+        assert may_merge(filing)
+        return merge(filing, filing.slices, "compact")[0]
+
+    def versions_since(self, version: int) -> range:
+        return range(version + 1, self.stored.head.version + 1)
+
+    def check(self) -> None:
+        rows = read_rows(self.uri, self.stored.head.version)
+        assert rows.num_rows == len(self.rows)
+        assert dict(zip(*rows.to_pydict().values(), strict=True)) == self.rows
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Six files of neighbours, and runs over all of them."""
+    made = Table(tmp_path)
+    made.fill(6 * FILE)
+    for _ in range(3):
+        made.scatter(15_000, gone=500)
+    return made
+
+
+def added(table: Table, version: int) -> list[Action]:
+    """Files that a commit has written."""
+    actions = Log(table.uri).actions(version)
+    known = {a["remove"]["path"] for a in actions if "remove" in a}
+    return [a["add"] for a in actions if "add" in a and a["add"]["path"] not in known]
+
+
+def removed(table: Table, version: int) -> set[str]:
+    actions = Log(table.uri).actions(version)
+    back = {a["add"]["path"] for a in actions if "add" in a}
+    return {a["remove"]["path"] for a in actions if "remove" in a} - back
+
+
+def data(table: Table, path: str) -> int:
+    """Bytes of a file's columns."""
+    footer = pq.read_metadata(Path(table.uri, path))
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    return sum(g.column(i).total_compressed_size for g in groups for i in range(g.num_columns))
+
+
+def paths(table: Table) -> set[str]:
+    return {Path(uri).name for uri in DeltaTable(table.uri).file_uris()}
+
+
+def test_a_worn_table_is_put_in_order_in_pieces_and_nobody_notices(table: Table) -> None:
+    before = table.stored.head
+    assert table.upkeep() >= 6
+    table.check()
+    commits = table.versions_since(before.version)
+    assert len(commits) > 3
+    for version in commits:
+        assert table.stored.feed(version) == []
+        assert not Log(table.uri).changes_data(version)
+    after = table.stored.head
+    assert after.position == replace(
+        before.position,
+        kind="compact",
+        run="",
+        attempt=after.position.attempt,
+        after=after.version - 1,
+        unchanged_since=before.data_version,
+    )
+    assert (after.next_batch, after.data_version) == (before.next_batch, before.data_version)
+    assert sum(s.gone for s in Filing(after, table.limits).slices) == 0
+    assert is_in_order(table.uri, sorted(paths(table)), "id")
+    assert not list(position_faults(table.uri))
+
+
+def test_no_piece_writes_more_than_the_limit(table: Table) -> None:
+    before = table.stored.head.version
+    table.upkeep()
+    for version in table.versions_since(before):
+        written = sum(data(table, file["path"]) for file in added(table, version))
+        assert 0 < written <= table.limits.piece_bytes
+
+
+def test_no_piece_reads_more_than_the_limit(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, held = list[int](), [0]
+    original = pq.ParquetFile.read_row_groups
+
+    def noted(self: pq.ParquetFile, groups: Any, columns: Any = None, **options: Any) -> pa.Table:
+        if "v" in columns:
+            sizes = [self.metadata.row_group(i) for i in groups]
+            held[0] += sum(g.column(i).total_compressed_size for g in sizes for i in range(2))
+        return original(self, groups, columns=columns, **options)
+
+    def piece(place: str, uri: str) -> None:
+        if place == "merging":
+            read.append(held[0])
+            held[0] = 0
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
+    monkeypatch.setattr(merging, "passing", piece)
+    table.upkeep()
+    assert len(read) > 3
+    assert 0 < max(read) <= table.limits.piece_bytes
+
+
+def test_files_that_are_not_worn_stay(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.fill(6 * FILE)
+    before = paths(table)
+    near = np.arange(2 * FILE, 4 * FILE, 8)
+    table.change(near)
+    kept = paths(table) & before
+    table.upkeep()
+    table.check()
+    assert len(before & paths(table)) == 5
+    assert len(kept) == 6
+    is_marked = [f for f in Filing(table.stored.head, LIMITS).slices if f.gone]
+    assert not is_marked
+
+
+def test_a_table_that_is_in_order_is_left_alone(table: Table) -> None:
+    table.upkeep()
+    version = table.stored.head.version
+    assert table.upkeep() == 0
+    assert table.stored.head.version == version
+
+
+def test_few_changed_rows_are_no_reason_to_rewrite_files(tmp_path: Path) -> None:
+    """What has gathered is merged by itself."""
+    table = Table(tmp_path, replace(LIMITS, small_files=99))
+    table.fill(6 * FILE)
+    ground = paths(table)
+    for _ in range(3):
+        table.scatter(1_000)
+    assert table.upkeep() == 3
+    table.check()
+    assert ground < paths(table)
+    assert len(paths(table)) == len(ground) + 1
+
+
+def test_small_neighbours_are_put_together(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.fill(4 * FILE)
+    ground = paths(table)
+    for first in range(8 * FILE, 8 * FILE + 8_000, 1_000):
+        table.change(range(first, first + 1_000))
+    assert table.upkeep() == 8
+    table.check()
+    assert ground < paths(table)
+    assert len(paths(table)) == len(ground) + 1
+    assert not has_vectors(DeltaTable(table.uri))
+
+
+def test_rows_in_no_order_are_sorted_first(tmp_path: Path) -> None:
+    """delta-rs' MERGE leaves one unordered file, which is larger than a piece may be."""
+    table = Table(tmp_path, replace(LIMITS, marked_share=0))
+    table.fill(4 * FILE)
+    table.scatter(8_000, gone=100)
+    (lump,) = [p for p in paths(table) if not is_in_order(table.uri, [p], "id")]
+    assert data(table, lump) > LIMITS.piece_bytes
+    before = table.stored.head.version
+    table.upkeep()
+    table.check()
+    assert is_in_order(table.uri, sorted(paths(table)), "id")
+    for version in table.versions_since(before):
+        written = sum(data(table, file["path"]) for file in added(table, version))
+        assert written <= LIMITS.piece_bytes
+        assert table.stored.feed(version) == []
+
+
+def test_other_engines_read_a_table_between_two_pieces(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that lie in new files are marked in the runs from which they were taken."""
+
+    def look(place: str, uri: str) -> None:
+        if place != "committed":
+            return
+        rows = pl.scan_delta(table.uri).collect().to_dict(as_series=False)
+        assert dict(zip(rows["id"], rows["v"], strict=True)) == table.rows
+        with duckdb.connect() as connection:
+            stored = QueryBuilder().register("t", DeltaTable(table.uri)).execute("SELECT * FROM t")
+            connection.register("stored", stored)
+            (count,) = connection.sql("SELECT count(DISTINCT id) FROM stored").fetchall()
+        assert count == (len(table.rows),)
+        read = KeyedTable(Snapshot.open("t", table.uri), ("id",))
+        for key in (0, 1, 4 * FILE, 4 * FILE + 1, 12 * FILE - 2):
+            found = read.get(key)
+            assert (found and found["v"]) == table.rows.get(key)
+
+    monkeypatch.setattr(merging, "passing", look)
+    table.upkeep()
+
+
+@pytest.mark.parametrize("place", ["merging", "committing"])
+def test_a_batch_that_comes_in_between_costs_only_a_piece(
+    table: Table, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    pieces, lost = list[int](), list[int]()
+
+    def first(here: str, uri: str) -> None:
+        if here == "committed":
+            pieces.append(table.stored.head.version)
+        if here == place and len(pieces) == 1 and not lost:
+            table.change([0, 2 * FILE, 12 * FILE - 2, 7], gone=[2, 4])
+            lost.append(table.stored.head.version)
+
+    monkeypatch.setattr(merging, "passing", first)
+    table.upkeep()
+    table.check()
+    assert len(pieces) >= 3
+    assert [v for v in table.versions_since(0) if Log(table.uri).changes_data(v)][-1] == lost[0]
+    assert not list(feed_faults(table.uri))
+    monkeypatch.undo()
+    assert table.upkeep() > 0
+    table.check()
+    assert sum(s.gone for s in Filing(table.stored.head, LIMITS).slices) <= 6
+
+
+def test_a_batchs_position_holds_although_upkeep_goes_on(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = {"shop.sales": Pin("id", 99)}
+    done = list[str]()
+
+    def once(here: str, uri: str) -> None:
+        if here == "committing" and not done:
+            done.append(here)
+            rows = table.stored.changelog([("insert", {"id": 99, "v": "new"})])
+            at = table.stored.head
+            commit_arrow(at, rows, ["id"], a_position(at.next_batch, inputs=pin), LIMITS)
+
+    monkeypatch.setattr(merging, "passing", once)
+    table.upkeep()
+    assert table.stored.head.position.inputs == pin
+    assert table.stored.head.position.kind == "compact"
+
+
+def go(uri: str, place: str) -> None:
+    os.environ[VARIABLE] = place
+    stored = Small(uri, ["id"], by_delta_rs(None))  # type: ignore[arg-type]
+    filing = Filing(stored.head, LIMITS, BY_ID)
+    merge(filing, filing.slices, "compact")
+
+
+@pytest.mark.parametrize("place", ["merging", "committing", "committed"])
+def test_a_kill_between_two_pieces_leaves_a_whole_table_and_the_next_upkeep_goes_on(
+    table: Table, place: str
+) -> None:
+    name, version = Path(table.uri).name, table.stored.head.version
+    process = forked(go, table.uri, f"{place}:{name}#2")
+    process.join()
+    assert process.exitcode == -9
+    assert table.stored.head.version == version + (2 if place == "committed" else 1)
+    table.check()
+    done = {file["path"] for v in table.versions_since(version) for file in added(table, v)}
+    table.scatter(100)
+    table.upkeep()
+    table.check()
+    assert done & paths(table), "what was in order is not written again"
+    assert sum(s.gone for s in Filing(table.stored.head, LIMITS).slices) < 100
+    assert not list(feed_faults(table.uri))
+
+
+@pytest.mark.parametrize("seed", seeds(3, 40))
+def test_random_histories_with_upkeep_between(tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    table = Table(
+        tmp_path, replace(LIMITS, piece_bytes=chance.choice([600_000, LIMITS.piece_bytes, 10**9]))
+    )
+    table.drawn = np.random.default_rng(seed)
+    table.fill(2 * FILE)
+    for _ in range(12):
+        match chance.choice(["scatter", "scatter", "near", "gone", "upkeep"]):
+            case "scatter":
+                table.scatter(chance.choice([10, 3_000, 9_000]), gone=chance.choice([0, 200]))
+            case "near":
+                first = chance.randrange(8 * FILE)
+                table.change(range(first, first + chance.choice([5, 4_000])))
+            case "gone":
+                known = sorted(table.rows)
+                first = chance.randrange(len(known) - 5_000)
+                table.change([], known[first : first + chance.choice([1, 4_000])])
+            case "upkeep":
+                before = table.stored.head.version
+                table.upkeep()
+                assert all(table.stored.feed(v) == [] for v in table.versions_since(before))
+        table.check()
+    for version, rows in table.then.items():
+        then = read_rows(table.uri, version)
+        assert dict(zip(*then.to_pydict().values(), strict=True)) == rows
+    assert not list(feed_faults(table.uri))
+    assert not list(position_faults(table.uri))
+
+
+SALES = (
+    StructType()
+    .add("part", "long")
+    .add("shop", "string")
+    .add("day", "date")
+    .add("amount", "decimal(20,2)")
+    .add("tags", StructType().add("a", "long").add("b", "string"))
+)
+SHOP_AND_DAY = (Direction("shop"), Direction("day", descending=True))
+
+
+def sale(n: int) -> dict[str, Any]:
+    tags = None if n % 11 == 0 else {"a": n, "b": f"b{n % 3}"}
+    shop = None if n % 13 == 0 else f"s{n * 7 % 5}"
+    day = date.fromordinal(730_000 + n)
+    return {"part": n % 3, "shop": shop, "day": day, "amount": n, "tags": tags}
+
+
+@pytest.mark.parametrize("is_parted", [False, True])
+@pytest.mark.parametrize("piece_bytes", [1, 4_000, 10**9])
+def test_orders_of_several_columns_with_nulls_and_parts(
+    tmp_path: Path, piece_bytes: int, is_parted: bool
+) -> None:
+    parts = {"partition_by": ["part"]} if is_parted else {}
+    table = Small.create(tmp_path, SALES, ["day"], by_delta_rs(None), **parts)  # type: ignore[arg-type]
+    for n in range(4):
+        table.commit(*[("insert", sale(i)) for i in range(n, 240, 4)])
+    limits = Limits(piece_bytes=piece_bytes, file_rows=50)
+    rows, before = table.rows(), table.head.version
+    filing = Filing(table.head, limits, SHOP_AND_DAY, "part" if is_parted else None)
+    assert may_merge(filing)
+    done, large = merge(filing, filing.slices, "seal")
+    assert table.rows() == rows
+    assert all(table.feed(v) == [] for v in range(before + 1, table.head.version + 1))
+    assert not list(feed_faults(table.uri))
+    if is_parted and piece_bytes < 10**4:
+        assert (done, len(large)) == (0, 3), "slices are not cut"
+    elif is_parted:
+        assert (done, large) == (12, [])
+        assert [len(s.paths) for s in filing_of(table).slices] == [1, 1, 1]
+    else:
+        assert done == 4 or piece_bytes < 10**9
+    table.commit(("delete", sale(7)), ("update", {**sale(8), "amount": 1}))
+    assert len(table.rows()) == 239
+
+
+def filing_of(table: Small) -> Filing:
+    return Filing(table.head, Limits(), SHOP_AND_DAY, "part")
+
+
+def test_slices_are_filed_as_many_at_once_as_a_piece_holds(tmp_path: Path) -> None:
+    table = Small.create(tmp_path, SALES, ["day"], by_delta_rs(None), partition_by=["part"])  # type: ignore[arg-type]
+    for n in range(3):
+        table.commit(*[("insert", sale(i)) for i in range(n, 90, 3)])
+    stood, before = table.rows(), table.head.version
+    (one, *_) = filing_of(table).slices
+    sizes = {f["path"]: f["size_bytes"] for f in active(table)}
+    each = sum(sizes[path] for path in one.paths)
+    filing = replace(filing_of(table), limits=Limits(piece_bytes=2 * each + 50))
+    merge(filing, filing.slices, "compact")
+    assert table.head.version == before + 2
+    assert table.rows() == stood
+
+
+def active(table: Small) -> list[dict[str, Any]]:
+    found = pa.RecordBatchReader.from_stream(DeltaTable(table.uri).get_add_actions(flatten=True))
+    return found.read_all().to_pylist()
+
+
+def test_rows_from_before_a_column_was_added_get_a_null(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.change(range(20))
+    at = table.stored.head
+    told = {"userMetadata": a_position(at.next_batch).to_json()}
+    more = pa.table({"id": pa.array([20], pa.int32()), "v": ["new"], "more": [1]})
+    how = CommitProperties(custom_metadata=told)
+    write_deltalake(table.uri, more, mode="append", schema_mode="merge", commit_properties=how)
+    assert table.upkeep() == 2
+    rows = read_rows(table.uri, table.stored.head.version)
+    assert rows["more"].to_pylist() == [None] * 20 + [1]
+    assert rows.schema.names == ["id", "v", "more"]
+
+
+def test_new_files_have_the_bounds_of_their_keys_in_the_log(table: Table) -> None:
+    before = table.stored.head.version
+    table.upkeep()
+    for version in table.versions_since(before):
+        for file in added(table, version):
+            bounds = json.loads(file["stats"])
+            ids = pq.read_table(Path(table.uri, file["path"]))["id"].to_pylist()
+            assert (bounds["minValues"]["id"], bounds["maxValues"]["id"]) == (ids[0], ids[-1])
+            assert ids == sorted(ids)
+            assert len(ids) <= FILE
+
+
+def test_a_table_gets_vectors_only_if_it_must_be_cut(tmp_path: Path) -> None:
+    for piece_bytes, is_cut in ((10**9, False), (LIMITS.piece_bytes, True)):
+        limits = replace(LIMITS, piece_bytes=piece_bytes)
+        table = Table(tmp_path, limits)
+        table.fill(3 * FILE)
+        for _ in range(2):
+            new = 2 * table.drawn.choice(3 * FILE, 9_000, replace=False) + 1
+            table.change(set(new.tolist()) - table.rows.keys())
+        table.upkeep()
+        table.check()
+        assert has_vectors(opened(table.uri)) is is_cut
