@@ -1,7 +1,7 @@
 """Batches of a cogroup whose changed keys come from everywhere.
 
 python -m tests.benchmarks.random_keys [--keys 1000000] [--batches 30] [--changes 10000]
-    [--built FOLDER] [--merged] [--json FILE]
+    [--built FOLDER] [--merged] [--maintained] [--json FILE]
 
 Three streams with one row for each key. A batch adds a row to 80 % of the changed keys, brings 15 %
 new keys, and takes all rows of 5 % away; new keys lie between old ones. The tables are built by
@@ -10,7 +10,8 @@ batch that is shown: seconds of its processors, megabytes written by state and v
 of both tables. Then the reads before the batches and after them: milliseconds until a key's row is
 there in a table opened again, and processor seconds of a scan. At last, as many random rows of one
 input are updated, as a delivery to a source with a key does, and both tables of the view are filed
-again by Spark, as upkeep does with worn ones. `--built` keeps the built tables for another run.
+again, in pieces, as upkeep does with worn ones. With `--maintained` each batch is followed by what
+upkeep is due, and its sum is shown instead. `--built` keeps the built tables for another run.
 `--merged`: no table is large enough for vectors.
 """
 
@@ -145,14 +146,15 @@ class Bench(BenchLake):
 
         return self._measured("a source", ("s0",), commit)
 
-    def upkeep(self) -> Measured:
-        """Measure how both tables are filed again."""
+    def upkeep(self, *, is_due: bool = False) -> Measured:
+        """Measure how both tables are filed again, or those slices that are due."""
         kept = list(kept_in(self.project.graph.table("view"), self.project))
 
         def file() -> str:
             for one in kept:
                 if filing := one.filing:
-                    refile(filing, self.spark, filing.slices, "compact")
+                    slices = one.crowded(filing) if is_due else filing.slices
+                    refile(filing, self.spark, slices, "compact")
             return "process"
 
         return self._measured("upkeep", TABLES, file)
@@ -233,14 +235,23 @@ def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
     shutil.copytree(built, copy, copy_function=os.link)
     bench = Bench(copy, given.keys, given.changes, limits)
     yield bench.reads(0)
+    done = list[Measured]()
     for number in range(1, given.batches + 1):
         yield bench.batch(number)
+        done += [bench.upkeep(is_due=True)] if given.maintained else []
     yield bench.reads(given.batches)
     yield bench.source()
-    yield bench.upkeep()
+    yield summed(done) if done else bench.upkeep()
     yield bench.reads("upkeep")
     bench.check()
     bench.spark.stop()
+
+
+def summed(done: Sequence[Measured]) -> Measured:
+    """Return all upkeep as one."""
+    cpu, size = sum(one.cpu for one in done), sum(one.megabytes for one in done)
+    share = sum(one.share for one in done)
+    return replace(done[-1], cpu=round(cpu, 2), megabytes=round(size, 2), share=round(share, 1))
 
 
 def main(argv: list[str]) -> None:
@@ -251,6 +262,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--batches", type=int, default=30)
     parser.add_argument("--built", type=Path)
     parser.add_argument("--merged", action="store_true")
+    parser.add_argument("--maintained", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:

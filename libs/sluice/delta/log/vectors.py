@@ -76,7 +76,11 @@ def file_name(path: str) -> str:
 
 
 def vector_of(rows: BitMap64) -> dict[str, Any]:
-    """Return the vector of rows for a file's `add` action, held in the log itself."""
+    """Return the vector of rows for a file's `add` action, held in the log itself.
+
+    Rows side by side take no more room than one: upkeep marks whole parts of a file.
+    """
+    rows.run_optimize()
     data = _MAGIC + rows.serialize()
     padded = data + bytes(-len(data) % 4)
     text = base64.b85encode(padded).translate(_BASE85).decode()

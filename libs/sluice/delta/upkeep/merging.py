@@ -53,13 +53,17 @@ def may_merge(filing: Filing) -> bool:
 def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
     """File what is worn of these slices again.
 
-    Return the number of files that went, and the slices that are too large for one piece: only a
-    table without partitions can be cut.
+    Return the number of files that went, and the slices that are left to Spark. Those are larger
+    than a piece, and only a table without partitions can be cut; or Arrow can't read their files in
+    the table's types.
     """
-    if filing.partition is None:
-        return _merge_whole(filing, kind), []
-    bins, large = _bins(filing, slices)
-    return sum(_commit(filing, Piece(takes), None, kind) for takes in bins), large
+    try:
+        if filing.partition is None:
+            return _merge_whole(filing, kind), []
+        bins, large = _bins(filing, slices)
+        return sum(_commit(filing, Piece(takes), None, kind) for takes in bins), large
+    except pa.ArrowException:
+        return 0, list(slices)
 
 
 def _merge_whole(filing: Filing, kind: str) -> int:
@@ -201,7 +205,6 @@ def _actions(now: _Now, taken: Sequence[_Taken], order: Order, limits: Limits) -
         yield file_actions.gone(file, changes=False)
         if one.still.any():
             lost = BitMap64(np.flatnonzero(~one.still).astype(np.uint64))
-            lost.run_optimize()
             yield file_actions.marked(file, lost, changes=False)
     for folder, some in slices.items():
         rows = pa.concat_tables([one.rows for one in some]).sort_by(order)

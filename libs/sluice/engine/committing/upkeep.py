@@ -107,8 +107,7 @@ def refile(
     done = 0
     if slices and may_merge(filing):
         done, slices = merge(filing, slices, kind)
-        if done and (after := head_as_found(filing.before.uri)):
-            filing = replace(filing, before=after)
+        filing = replace(filing, before=head_as_found(filing.before.uri) or filing.before)
     most = filing.limits.unordered_rows if unordered is None else unordered
     may_order = bool(filing.order) and takes_spark(filing.before.uri) and spark.is_there
     large = [s for s in slices if may_order and s.row_count > most]
