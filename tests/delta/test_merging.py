@@ -7,7 +7,7 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -35,11 +35,15 @@ from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import may_merge, merge
 from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.filing import is_in_order
+from sluice.delta.writing.statistics import writer_properties
 from sluice.limits import Limits
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
 
-FILE, GROUP = 20_000, 5_000
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE = 20_000
 LIMITS = Limits(
     merged_bytes=-1, marked_share=1_000, file_rows=FILE, piece_bytes=1_000_000, small_files=4
 )
@@ -84,6 +88,18 @@ class Table:
         left = {k: v for k, v in {**self.rows, **values}.items() if kinds.get(k) != "delete"}
         self.rows = left
         self.then[done.version] = left
+
+    def append(self, rows: pa.Table) -> None:
+        """Add rows as they are, and their columns, in one file."""
+        told = {"userMetadata": a_position(self.stored.head.next_batch).to_json()}
+        write_deltalake(
+            self.uri,
+            rows,
+            mode="append",
+            schema_mode="merge",
+            commit_properties=CommitProperties(custom_metadata=told),
+            writer_properties=writer_properties(rows.schema),
+        )
 
     def scatter(self, count: int, gone: int = 0) -> None:
         """Change rows everywhere: half of those that come are new."""
@@ -243,17 +259,18 @@ def test_small_neighbours_are_put_together(tmp_path: Path) -> None:
 
 
 def test_rows_in_no_order_are_sorted_first(tmp_path: Path) -> None:
-    """delta-rs' MERGE leaves one unordered file, which is larger than a piece may be."""
-    table = Table(tmp_path, replace(LIMITS, marked_share=0))
-    table.fill(4 * FILE)
-    table.scatter(8_000, gone=100)
-    (lump,) = [p for p in paths(table) if not is_in_order(table.uri, [p], "id")]
+    """A file with the rows of many, as a MERGE leaves it, which is larger than a piece may be."""
+    table = Table(tmp_path)
+    table.rows = {int(key): f"{key * 7_919:012x}" for key in table.drawn.permutation(4 * FILE)}
+    at = table.stored.head
+    table.append(pa.table({"id": pa.array(table.rows, pa.int32()), "v": [*table.rows.values()]}))
+    (lump,) = paths(table)
     assert data(table, lump) > LIMITS.piece_bytes
-    before = table.stored.head.version
     table.upkeep()
     table.check()
     assert is_in_order(table.uri, sorted(paths(table)), "id")
-    for version in table.versions_since(before):
+    assert len(table.versions_since(at.version + 1)) > 2
+    for version in table.versions_since(at.version + 1):
         written = sum(data(table, file["path"]) for file in added(table, version))
         assert written <= LIMITS.piece_bytes
         assert table.stored.feed(version) == []
@@ -281,6 +298,15 @@ def test_other_engines_read_a_table_between_two_pieces(
 
     monkeypatch.setattr(merging, "passing", look)
     table.upkeep()
+
+
+def test_spark_reads_a_table_between_two_pieces(table: Table, session: "SparkSession") -> None:
+    name = Path(table.uri).name
+    process = forked(go, table.uri, f"committed:{name}#2")
+    process.join()
+    assert sum(s.gone for s in Filing(table.stored.head, LIMITS).slices) > 0
+    rows = session.read.format("delta").load(table.uri).toPandas()
+    assert dict(zip(rows["id"], rows["v"], strict=True)) == table.rows
 
 
 @pytest.mark.parametrize("place", ["merging", "committing"])
@@ -456,11 +482,7 @@ def active(table: Small) -> list[dict[str, Any]]:
 def test_rows_from_before_a_column_was_added_get_a_null(tmp_path: Path) -> None:
     table = Table(tmp_path)
     table.change(range(20))
-    at = table.stored.head
-    told = {"userMetadata": a_position(at.next_batch).to_json()}
-    more = pa.table({"id": pa.array([20], pa.int32()), "v": ["new"], "more": [1]})
-    how = CommitProperties(custom_metadata=told)
-    write_deltalake(table.uri, more, mode="append", schema_mode="merge", commit_properties=how)
+    table.append(pa.table({"id": pa.array([20], pa.int32()), "v": ["new"], "more": [1]}))
     assert table.upkeep() == 2
     rows = read_rows(table.uri, table.stored.head.version)
     assert rows["more"].to_pylist() == [None] * 20 + [1]
