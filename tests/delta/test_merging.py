@@ -474,6 +474,14 @@ def test_slices_are_filed_as_many_at_once_as_a_piece_holds(tmp_path: Path) -> No
     assert table.rows() == stood
 
 
+def test_a_partitioned_table_is_never_cut(tmp_path: Path) -> None:
+    table = Small.create(tmp_path, SALES, ["day"], by_delta_rs(None), partition_by=["part"])  # type: ignore[arg-type]
+    table.commit(*[("insert", sale(i)) for i in range(9)])
+    assert not may_merge(replace(filing_of(table), partition=None))
+    assert not may_merge(replace(filing_of(table), order=()))
+    assert not may_merge(replace(filing_of(table), order=[Direction("part")]))
+
+
 def active(table: Small) -> list[dict[str, Any]]:
     found = pa.RecordBatchReader.from_stream(DeltaTable(table.uri).get_add_actions(flatten=True))
     return found.read_all().to_pylist()

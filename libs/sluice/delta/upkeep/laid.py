@@ -89,8 +89,9 @@ def _laid(path: str, read: "_Read", ranks: list[int], kept: pa.BooleanArray | No
 
 
 def sort_order(order: Sequence[Direction], schema: pa.Schema) -> Order:
-    """Return the order as Arrow sorts; nested columns have none."""
-    known = [d for d in order if not pa.types.is_nested(schema.field(d.column).type)]
+    """Return the order of these columns as Arrow sorts; nested ones have none."""
+    here = [d for d in order if d.column in schema.names]
+    known = [d for d in here if not pa.types.is_nested(schema.field(d.column).type)]
     return [(d.column, "descending" if d.descending else "ascending") for d in known]
 
 

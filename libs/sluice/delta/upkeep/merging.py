@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
+from sluice.changes.order import Direction
 from sluice.delta.log.actions import Action
 from sluice.delta.log.added import Added, added
 from sluice.delta.log.opened import opened
@@ -41,13 +42,11 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 def may_merge(filing: Filing) -> bool:
     """True if the table has an order, lies on a disk, and asks no more of a writer than this."""
-    uri, version = filing.before.uri, filing.before.version
-    is_here = local_path(uri) is not None and is_plain(opened(uri, version))
-    if not (is_here and filing.order):
+    table, now = opened(filing.before.uri, filing.before.version), _Now.of(filing)
+    if now is None or not is_plain(table) or not all("stats" in f for f in now.files.values()):
         return False
-    files = added(uri, version)
-    is_known = files is not None and all("stats" in file for file in files.values())
-    return is_known and bool(sort_order(filing.order, arrow_schema(uri, version)))
+    has_slices = bool(table.metadata().partition_columns)
+    return has_slices == (filing.partition is not None) and bool(now.order)
 
 
 def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
@@ -77,9 +76,9 @@ def _merge_whole(filing: Filing, kind: str) -> int:
 
 def _layout(filing: Filing) -> Layout:
     now = _Now.of(filing)
-    assert now is not None, "it was there a moment ago"
-    order = sort_order(filing.order, now.schema)
-    return layout_of(now.folder, list(now.files), now.kept, order, now.schema)
+    if now is None:
+        return Layout([], pa.table({}))
+    return layout_of(now.folder, list(now.files), now.kept, now.order, now.schema)
 
 
 def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
@@ -98,21 +97,22 @@ def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...
 
 @dataclass(frozen=True)
 class _Now:
-    """A table at its head. `schema`: that of its files."""
+    """A table at its head. `filed`: the order in which its rows should lie."""
 
     head: Head
     folder: str
     files: Added
+    filed: Sequence[Direction]
 
     @classmethod
     def of(cls, filing: Filing) -> "_Now | None":
-        """Return the table as it is now; None if foreign commits changed it."""
+        """Return the table as it is now; None in a store, or if foreign commits changed it."""
         uri = filing.before.uri
         head, folder = head_as_found(uri), local_path(uri)
-        files = added(uri, head.version) if head else None
-        if head is None or head.position is None or folder is None or files is None:
+        if head is None or head.position is None or folder is None:
             return None
-        return cls(head, folder, files)
+        files = added(uri, head.version)
+        return None if files is None else cls(head, folder, files, filing.order)
 
     @cached_property
     def kept(self) -> "dict[str, pa.BooleanArray]":
@@ -120,7 +120,13 @@ class _Now:
         return dict(kept_rows(opened(self.head.uri, self.head.version)))
 
     @cached_property
+    def order(self) -> Order:
+        """The order as Arrow sorts."""
+        return sort_order(self.filed, self.schema)
+
+    @cached_property
     def schema(self) -> pa.Schema:
+        """The columns that the files have."""
         parts = opened(self.head.uri, self.head.version).metadata().partition_columns
         every = arrow_schema(self.head.uri, self.head.version)
         return pa.schema([field for field in every if field.name not in parts])
@@ -141,11 +147,10 @@ def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> i
     now = _Now.of(filing)
     if now is None or any(take.path not in now.files for take in piece.takes):
         return 0
-    order = sort_order(filing.order, now.schema)
-    cut = _Cut(now, order, piece, layout)
+    cut = _Cut(now, piece, layout)
     taken = [one for take in piece.takes if (one := cut.taken(take))]
     passing("merging", now.head.uri)
-    actions = list(_actions(now, taken, order, filing.limits))
+    actions = list(_actions(now, taken, filing.limits))
     if not actions:
         return 0
     position = upkeep(now.head, kind)
@@ -165,7 +170,6 @@ class _Cut:
     """Reads what a piece takes of each file."""
 
     now: _Now
-    order: Order
     piece: Piece
     layout: Layout | None
 
@@ -189,14 +193,14 @@ class _Cut:
         """Return where the piece's rows begin and end among sorted ones."""
         if self.layout is None or (self.piece.start is None and self.piece.end is None):
             return 0, rows.num_rows
-        keys = rows.select([name for name, _ in self.order])
+        keys = rows.select([name for name, _ in self.now.order])
         start, end = self.piece.start, self.piece.end
-        first = 0 if start is None else before(keys, self.layout.key(start), self.order)
-        last = rows.num_rows if end is None else before(keys, self.layout.key(end), self.order)
+        first = 0 if start is None else before(keys, self.layout.key(start), self.now.order)
+        last = rows.num_rows if end is None else before(keys, self.layout.key(end), self.now.order)
         return first, last
 
 
-def _actions(now: _Now, taken: Sequence[_Taken], order: Order, limits: Limits) -> Iterator[Action]:
+def _actions(now: _Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Action]:
     """Write the rows in order; yield the actions of their commit."""
     slices = defaultdict[str, list[_Taken]](list)
     for one in taken:
@@ -207,7 +211,7 @@ def _actions(now: _Now, taken: Sequence[_Taken], order: Order, limits: Limits) -
             lost = BitMap64(np.flatnonzero(~one.still).astype(np.uint64))
             yield file_actions.marked(file, lost, changes=False)
     for folder, some in slices.items():
-        rows = pa.concat_tables([one.rows for one in some]).sort_by(order)
+        rows = pa.concat_tables([one.rows for one in some]).sort_by(now.order)
         like, most = now.files[some[0].path], limits.slice_file_rows if folder else limits.file_rows
         for part in _parts(rows, most):
             yield file_actions.come(now.folder, part, changes=False, like=like)

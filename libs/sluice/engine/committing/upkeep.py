@@ -107,16 +107,20 @@ def refile(
     done = 0
     if slices and may_merge(filing):
         done, slices = merge(filing, slices, kind)
-        filing = replace(filing, before=head_as_found(filing.before.uri) or filing.before)
     most = filing.limits.unordered_rows if unordered is None else unordered
     may_order = bool(filing.order) and takes_spark(filing.before.uri) and spark.is_there
     large = [s for s in slices if may_order and s.row_count > most]
-    small = [s for s in slices if s not in large]
-    compacted = filing.compact(small, kind) if small else 0
-    if large and compacted and (after := head_as_found(filing.before.uri)):
-        filing = replace(filing, before=after)
-    done += compacted
-    return done + (filing.refile(spark.tune(small=False), large, kind) if large else 0)
+    if small := [s for s in slices if s not in large]:
+        done += _at_head(filing).compact(small, kind)
+    for slice_ in large:
+        done += _at_head(filing).refile(spark.tune(small=False), [slice_], kind)
+    return done
+
+
+def _at_head(filing: Filing) -> Filing:
+    """Return the table after the commits that upkeep has just made."""
+    now = head_as_found(filing.before.uri)
+    return replace(filing, before=now) if now and now.position else filing
 
 
 def _shown(order: tuple[Direction, ...]) -> tuple[Direction, ...]:
