@@ -124,7 +124,7 @@ class Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Six files of neighbours, and runs over all of them."""
+    """Six files of neighbours, and three that cover all of them."""
     made = Table(tmp_path)
     made.fill(6 * FILE)
     for _ in range(3):
@@ -279,7 +279,7 @@ def test_rows_in_no_order_are_sorted_first(tmp_path: Path) -> None:
 def test_other_engines_read_a_table_between_two_pieces(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that lie in new files are marked in the runs from which they were taken."""
+    """Rows that lie in new files are marked in the files from which they were taken."""
 
     def look(place: str, uri: str) -> None:
         if place != "committed":

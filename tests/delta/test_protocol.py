@@ -22,12 +22,14 @@ from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, Small, a_position
 from tests.support.games import games
 
+from sluice.changes.order import Direction
 from sluice.delta.log.lineage import check_input
 from sluice.delta.log.position import REBUILD, Head, Pin, Position, head_as_found, positions
 from sluice.delta.reading.local import read_feed
 from sluice.delta.reading.table import check_feed
 from sluice.delta.upkeep.invariants import feed_faults, position_faults
 from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.merging import may_merge, merge
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.errors import ForeignCommit, HistoryLost, LostRace
@@ -131,6 +133,15 @@ class Protocol(RuleBasedStateMachine):
         if not self.is_foreign:
             filing = Filing(self.table(side).head, Limits())
             filing.compact(filing.slices, "compact")
+            self.follow(side)
+
+    @rule(side=sides, piece_bytes=st.sampled_from([1, 200, 10_000]))
+    def files_are_put_in_order_in_pieces(self, side: str, piece_bytes: int) -> None:
+        if not self.is_foreign:
+            limits, table = Limits(piece_bytes=piece_bytes), self.table(side)
+            filing = Filing(table.head, limits, [Direction(table.key[0])])
+            if may_merge(filing):
+                merge(filing, filing.slices, "compact")
             self.follow(side)
 
     @rule(side=sides)

@@ -1,10 +1,10 @@
 """Pieces in which upkeep files a table again: which files are worn, and where it may be cut.
 
 The files with most rows for the keys that they span, and no other's keys between, are the table's
-ground. All others are runs, which batches have added over many keys. The ground is cut into
-segments at its files. A segment is due if enough of its rows were marked or lie in runs, or if its
-file is small. Segments that are due are put together up to a number of bytes, each with the part
-of the runs that lies between its keys. Files of other segments are left alone.
+ground. All others are covers, which batches have added over many keys. The ground is cut into
+segments at its files. A segment is due if enough of its rows were marked or lie in covers, or if
+its file is small. Segments that are due are put together up to a number of bytes, each with the
+part of the covers that lies between its keys. Files of other segments are left alone.
 """
 
 from bisect import bisect_left, bisect_right
@@ -50,28 +50,28 @@ class Segment:
 
 
 def gathering(files: Sequence[Laid], limits: Limits) -> list[Piece]:
-    """Return pieces of files whose rows are in no order, and of many small runs.
+    """Return pieces of files whose rows are in no order, and of many small covers.
 
-    They come first: the others can't be cut before, and each cut reads a row group of every run.
+    They come first: the others can't be cut before, and each cut reads a row group of every cover.
     """
     if _is_one(files, limits):
         return []
-    runs = Ground([file for file in files if file.is_sorted], limits).runs
-    small = [run for run in runs if _is_small(run, limits)]
+    covers = Ground([file for file in files if file.is_sorted], limits).covers
+    small = [cover for cover in covers if _is_small(cover, limits)]
     chosen = [file for file in files if not file.is_sorted]
     chosen += small if len(small) >= limits.small_files else []
     return list(_packed(chosen, limits.piece_bytes))
 
 
 def merging(files: Sequence[Laid], limits: Limits) -> list[Piece]:
-    """Return pieces of worn and small files and of the runs over them; all files of a small table.
+    """Return pieces of worn and small files and of the covers over them.
 
-    If few rows have changed, only runs over other runs are merged.
+    A small table is one piece. If few rows have changed, only covers over other covers are merged.
     """
     if _is_one(files, limits):
         return [Piece(tuple(Take(file.path) for file in files))]
     ground = Ground([file for file in files if file.is_sorted], limits)
-    return list(ground.pieces()) or list(Ground(ground.runs, limits).pieces())
+    return list(ground.pieces()) or list(Ground(ground.covers, limits).pieces())
 
 
 def _is_one(files: Sequence[Laid], limits: Limits) -> bool:
@@ -99,7 +99,7 @@ def _some(file: Laid, start: int, end: int) -> list[Take]:
 
 @dataclass(frozen=True)
 class Ground:
-    """Sorted files, as those that lie side by side and the runs over them."""
+    """Sorted files, as those that lie side by side and the covers over them."""
 
     files: Sequence[Laid]
     limits: Limits
@@ -119,7 +119,7 @@ class Ground:
             yield from self._piece(held)
 
     @cached_property
-    def runs(self) -> list[Laid]:
+    def covers(self) -> list[Laid]:
         """Files over the keys of others."""
         beside = {file.path for file in self._beside}
         return [file for file in self.files if file.path not in beside]
@@ -139,7 +139,7 @@ class Ground:
     def _segments(self) -> list[Segment]:
         """All keys in segments, cut more finely where one has too many bytes."""
         cuts, found = [file.starts[0] for file in self._beside[1:]], list[Segment]()
-        came, bounds = _spread(self.runs, cuts), pairwise([None, *cuts, None])
+        came, bounds = _spread(self.covers, cuts), pairwise([None, *cuts, None])
         for file, come, (start, end) in zip(self._beside, came, bounds, strict=False):
             whole = Segment(start, end, self._is_due(file, come))
             inner = self._within(whole) if self._bytes(whole) > self.limits.piece_bytes else []
@@ -164,7 +164,7 @@ class Ground:
         low, high = segment.start, segment.end
         first = 0 if low is None else max(0, bisect_right(self._beside, low, key=_first) - 1)
         last = None if high is None else bisect_left(self._beside, high, key=_first)
-        return [*self._beside[first:last], *self.runs]
+        return [*self._beside[first:last], *self.covers]
 
     def _takes(self, segment: Segment) -> list[tuple[Laid, range]]:
         near = ((file, _groups(file, segment)) for file in self._near(segment))
@@ -190,11 +190,11 @@ def _first(file: Laid) -> int:
     return file.starts[0]
 
 
-def _spread(runs: Sequence[Laid], cuts: Sequence[int]) -> list[float]:
-    """Return how many rows of runs lie between cuts, as if each row group had them evenly."""
+def _spread(covers: Sequence[Laid], cuts: Sequence[int]) -> list[float]:
+    """Return how many rows of covers lie between cuts, as if each row group had them evenly."""
     came = [0.0] * (len(cuts) + 1)
-    for run in runs:
-        for (rows, _), (start, end) in zip(run.sizes, pairwise(run.starts), strict=True):
+    for cover in covers:
+        for (rows, _), (start, end) in zip(cover.sizes, pairwise(cover.starts), strict=True):
             reached = range(bisect_right(cuts, start), bisect_right(cuts, end) + 1)
             for nth in reached:
                 came[nth] += rows / len(reached)
