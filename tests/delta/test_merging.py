@@ -180,6 +180,12 @@ def test_a_worn_table_is_put_in_order_in_pieces_and_nobody_notices(table: Table)
     assert not list(position_faults(table.uri))
 
 
+def test_a_reader_needs_no_commit_of_upkeep(table: Table) -> None:
+    table.upkeep()
+    name = f"{table.stored.head.version:020d}.checkpoint.parquet"
+    assert Path(table.uri, "_delta_log", name).exists()
+
+
 def test_no_piece_writes_more_than_the_limit(table: Table) -> None:
     before = table.stored.head.version
     table.upkeep()

@@ -33,7 +33,7 @@ from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import Piece, Take, gathering, merging
 from sluice.delta.writing import file_actions
 from sluice.delta.writing.filing import Slice
-from sluice.delta.writing.linked import commit_actions, info, is_plain, vectors_allowed
+from sluice.delta.writing.linked import checkpoint, commit_actions, info, is_plain, vectors_allowed
 from sluice.errors import LostRace
 from sluice.limits import Limits
 
@@ -71,7 +71,10 @@ def _merge_whole(filing: Filing, kind: str) -> int:
     done = sum(_commit(filing, piece, layout, kind) for piece in first)
     layout = _layout(filing) if first else layout
     found = merging(layout.files, filing.limits)
-    return done + sum(_commit(filing, piece, layout, kind) for piece in found)
+    done += sum(_commit(filing, piece, layout, kind) for piece in found)
+    if len(first) + len(found) > 1:
+        checkpoint(filing.before.uri)
+    return done
 
 
 def _layout(filing: Filing) -> Layout:

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from sluice.delta.log.actions import Action
 from sluice.delta.log.conflicts import lost
-from sluice.delta.log.opened import CHECKPOINTS, keep, taken
+from sluice.delta.log.opened import CHECKPOINTS, keep, opened, taken
 from sluice.delta.log.position import Head, Position
 from sluice.delta.log.vectors import FEATURE, SETTING, has_vectors
 from sluice.delta.places.walk import local_path
@@ -41,6 +41,11 @@ def commit_actions(before: Head, actions: Sequence[Action]) -> None:
     if table.version() % int(every) == 0:
         table.create_checkpoint()
     keep(before.uri, table)
+
+
+def checkpoint(uri: str) -> None:
+    """Save later readers the commits up to the head."""
+    opened(uri).create_checkpoint()
 
 
 def info(before: Head, position: Position, operation: str) -> Action:
