@@ -126,9 +126,7 @@ class _Read:
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
             keys = columns_of(file, range(len(groups)), [name for name, _ in order], schema)
         rows = [group.num_rows for group in groups]
-        sizes = [
-            sum(g.column(i).total_compressed_size for i in range(g.num_columns)) for g in groups
-        ]
+        sizes = map(_bytes, groups)
         first = np.cumsum([0, *rows])
         first[-1] -= 1
         is_sorted = keys.num_rows > 0 and 0 not in rows and is_in_order(keys, order)
