@@ -1,4 +1,4 @@
-"""Where the rows of a table's files lie, by the order in which the table is filed.
+"""Layout of a table's files: keys of their row groups, by the order in which it is filed.
 
 The columns of the order are read of every row, one file at a time, and of each row group only the
 first key is kept. Keys are compared as their ranks, so an order of any columns serves.

@@ -30,7 +30,7 @@ class Take:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one commit files again: rows of these row groups from one rank up to another.
+    """Rows that one commit files again: of these row groups, from a rank up to another.
 
     Without ranks, all of their rows.
     """
