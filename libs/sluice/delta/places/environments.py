@@ -48,7 +48,7 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
     Raises UsageError if there is one of that name, Retryable if the tables change meanwhile.
     """
     target = Path(place(lake.root, name))
-    if name in names(lake.root):
+    if name in names(lake.root):  # refuses an object store
         raise _taken(name)
     tables = dict.fromkeys(map(declared, stored(lake)))
     with overlay(lake, tables) as beside:

@@ -3,7 +3,7 @@
 Data files and commits are hard links, so the cost is one name per file. No writer changes these in
 place: new rows are new files, and upkeep removes names. Checkpoints and notes are copied. The
 folder belongs to its process as long as that holds a lock on it. What a killed process left is
-removed by the next one.
+removed by the next one. In an object store all files are copied.
 """
 
 import fcntl
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from sluice.delta.places import copied
 from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import LakeLayout
 from sluice.errors import Retryable, UsageError
@@ -32,22 +33,38 @@ def overlay(lake: LakeLayout, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
     Whoever moves it elsewhere keeps it. Raises UsageError if the lake can't be linked to, Retryable
     if its tables changed meanwhile, each time.
     """
-    if "://" in lake.root:
-        raise UsageError(
-            f"{lake.root} is an object store, which has no links to files",
-            hint="only a lake on a disk has previews and environments",
-        )
     wanted = list(table_ids)
-    with _own_folder(Path(lake.root, FOLDER)) as root:
-        for _ in range(ATTEMPTS):
-            if _share(lake, root, wanted):
-                break
-        else:
+    shared = copied.copies(lake, _previews(lake)) if "://" in lake.root else _links(lake)
+    with shared as (beside, share):
+        if not any(share(wanted) for _ in range(ATTEMPTS)):
             raise Retryable(
                 f"the tables of {lake.root} changed while they were looked at",
                 hint="wait until the run that writes them has ended",
             )
-        yield LakeLayout(str(root))
+        yield beside
+
+
+@contextmanager
+def _links(lake: LakeLayout) -> Iterator[tuple[LakeLayout, copied.Share]]:
+    with _own_folder(Path(_previews(lake))) as root:
+        yield LakeLayout(str(root)), lambda table_ids: _share(lake, root, list(table_ids))
+
+
+def previews(lake: LakeLayout) -> list[str]:
+    """Remove what killed previews of a lake have left; return the names of those that go on.
+
+    In an object store what is left counts as one that goes on, for a day.
+    """
+    if "://" in lake.root:
+        copied.sweep(_previews(lake))
+        return copied.left(_previews(lake))
+    folder = Path(_previews(lake))
+    sweep(folder)
+    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
+
+def _previews(lake: LakeLayout) -> str:
+    return f"{lake.root}/{FOLDER}"
 
 
 def sweep(folder: Path) -> list[str]:

@@ -24,9 +24,9 @@ from sluice.delta.notes.erasures import Unfinished, begun
 from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake import LakeLayout, layout
 from sluice.delta.places.overlay import FOLDER as PREVIEW
-from sluice.delta.places.overlay import lock, sweep
+from sluice.delta.places.overlay import lock, previews
 from sluice.engine.judging.forgotten import Forgotten, keep, noted, with_line
 from sluice.engine.planning.nodes import nodes_of
 from sluice.engine.planning.plan import plan_batch
@@ -137,7 +137,7 @@ def _check(spark: Spark, project: Project, tables: Sequence[Table]) -> None:
             plan_batch(node, lake, project.graph, project.limits)
     if "://" not in lake.root:
         _check_environments(lake.root)
-        _check_previews(Path(lake.root, PREVIEW))
+    _check_previews(lake)
 
 
 def _check_environments(lake: str) -> None:
@@ -154,12 +154,15 @@ def _check_environments(lake: str) -> None:
         )
 
 
-def _check_previews(folder: Path) -> None:
-    sweep(folder)
-    if folder.is_dir() and any(folder.iterdir()):
+def _check_previews(lake: LakeLayout) -> None:
+    if going_on := previews(lake):
+        hint = "wait until it has ended, and run this again"
+        if "://" in lake.root:
+            hint += ". If it was killed, remove the folder, or wait until it is a day old"
         raise Retryable(
-            f"a preview is at work in {folder}, which shares the tables' files",
-            hint="wait until it has ended, and run this again",
+            f"a preview is at work in {lake.root}/{PREVIEW}/{going_on[0]}, which has the tables' "
+            "files, too",
+            hint=hint,
         )
 
 

@@ -7,7 +7,6 @@ files and commits that nobody needs any more. It starts Spark only for rows whos
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from sluice.declare.environment import FOLDER as ENV
 from sluice.declare.project import Project
@@ -18,8 +17,7 @@ from sluice.delta.places import dropped, environments
 from sluice.delta.places.folders import remove_table
 from sluice.delta.places.inventory import leftovers
 from sluice.delta.places.lake import layout
-from sluice.delta.places.overlay import FOLDER as PREVIEW
-from sluice.delta.places.overlay import sweep
+from sluice.delta.places.overlay import previews
 from sluice.delta.upkeep.log_cleaning import clean_log
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.vacuum import vacuum
@@ -55,7 +53,7 @@ def maintain(spark: Spark, project: Project, tables: Iterable[Table]) -> list[Up
     done += [upkeep for table in tables for upkeep in _of_notes(table, project)]
     removed = _remove_leftovers(project, tables)
     done += [Upkeep(table_id, "remove", files) for table_id, files in removed]
-    sweep(Path(layout(project).root, PREVIEW))
+    previews(layout(project))
     expired = dropped.expire(layout(project), datetime.now(UTC))
     expired += (f"{ENV}/{name}" for name in environments.expire(layout(project), datetime.now(UTC)))
     return [*done, *(Upkeep(name, "deleted", 0) for name in expired)]

@@ -1,0 +1,84 @@
+"""A preview of a lake in a store counts what the next run does, and leaves nothing behind."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from pyarrow.fs import FileSelector, FileType
+from tests.crash.shop import CORRECTED, FIRST, day
+from tests.stores.conftest import StoredShop
+
+from sluice.delta.places import copied
+from sluice.delta.places.failpoint import VARIABLE
+from sluice.delta.places.lake import layout
+from sluice.delta.places.overlay import previews
+from sluice.delta.places.stores import located
+
+KINDS = ("inserted", "updated", "deleted")
+RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
+
+
+def sluice(shop: StoredShop, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sluice.cli.main", *words, "--config", str(shop.config)]
+    environ = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+
+
+def objects(shop: StoredShop) -> set[str]:
+    files, path = located(layout(shop.project).root)
+    found = files.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+    return {f.path for f in found if f.type == FileType.File}
+
+
+def counts(told: str) -> dict[str, list[int]]:
+    """The changed rows of each visible table, added up over its batches."""
+    found: dict[str, list[int]] = {}
+    for line in map(json.loads, told.splitlines()):
+        if "__" not in line["table"] and any(line[kind] for kind in KINDS):
+            before = found.get(line["table"], [0, 0, 0])
+            found[line["table"]] = [n + line[kind] for n, kind in zip(before, KINDS, strict=True)]
+    return found
+
+
+@pytest.fixture
+def corrected_later(shop: StoredShop) -> StoredShop:
+    """A day that was run, and then delivered again."""
+    shop.land(1, *FIRST)
+    shop.run(day(1))
+    shop.land(1, *CORRECTED)
+    return shop
+
+
+def test_it_counts_what_the_run_does_and_leaves_nothing(corrected_later: StoredShop) -> None:
+    shop, before = corrected_later, objects(corrected_later)
+    told = sluice(shop, *RUN, "--preview", "--json")
+    assert told.returncode == 0, told.stderr
+    assert objects(shop) == before
+    done = sluice(shop, *RUN, "--json")
+    assert done.returncode == 0, done.stderr
+    assert counts(told.stdout) == counts(done.stdout) != {}
+    shop.check()
+
+
+def test_what_a_kill_has_left_goes_a_day_later_and_stops_an_erasure(
+    corrected_later: StoredShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = corrected_later
+    killed = sluice(shop, *RUN, "--preview", **{VARIABLE: "committed:totals"})
+    assert killed.returncode == -9, killed.stderr
+    lake = layout(shop.project)
+    assert len(previews(lake)) == 1
+    refused = sluice(shop, "forget", "sales", "--where", "item = 'tea'")
+    assert (refused.returncode, "a preview is at work" in refused.stderr) == (3, True), (
+        refused.stderr
+    )
+    assert sluice(shop, *RUN, "--preview").returncode == 0
+    assert len(previews(lake)) == 1
+    monkeypatch.setattr(copied, "LEFT_AFTER", timedelta())
+    assert previews(lake) == []
+    assert not [path for path in objects(shop) if "__preview" in path]
+    assert sluice(shop, *RUN).returncode == 0
+    shop.check()
