@@ -3,12 +3,15 @@
 import subprocess
 import sys
 
+import click
 import pytest
+
+from sluice.terminal.program import as_guest, run
 
 ENDS = """
 import atexit, os, sys, threading, time
 import click
-from sluice.terminal.program import Program
+from sluice.terminal.program import run
 
 class Held:
     def __del__(self, say=os.write):
@@ -20,13 +23,13 @@ def late():
     time.sleep(0.2)
     print("thread")
 
-@click.command(cls=Program)
+@click.command()
 def main():
     atexit.register(print, "handler")
     threading.Thread(target=late).start()
     {end}
 
-main()
+run(main)
 """
 
 
@@ -47,3 +50,15 @@ def test_threads_and_exit_handlers_end_first_and_nothing_is_freed(
     assert (done.returncode, done.stdout) == (code, "thread\nhandler\n")
     assert said in done.stderr
     assert "freed" not in done.stderr
+
+
+def test_within_another_program_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["job"])
+
+    @click.command()
+    def main() -> None:
+        sys.exit(3)
+
+    with as_guest(), pytest.raises(SystemExit) as ended:
+        run(main)
+    assert ended.value.code == 3

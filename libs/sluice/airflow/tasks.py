@@ -31,6 +31,7 @@ from sluice.airflow.projects import project
 from sluice.airflow.request import asked
 from sluice.delta.places.failpoint import passing
 from sluice.errors import SluiceError
+from sluice.terminal.program import as_guest
 
 Context = Mapping[str, Any]
 APP_NAME = "SLUICE_APP_NAME"  # a job's name in Spark's own pages
@@ -139,7 +140,8 @@ class ScriptJob(JobTask):
         sys.argv = [str(command.script), *command.arguments]
         self.log.info("python %s", shlex.join(sys.argv))
         try:
-            runpy.run_path(str(command.script), run_name="__main__")
+            with as_guest():
+                runpy.run_path(str(command.script), run_name="__main__")
         except SystemExit as ended:
             if ended.code:
                 message = f"{command.script.name} exited with {ended.code}"

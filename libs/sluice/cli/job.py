@@ -38,7 +38,6 @@ from sluice.sources.spec import is_topic
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
 from sluice.terminal.options import config_option
-from sluice.terminal.program import Program
 
 Report = BatchReport | Previewed | Upkeep | Swept | Verdict
 
@@ -131,7 +130,7 @@ def command(step: Step, *, keeps_failures: bool = True) -> click.Command:
 def command_of(work: Work, about: str | None, *, keeps_failures: bool = True) -> click.Command:
     """Return the command that does the work of a whole job, and reports what it did."""
 
-    @click.command(cls=Program, help=about)
+    @click.command(help=about)
     @click.argument("names", nargs=-1, required=True, metavar="TABLE...")
     @config_option
     @click.option("--run-id", default="", help="The run that this step belongs to.")

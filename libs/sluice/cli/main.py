@@ -16,7 +16,7 @@ from sluice.declare.registry import parts
 from sluice.delta.places.faults import store_fault
 from sluice.errors import ExitCode, SluiceError
 from sluice.terminal.options import debug_option, env_option, wants_trace
-from sluice.terminal.program import Program
+from sluice.terminal.program import run
 
 # A command's name, its location and its description.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -57,7 +57,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 READING = frozenset({"read", "changes", "cost", "get", "range", "status", "why", "why-not"})
 
 
-class LazyGroup(Program, click.Group):
+class LazyGroup(click.Group):
     """A group that imports its commands when they are called, and prints readable errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -133,5 +133,10 @@ def _close_quietly() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def program() -> NoReturn:
+    """Run `sluice` as this process's program."""
+    run(main)
+
+
 if __name__ == "__main__":
-    main()
+    program()

@@ -1,35 +1,49 @@
-"""A command as a program of its own, whose process ends as soon as it has nothing left to do."""
+"""A command as the program of a process, which ends as soon as it has nothing left to do."""
 
 import atexit
 import os
 import sys
 import threading
-from contextlib import suppress
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import NoReturn
 
 import click
 
+_is_guest: ContextVar[bool] = ContextVar("_is_guest", default=False)
 
-class Program(click.Command):
-    """A command that ends its process when it is called, with its exit code.
+
+def run(command: click.Command) -> NoReturn:
+    """Run a command with the process's arguments, and end the process with its exit code.
 
     Python frees what a process holds before it ends. A thread of Arrow that still has an object of
     Python's then, such as the error of a file that could not be read, aborts the process: the exit
-    code would be a signal's. So the process ends without; that is also quicker.
+    code would be a signal's. So the process ends without; that is also quicker. Threads and exit
+    handlers end as always. In the process of another program, SystemExit is raised.
     """
+    if _is_guest.get():
+        sys.exit(command.main())
+    code: object = 0
+    try:
+        command.main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException as error:  # noqa: BLE001 - a trace that --debug has asked for
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
+    atexit._run_exitfuncs()  # noqa: SLF001
+    with suppress(OSError):  # a reader that is gone
+        sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 1)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Run the command of the process's arguments. Threads and exit handlers end as always."""
-        code: object = 0
-        try:
-            self.main(*args, **kwargs)
-        except SystemExit as end:
-            code = end.code
-        except BaseException as error:  # noqa: BLE001 - a trace that --debug has asked for
-            sys.excepthook(type(error), error, error.__traceback__)
-            code = 1
-        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
-        atexit._run_exitfuncs()  # noqa: SLF001
-        with suppress(OSError):  # a reader that is gone
-            sys.stdout.flush()
-        os._exit(code if isinstance(code, int) else 1)
+
+@contextmanager
+def as_guest() -> Iterator[None]:
+    """Let programs that run within this context return to the process that runs them."""
+    before = _is_guest.set(True)
+    try:
+        yield
+    finally:
+        _is_guest.reset(before)

@@ -6,6 +6,7 @@ from sluice.engine.report import BatchReport
 from sluice.operate.bring import followed
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.spark.session import Spark
+from sluice.terminal.program import run
 
 
 def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
@@ -18,4 +19,4 @@ def step(job: Job, spark: Spark, table: Table) -> tuple[BatchReport, ...]:
 main = command(step)
 
 if __name__ == "__main__":
-    main()
+    run(main)

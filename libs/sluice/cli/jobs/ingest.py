@@ -15,6 +15,7 @@ from sluice.sources.kafka.backfill import backfill_topic
 from sluice.sources.spec import is_topic
 from sluice.sources.stream import ingest_stream, is_stream
 from sluice.spark.session import Spark
+from sluice.terminal.program import run
 
 
 def deliver(
@@ -45,4 +46,4 @@ def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
 main = command(step)
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -7,6 +7,7 @@ from sluice.cli.jobs.ingest import deliver
 from sluice.declare.table import Table
 from sluice.engine.report import BatchReport
 from sluice.spark.session import Spark
+from sluice.terminal.program import run
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
@@ -17,4 +18,4 @@ def step(job: Job, spark: Spark, table: Table) -> Iterator[BatchReport]:
 main = command(step)
 
 if __name__ == "__main__":
-    main()
+    run(main)

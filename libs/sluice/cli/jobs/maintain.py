@@ -4,6 +4,7 @@ from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.operate.upkeep.maintain import Upkeep, maintain
 from sluice.spark.session import Spark
+from sluice.terminal.program import run
 
 
 def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:
@@ -14,4 +15,4 @@ def step(job: Job, spark: Spark, table: Table) -> list[Upkeep]:
 main = command(step, keeps_failures=False)
 
 if __name__ == "__main__":
-    main()
+    run(main)

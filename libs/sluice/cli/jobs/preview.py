@@ -12,6 +12,7 @@ from sluice.declare.table import Table
 from sluice.engine.report import BatchReport
 from sluice.operate.preview import Previewed, previewing
 from sluice.spark.session import Spark
+from sluice.terminal.program import run
 
 SAMPLE = 3
 
@@ -37,4 +38,4 @@ def _step(job: Job, spark: Spark, table: Table) -> Iterable[BatchReport]:
 main = command_of(preview, preview.__doc__, keeps_failures=False)
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -4,6 +4,7 @@ from sluice.cli.job import Job, command
 from sluice.declare.table import Table
 from sluice.operate.upkeep.sweep import Swept, sweep
 from sluice.spark.session import Spark
+from sluice.terminal.program import run
 
 
 def step(job: Job, spark: Spark, table: Table) -> list[Swept]:
@@ -14,4 +15,4 @@ def step(job: Job, spark: Spark, table: Table) -> list[Swept]:
 main = command(step, keeps_failures=False)
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -7,6 +7,7 @@ from sluice.declare.table import Table
 from sluice.errors import Differs
 from sluice.operate.verify import Verdict, verify
 from sluice.spark.session import Spark
+from sluice.terminal.program import run
 
 
 def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
@@ -31,4 +32,4 @@ def step(job: Job, spark: Spark, table: Table) -> Iterator[Verdict]:
 main = command(step, keeps_failures=False)
 
 if __name__ == "__main__":
-    main()
+    run(main)
