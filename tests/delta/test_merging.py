@@ -3,8 +3,6 @@
 import json
 import os
 from dataclasses import replace
-from datetime import date
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -15,15 +13,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
-from pyspark.sql.types import StructType
-from tests.delta.tables import ID_AND_V, Small, a_position, by_delta_rs
+from deltalake import DeltaTable, QueryBuilder
+from tests.delta.tables import Small, a_position, by_delta_rs
+from tests.delta.worn import BY_ID, FILE, LIMITS, Table, added, data, paths
 from tests.support.forked import forked
 from tests.support.games import seeds
 
-from sluice.changes.diff import CHANGE
-from sluice.changes.order import Direction
-from sluice.delta.log.actions import Action, Log
+from sluice.delta.log.actions import Log
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Pin
 from sluice.delta.log.vectors import has_vectors
@@ -32,94 +28,14 @@ from sluice.delta.reading.local import read_rows
 from sluice.delta.upkeep import merging
 from sluice.delta.upkeep.invariants import feed_faults, position_faults
 from sluice.delta.upkeep.maintenance import Filing
-from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.upkeep.merging import merge
 from sluice.delta.writing.commit import commit_arrow
 from sluice.delta.writing.filing import is_in_order
-from sluice.delta.writing.statistics import writer_properties
-from sluice.limits import Limits
 from sluice.read.ordered.keyed import KeyedTable
 from sluice.read.stored.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-FILE = 20_000
-LIMITS = Limits(
-    merged_bytes=-1, marked_share=1_000, file_rows=FILE, piece_bytes=1_000_000, small_files=4
-)
-BY_ID = (Direction("id"),)
-Rows = dict[int, str]
-
-
-class Table:
-    """A table with keys from everywhere, and what it holds: texts that hardly compress."""
-
-    def __init__(self, folder: Path, limits: Limits = LIMITS):
-        self.limits = limits
-        self.stored = Small.create(
-            folder,
-            ID_AND_V,
-            ["id"],
-            partial(commit_arrow, limits=limits),  # type: ignore[arg-type]
-        )
-        self.drawn = np.random.default_rng(1)
-        self.rows: Rows = {}
-        self.then: dict[int, Rows] = {}
-
-    @property
-    def uri(self) -> str:
-        return self.stored.uri
-
-    def fill(self, count: int) -> None:
-        """Even keys, in files of neighbours."""
-        for first in range(0, count, FILE):
-            self.change(range(2 * first, 2 * min(count, first + FILE), 2))
-
-    def change(self, come: Any, gone: Any = ()) -> None:
-        kinds = {**dict.fromkeys(map(int, come), ""), **dict.fromkeys(map(int, gone), "delete")}
-        for key, kind in kinds.items():
-            kinds[key] = kind or ("update" if key in self.rows else "insert")
-        texts = (self.drawn.bytes(6).hex() for _ in kinds)
-        values = dict(zip(kinds, texts, strict=True))
-        ids = pa.array(list(kinds), pa.int32())
-        rows = pa.table({"id": ids, "v": list(values.values()), CHANGE: list(kinds.values())})
-        at = self.stored.head
-        done = commit_arrow(at, rows, ["id"], a_position(at.next_batch), self.limits)
-        left = {k: v for k, v in {**self.rows, **values}.items() if kinds.get(k) != "delete"}
-        self.rows = left
-        self.then[done.version] = left
-
-    def append(self, rows: pa.Table) -> None:
-        """Add rows as they are, and their columns, in one file."""
-        told = {"userMetadata": a_position(self.stored.head.next_batch).to_json()}
-        write_deltalake(
-            self.uri,
-            rows,
-            mode="append",
-            schema_mode="merge",
-            commit_properties=CommitProperties(custom_metadata=told),
-            writer_properties=writer_properties(rows.schema),
-        )
-
-    def scatter(self, count: int, gone: int = 0) -> None:
-        """Change rows everywhere: half of those that come are new."""
-        known = self.drawn.choice(sorted(self.rows), count // 2 + gone, replace=False)
-        new = 2 * self.drawn.choice(2 * FILE, count - count // 2, replace=False) + 1
-        come = {*known[gone:].tolist(), *new.tolist()}
-        self.change(come - {*known[:gone].tolist()}, known[:gone])
-
-    def upkeep(self) -> int:
-        filing = Filing(self.stored.head, self.limits, BY_ID)
-        assert may_merge(filing)
-        return merge(filing, filing.slices, "compact")[0]
-
-    def versions_since(self, version: int) -> range:
-        return range(version + 1, self.stored.head.version + 1)
-
-    def check(self) -> None:
-        rows = read_rows(self.uri, self.stored.head.version)
-        assert rows.num_rows == len(self.rows)
-        assert dict(zip(*rows.to_pydict().values(), strict=True)) == self.rows
 
 
 @pytest.fixture
@@ -130,30 +46,6 @@ def table(tmp_path: Path) -> Table:
     for _ in range(3):
         made.scatter(15_000, gone=500)
     return made
-
-
-def added(table: Table, version: int) -> list[Action]:
-    """Files that a commit has written."""
-    actions = Log(table.uri).actions(version)
-    known = {a["remove"]["path"] for a in actions if "remove" in a}
-    return [a["add"] for a in actions if "add" in a and a["add"]["path"] not in known]
-
-
-def removed(table: Table, version: int) -> set[str]:
-    actions = Log(table.uri).actions(version)
-    back = {a["add"]["path"] for a in actions if "add" in a}
-    return {a["remove"]["path"] for a in actions if "remove" in a} - back
-
-
-def data(table: Table, path: str) -> int:
-    """Bytes of a file's columns."""
-    footer = pq.read_metadata(Path(table.uri, path))
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    return sum(g.column(i).total_compressed_size for g in groups for i in range(g.num_columns))
-
-
-def paths(table: Table) -> set[str]:
-    return {Path(uri).name for uri in DeltaTable(table.uri).file_uris()}
 
 
 def test_a_worn_table_is_put_in_order_in_pieces_and_nobody_notices(table: Table) -> None:
@@ -414,83 +306,6 @@ def test_random_histories_with_upkeep_between(tmp_path: Path, seed: int) -> None
         assert dict(zip(*then.to_pydict().values(), strict=True)) == rows
     assert not list(feed_faults(table.uri))
     assert not list(position_faults(table.uri))
-
-
-SALES = (
-    StructType()
-    .add("part", "long")
-    .add("shop", "string")
-    .add("day", "date")
-    .add("amount", "decimal(20,2)")
-    .add("tags", StructType().add("a", "long").add("b", "string"))
-)
-SHOP_AND_DAY = (Direction("shop"), Direction("day", descending=True))
-
-
-def sale(n: int) -> dict[str, Any]:
-    tags = None if n % 11 == 0 else {"a": n, "b": f"b{n % 3}"}
-    shop = None if n % 13 == 0 else f"s{n * 7 % 5}"
-    day = date.fromordinal(730_000 + n)
-    return {"part": n % 3, "shop": shop, "day": day, "amount": n, "tags": tags}
-
-
-@pytest.mark.parametrize("is_parted", [False, True])
-@pytest.mark.parametrize("piece_bytes", [1, 4_000, 10**9])
-def test_orders_of_several_columns_with_nulls_and_parts(
-    tmp_path: Path, piece_bytes: int, is_parted: bool
-) -> None:
-    parts = {"partition_by": ["part"]} if is_parted else {}
-    table = Small.create(tmp_path, SALES, ["day"], by_delta_rs(None), **parts)  # type: ignore[arg-type]
-    for n in range(4):
-        table.commit(*[("insert", sale(i)) for i in range(n, 240, 4)])
-    limits = Limits(piece_bytes=piece_bytes, file_rows=50)
-    rows, before = table.rows(), table.head.version
-    filing = Filing(table.head, limits, SHOP_AND_DAY, "part" if is_parted else None)
-    assert may_merge(filing)
-    done, large = merge(filing, filing.slices, "seal")
-    assert table.rows() == rows
-    assert all(table.feed(v) == [] for v in range(before + 1, table.head.version + 1))
-    assert not list(feed_faults(table.uri))
-    if is_parted and piece_bytes < 10**4:
-        assert (done, len(large)) == (0, 3), "slices are not cut"
-    elif is_parted:
-        assert (done, large) == (12, [])
-        assert [len(s.paths) for s in filing_of(table).slices] == [1, 1, 1]
-    else:
-        assert done == 4 or piece_bytes < 10**9
-    table.commit(("delete", sale(7)), ("update", {**sale(8), "amount": 1}))
-    assert len(table.rows()) == 239
-
-
-def filing_of(table: Small) -> Filing:
-    return Filing(table.head, Limits(), SHOP_AND_DAY, "part")
-
-
-def test_slices_are_filed_as_many_at_once_as_a_piece_holds(tmp_path: Path) -> None:
-    table = Small.create(tmp_path, SALES, ["day"], by_delta_rs(None), partition_by=["part"])  # type: ignore[arg-type]
-    for n in range(3):
-        table.commit(*[("insert", sale(i)) for i in range(n, 90, 3)])
-    stood, before = table.rows(), table.head.version
-    (one, *_) = filing_of(table).slices
-    sizes = {f["path"]: f["size_bytes"] for f in active(table)}
-    each = sum(sizes[path] for path in one.paths)
-    filing = replace(filing_of(table), limits=Limits(piece_bytes=2 * each + 50))
-    merge(filing, filing.slices, "compact")
-    assert table.head.version == before + 2
-    assert table.rows() == stood
-
-
-def test_a_partitioned_table_is_never_cut(tmp_path: Path) -> None:
-    table = Small.create(tmp_path, SALES, ["day"], by_delta_rs(None), partition_by=["part"])  # type: ignore[arg-type]
-    table.commit(*[("insert", sale(i)) for i in range(9)])
-    assert not may_merge(replace(filing_of(table), partition=None))
-    assert not may_merge(replace(filing_of(table), order=()))
-    assert not may_merge(replace(filing_of(table), order=[Direction("part")]))
-
-
-def active(table: Small) -> list[dict[str, Any]]:
-    found = pa.RecordBatchReader.from_stream(DeltaTable(table.uri).get_add_actions(flatten=True))
-    return found.read_all().to_pylist()
 
 
 def test_rows_from_before_a_column_was_added_get_a_null(tmp_path: Path) -> None:

@@ -1,0 +1,123 @@
+"""A table with keys from everywhere, for tests of upkeep in pieces."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from tests.delta.tables import ID_AND_V, Small, a_position
+
+from sluice.changes.diff import CHANGE
+from sluice.changes.order import Direction
+from sluice.delta.log.actions import Action, Log
+from sluice.delta.reading.local import read_rows
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.merging import may_merge, merge
+from sluice.delta.writing.commit import commit_arrow
+from sluice.delta.writing.statistics import writer_properties
+from sluice.limits import Limits
+
+FILE = 20_000
+LIMITS = Limits(
+    merged_bytes=-1, marked_share=1_000, file_rows=FILE, piece_bytes=1_000_000, small_files=4
+)
+BY_ID = (Direction("id"),)
+Rows = dict[int, str]
+
+
+class Table:
+    """A table with keys from everywhere, and what it holds: texts that hardly compress."""
+
+    def __init__(self, folder: Path, limits: Limits = LIMITS):
+        self.limits = limits
+        self.stored = Small.create(
+            folder,
+            ID_AND_V,
+            ["id"],
+            partial(commit_arrow, limits=limits),  # type: ignore[arg-type]
+        )
+        self.drawn = np.random.default_rng(1)
+        self.rows: Rows = {}
+        self.then: dict[int, Rows] = {}
+
+    @property
+    def uri(self) -> str:
+        return self.stored.uri
+
+    def fill(self, count: int) -> None:
+        """Even keys, in files of neighbours."""
+        for first in range(0, count, FILE):
+            self.change(range(2 * first, 2 * min(count, first + FILE), 2))
+
+    def change(self, come: Any, gone: Any = ()) -> None:
+        kinds = {**dict.fromkeys(map(int, come), ""), **dict.fromkeys(map(int, gone), "delete")}
+        for key, kind in kinds.items():
+            kinds[key] = kind or ("update" if key in self.rows else "insert")
+        texts = (self.drawn.bytes(6).hex() for _ in kinds)
+        values = dict(zip(kinds, texts, strict=True))
+        ids = pa.array(list(kinds), pa.int32())
+        rows = pa.table({"id": ids, "v": list(values.values()), CHANGE: list(kinds.values())})
+        at = self.stored.head
+        done = commit_arrow(at, rows, ["id"], a_position(at.next_batch), self.limits)
+        left = {k: v for k, v in {**self.rows, **values}.items() if kinds.get(k) != "delete"}
+        self.rows = left
+        self.then[done.version] = left
+
+    def append(self, rows: pa.Table) -> None:
+        """Add rows as they are, and their columns, in one file."""
+        told = {"userMetadata": a_position(self.stored.head.next_batch).to_json()}
+        write_deltalake(
+            self.uri,
+            rows,
+            mode="append",
+            schema_mode="merge",
+            commit_properties=CommitProperties(custom_metadata=told),
+            writer_properties=writer_properties(rows.schema),
+        )
+
+    def scatter(self, count: int, gone: int = 0) -> None:
+        """Change rows everywhere: half of those that come are new."""
+        known = self.drawn.choice(sorted(self.rows), count // 2 + gone, replace=False)
+        new = 2 * self.drawn.choice(2 * FILE, count - count // 2, replace=False) + 1
+        come = {*known[gone:].tolist(), *new.tolist()}
+        self.change(come - {*known[:gone].tolist()}, known[:gone])
+
+    def upkeep(self) -> int:
+        filing = Filing(self.stored.head, self.limits, BY_ID)
+        assert may_merge(filing)
+        return merge(filing, filing.slices, "compact")[0]
+
+    def versions_since(self, version: int) -> range:
+        return range(version + 1, self.stored.head.version + 1)
+
+    def check(self) -> None:
+        rows = read_rows(self.uri, self.stored.head.version)
+        assert rows.num_rows == len(self.rows)
+        assert dict(zip(*rows.to_pydict().values(), strict=True)) == self.rows
+
+
+def added(table: Table, version: int) -> list[Action]:
+    """Files that a commit has written."""
+    actions = Log(table.uri).actions(version)
+    known = {a["remove"]["path"] for a in actions if "remove" in a}
+    return [a["add"] for a in actions if "add" in a and a["add"]["path"] not in known]
+
+
+def removed(table: Table, version: int) -> set[str]:
+    actions = Log(table.uri).actions(version)
+    back = {a["add"]["path"] for a in actions if "add" in a}
+    return {a["remove"]["path"] for a in actions if "remove" in a} - back
+
+
+def data(table: Table, path: str) -> int:
+    """Bytes of a file's columns."""
+    footer = pq.read_metadata(Path(table.uri, path))
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    return sum(g.column(i).total_compressed_size for g in groups for i in range(g.num_columns))
+
+
+def paths(table: Table) -> set[str]:
+    return {Path(uri).name for uri in DeltaTable(table.uri).file_uris()}
