@@ -22,10 +22,10 @@ FEATURE = "deletionVectors"
 SETTING = "delta.enableDeletionVectors"
 INLINE = "i"
 _MAGIC = (1681511377).to_bytes(4, "little")
-_BASE85 = bytes.maketrans(  # RFC 1924's digits to those of ZeroMQ's Z85
-    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
-    b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
-)
+# The digits of 85 in RFC 1924 and in ZeroMQ.
+_RFC_1924 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_TO_Z85, _FROM_Z85 = bytes.maketrans(_RFC_1924, _Z85), bytes.maketrans(_Z85, _RFC_1924)
 _KEPT_BYTES = 64_000_000
 
 
@@ -63,6 +63,17 @@ def kept_rows(table: DeltaTable) -> Mapping[str, pa.BooleanArray]:
     return found
 
 
+def lost_rows(file: Mapping[str, Any]) -> BitMap64 | None:
+    """Return the rows that a file's `add` action marks; None if a file of its own holds them."""
+    vector = file.get("deletionVector")
+    if not vector:
+        return BitMap64()
+    if vector["storageType"] != INLINE:
+        return None
+    data = base64.b85decode(vector["pathOrInlineDv"].encode().translate(_FROM_Z85))
+    return BitMap64.deserialize(data[len(_MAGIC) : vector["sizeInBytes"]])
+
+
 def mask_of(kept: pa.BooleanArray, start: int, rows: int) -> pa.BooleanArray:
     """Return the part of a mask for `rows` rows of its file, from row `start` on."""
     part = kept.slice(start, rows)
@@ -83,7 +94,7 @@ def vector_of(rows: BitMap64) -> dict[str, Any]:
     rows.run_optimize()
     data = _MAGIC + rows.serialize()
     padded = data + bytes(-len(data) % 4)
-    text = base64.b85encode(padded).translate(_BASE85).decode()
+    text = base64.b85encode(padded).translate(_TO_Z85).decode()
     return {
         "storageType": INLINE,
         "pathOrInlineDv": text,

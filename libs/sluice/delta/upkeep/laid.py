@@ -18,6 +18,7 @@ from sluice.changes.order import Direction
 from sluice.delta.log.vectors import file_name
 from sluice.delta.reading.local import plain
 
+IN_MEMORY = 4  # bytes of a piece in memory, for each that it may have on the disk
 Order = list[tuple[str, str]]  # columns, each ascending or descending
 
 
@@ -27,7 +28,7 @@ class Laid:
 
     `starts`: the rank of the first key in each row group, and at last that of the file's last key;
     none if its rows are in no order. `sizes`: rows that are still there, and bytes, of each row
-    group.
+    group. Its bytes are those of the file, or a quarter of those in memory, if that is more.
     """
 
     path: str
@@ -125,13 +126,30 @@ class _Read:
             meta = file.metadata
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
             keys = columns_of(file, range(len(groups)), [name for name, _ in order], schema)
+            width = _width(file, schema)
         rows = [group.num_rows for group in groups]
-        sizes = map(_bytes, groups)
+        sizes = [max(_bytes(g), int(g.num_rows * width) // IN_MEMORY) for g in groups]
         first = np.cumsum([0, *rows])
         first[-1] -= 1
         is_sorted = keys.num_rows > 0 and 0 not in rows and is_in_order(keys, order)
         taken = keys.take(first) if is_sorted else keys.slice(0, 0)
         return cls(taken, tuple(zip(rows, sizes, strict=True)))
+
+
+def width_in(folder: str, paths: Sequence[str], schema: pa.Schema) -> float:
+    """Return the bytes of a row in memory, in the file where it has most."""
+    return max((_opened_width(Path(folder, unquote(path)), schema) for path in paths), default=0)
+
+
+def _opened_width(path: Path, schema: pa.Schema) -> float:
+    with pq.ParquetFile(path, memory_map=True) as file:
+        return _width(file, schema)
+
+
+def _width(file: pq.ParquetFile, schema: pa.Schema) -> float:
+    """Return the bytes of a row in memory, in a file's first row group."""
+    rows = columns_of(file, range(min(1, file.num_row_groups)), schema.names, schema)
+    return float(rows.nbytes / rows.num_rows) if rows.num_rows else 0
 
 
 def _bytes(group: pq.RowGroupMetaData) -> int:

@@ -24,13 +24,23 @@ from sluice.delta.log.actions import Action
 from sluice.delta.log.added import Added, added
 from sluice.delta.log.opened import opened
 from sluice.delta.log.position import Head, head_as_found
-from sluice.delta.log.vectors import file_name, kept_rows, mask_of
+from sluice.delta.log.vectors import file_name, kept_rows, lost_rows, mask_of
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.walk import local_path
 from sluice.delta.reading.local import arrow_schema
-from sluice.delta.upkeep.laid import Layout, Order, before, columns_of, layout_of, sort_order
+from sluice.delta.upkeep.laid import (
+    IN_MEMORY,
+    Layout,
+    Order,
+    before,
+    columns_of,
+    is_in_order,
+    layout_of,
+    sort_order,
+    width_in,
+)
 from sluice.delta.upkeep.maintenance import Filing, upkeep
-from sluice.delta.upkeep.pieces import Piece, Take, gathering, merging
+from sluice.delta.upkeep.pieces import Piece, Take, gathering, is_within, merging, merging_covers
 from sluice.delta.writing import file_actions
 from sluice.delta.writing.filing import Slice
 from sluice.delta.writing.linked import checkpoint, commit_actions, info, is_plain, vectors_allowed
@@ -53,28 +63,37 @@ def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list
     """File what is worn of these slices again.
 
     Return the number of files that went, and the slices that are left to Spark. Those are larger
-    than a piece, and only a table without partitions can be cut; or Arrow can't read their files in
-    the table's types.
+    than a piece, and only a table without partitions can be cut; or their rows are too wide for it;
+    or Arrow can't read their files in the table's types, or Python has no such dates.
     """
     try:
         if filing.partition is None:
-            return _merge_whole(filing, kind), []
+            done = _merge_whole(filing, kind)
+            return done or 0, list(slices) if done is None else []
         bins, large = _bins(filing, slices)
         return sum(_commit(filing, Piece(takes), None, kind) for takes in bins), large
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError):
         return 0, list(slices)
 
 
-def _merge_whole(filing: Filing, kind: str) -> int:
-    layout = _layout(filing)
-    first = gathering(layout.files, filing.limits)
-    done = sum(_commit(filing, piece, layout, kind) for piece in first)
-    layout = _layout(filing) if first else layout
-    found = merging(layout.files, filing.limits)
-    done += sum(_commit(filing, piece, layout, kind) for piece in found)
-    if len(first) + len(found) > 1:
+def _merge_whole(filing: Filing, kind: str) -> int | None:
+    """Return the number of files that went; None if the table can't be cut."""
+    version = filing.before.version
+    layout, limits = _layout(filing), filing.limits
+    done = 0
+    if first := gathering(layout.files, limits):
+        done += sum(_commit(filing, piece, layout, kind) for piece in first)
+        layout = _layout(filing)
+    found = merging(layout.files, limits)
+    if not is_within(found, limits):
+        return None
+    worn = sum(_commit(filing, piece, layout, kind) for piece in found)
+    if not worn:
+        covers = merging_covers(layout.files, limits)
+        worn = sum(_commit(filing, piece, layout, kind) for piece in covers)
+    if opened(filing.before.uri).version() > version + 1:
         checkpoint(filing.before.uri)
-    return done
+    return done + worn
 
 
 def _layout(filing: Filing) -> Layout:
@@ -86,16 +105,22 @@ def _layout(filing: Filing) -> Layout:
 
 def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
     """Return the slices that fit in a piece, put together, and those that don't."""
-    most, bins, held = filing.limits.piece_bytes, [tuple[Take, ...]()], 0
+    now, most = _Now.of(filing), filing.limits.piece_bytes
+    if now is None:
+        return [], []
+    bins, large, held = [tuple[Take, ...]()], list[Slice](), 0
     for slice_ in slices:
-        if slice_.bytes > most:
+        width = width_in(now.folder, slice_.paths, now.schema)
+        size = max(slice_.bytes, int(slice_.row_count * width) // IN_MEMORY)
+        if size > most:
+            large.append(slice_)
             continue
-        if held + slice_.bytes > most:
+        if held + size > most:
             bins.append(())
             held = 0
         bins[-1] += tuple(map(Take, slice_.paths))
-        held += slice_.bytes
-    return [takes for takes in bins if takes], [s for s in slices if s.bytes > most]
+        held += size
+    return [takes for takes in bins if takes], large
 
 
 @dataclass(frozen=True)
@@ -137,12 +162,16 @@ class _Now:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Rows of one file, and their numbers in it; `still`: true for rows that stay in it."""
+    """Rows of one file, and their numbers in it; `still`: true for rows that stay in it.
+
+    `has_marks`: some of its rows were marked before.
+    """
 
     path: str
     rows: pa.Table
     numbers: Numbers
     still: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
+    has_marks: bool
 
 
 def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> int:
@@ -152,6 +181,8 @@ def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> i
         return 0
     cut = _Cut(now, piece, layout)
     taken = [one for take in piece.takes if (one := cut.taken(take))]
+    if not taken or _is_in_place(taken, now.order, filing.limits):
+        return 0
     passing("merging", now.head.uri)
     actions = list(_actions(now, taken, filing.limits))
     if not actions:
@@ -166,6 +197,14 @@ def _commit(filing: Filing, piece: Piece, layout: Layout | None, kind: str) -> i
         return 0
     passing("committed", now.head.uri)
     return sum(not one.still.any() for one in taken)
+
+
+def _is_in_place(taken: Sequence[_Taken], order: Order, limits: Limits) -> bool:
+    """True if all rows are already together: in order in one file, which has no marked ones."""
+    if len(taken) > 1 or taken[0].has_marks:
+        return False
+    rows = taken[0].rows
+    return rows.num_rows <= 2 * limits.file_rows and is_in_order(rows, order)
 
 
 @dataclass(frozen=True)
@@ -185,12 +224,21 @@ class _Cut:
         first = sum(sizes[: groups.start])
         start, end = self._between(rows)
         rows, numbers = rows.slice(start, end - start), np.arange(first + start, first + end)
-        still = np.ones(sum(sizes), dtype=bool)
-        if (mask := self.now.kept.get(file_name(take.path))) is not None:
-            still = mask_of(mask, 0, len(still)).to_numpy(zero_copy_only=False).copy()
+        still = self._still(take.path, sum(sizes))
+        has_marks = not still.all()
         rows, numbers = rows.filter(pa.array(still[numbers])), numbers[still[numbers]]
         still[numbers] = False
-        return _Taken(take.path, rows, numbers, still) if len(numbers) or not still.any() else None
+        is_taken = len(numbers) or not still.any()
+        return _Taken(take.path, rows, numbers, still, has_marks) if is_taken else None
+
+    def _still(self, path: str, count: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        """Return which rows of a file are not marked."""
+        still = np.ones(count, dtype=bool)
+        if (lost := lost_rows(self.now.files[path])) is not None:
+            still[np.fromiter(lost, np.int64, len(lost))] = False
+        elif (mask := self.now.kept.get(file_name(path))) is not None:
+            still = mask_of(mask, 0, count).to_numpy(zero_copy_only=False).copy()
+        return still
 
     def _between(self, rows: pa.Table) -> tuple[int, int]:
         """Return where the piece's rows begin and end among sorted ones."""
@@ -221,8 +269,8 @@ def _actions(now: _Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Act
 
 
 def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:
-    """Yield rows in parts of about the same size, of at most so many."""
-    count = max(1, -(-rows.num_rows // most))
+    """Yield rows in parts of about the same size, each of about so many."""
+    count = max(1, round(rows.num_rows / most))
     each = -(-rows.num_rows // count)
     for start in range(0, rows.num_rows, max(1, each)):
         yield rows.slice(start, each)

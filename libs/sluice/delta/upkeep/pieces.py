@@ -32,12 +32,13 @@ class Take:
 class Piece:
     """Rows that one commit files again: of these row groups, from a rank up to another.
 
-    Without ranks, all of their rows.
+    Without ranks, all of their rows. `bytes`: those of the row groups.
     """
 
     takes: tuple[Take, ...]
     start: int | None = None
     end: int | None = None
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,25 +54,39 @@ def gathering(files: Sequence[Laid], limits: Limits) -> list[Piece]:
     """Return pieces of files whose rows are in no order, and of many small covers.
 
     They come first: the others can't be cut before, and each cut reads a row group of every cover.
+    If these are most of a piece, all covers come first.
     """
     if _is_one(files, limits):
         return []
     covers = Ground([file for file in files if file.is_sorted], limits).covers
     small = [cover for cover in covers if _is_small(cover, limits)]
     chosen = [file for file in files if not file.is_sorted]
-    chosen += small if len(small) >= limits.small_files else []
+    if 2 * sum(map(_largest, covers)) > limits.piece_bytes:
+        chosen += covers
+    elif len(small) >= limits.small_files:
+        chosen += small
     return list(_packed(chosen, limits.piece_bytes))
 
 
 def merging(files: Sequence[Laid], limits: Limits) -> list[Piece]:
-    """Return pieces of worn and small files and of the covers over them.
+    """Return pieces of worn, small and very large files, and of the covers over them.
 
-    A small table is one piece. If few rows have changed, only covers over other covers are merged.
+    A small table is one piece.
     """
     if _is_one(files, limits):
         return [Piece(tuple(Take(file.path) for file in files))]
-    ground = Ground([file for file in files if file.is_sorted], limits)
-    return list(ground.pieces()) or list(Ground(ground.covers, limits).pieces())
+    return list(Ground([file for file in files if file.is_sorted], limits).pieces())
+
+
+def merging_covers(files: Sequence[Laid], limits: Limits) -> list[Piece]:
+    """Return pieces of covers over other covers, for a table of which few rows have changed."""
+    covers = Ground([file for file in files if file.is_sorted], limits).covers
+    return list(Ground(covers, limits).pieces())
+
+
+def is_within(pieces: Sequence[Piece], limits: Limits) -> bool:
+    """True if no piece has much more than it may: rows are not so wide that nothing can be cut."""
+    return all(piece.bytes <= 2 * limits.piece_bytes for piece in pieces)
 
 
 def _is_one(files: Sequence[Laid], limits: Limits) -> bool:
@@ -148,9 +163,8 @@ class Ground:
         return found
 
     def _is_due(self, file: Laid, come: float) -> bool:
-        return _is_small(file, self.limits, come) or file.gone + come > CHANGED * (
-            file.rows + file.gone + come
-        )
+        is_changed = file.gone + come > CHANGED * (file.rows + file.gone + come)
+        return is_changed or _is_small(file, self.limits, come) or is_lump(file, self.limits)
 
     def _within(self, segment: Segment) -> list[int]:
         """Return the ranks at which row groups begin in a segment, after its own start."""
@@ -176,14 +190,23 @@ class Ground:
     def _piece(self, segment: Segment) -> Iterator[Piece]:
         """Yield a piece, unless it would only copy a file."""
         found = self._takes(segment)
-        if len(found) > 1 or any(file.gone for file, _ in found):
+        if len(found) > 1 or any(file.gone or is_lump(file, self.limits) for file, _ in found):
             takes = tuple(Take(file.path, groups) for file, groups in found)
-            yield Piece(takes, segment.start, segment.end)
+            yield Piece(takes, segment.start, segment.end, self._bytes(segment))
 
 
 def _is_small(file: Laid, limits: Limits, come: float = 0) -> bool:
     """True if a file, with rows that come to it, has less than half of what others have."""
     return 2 * (file.rows + come) < limits.file_rows and 4 * file.bytes < limits.piece_bytes
+
+
+def is_lump(file: Laid, limits: Limits) -> bool:
+    """True if a file has the rows of more than two."""
+    return file.rows + file.gone > 2 * limits.file_rows
+
+
+def _largest(file: Laid) -> int:
+    return max(size for _, size in file.sizes)
 
 
 def _first(file: Laid) -> int:

@@ -21,12 +21,15 @@ from sluice.delta.places.walk import local_path
 from sluice.delta.writing.file_actions import now
 
 LEGACY = frozenset({"appendOnly", "invariants", "changeDataFeed"})
+CONSTRAINTS = "delta.constraints."
 WRITABLE = LEGACY | {FEATURE, "timestampNtz"}  # features that ask nothing more of these commits
 
 
 def is_plain(table: DeltaTable) -> bool:
     """True if no feature of the table asks more of a writer than these commits do."""
     protocol = table.protocol()
+    if any(name.startswith(CONSTRAINTS) for name in table.metadata().configuration):
+        return False
     return {*(protocol.writer_features or ()), *(protocol.reader_features or ())} <= WRITABLE
 
 
