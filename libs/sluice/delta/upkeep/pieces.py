@@ -54,14 +54,16 @@ def gathering(files: Sequence[Laid], limits: Limits) -> list[Piece]:
     """Return pieces of files whose rows are in no order, and of many small covers.
 
     They come first: the others can't be cut before, and each cut reads a row group of every cover.
-    If these are most of a piece, all covers come first.
+    If these are most of a piece, all covers come first, unless as many would be left.
     """
     if _is_one(files, limits):
         return []
     covers = Ground([file for file in files if file.is_sorted], limits).covers
     small = [cover for cover in covers if _is_small(cover, limits)]
     chosen = [file for file in files if not file.is_sorted]
-    if 2 * sum(map(_largest, covers)) > limits.piece_bytes:
+    size, rows = sum(cover.bytes for cover in covers), sum(cover.rows for cover in covers)
+    left = max(-(-size // limits.piece_bytes), -(-rows // limits.file_rows))
+    if 2 * sum(map(_largest, covers)) > limits.piece_bytes and len(covers) > left:
         chosen += covers
     elif len(small) >= limits.small_files:
         chosen += small
