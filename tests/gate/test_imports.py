@@ -9,8 +9,10 @@ from tests.gate.conftest import SALES
 
 JOB = """
 import runpy, sys
+from sluice.terminal.program import as_guest
 try:
-    runpy.run_path("jobs/ingest.py", run_name="__main__")
+    with as_guest():
+        runpy.run_path("jobs/ingest.py", run_name="__main__")
 except SystemExit as ended:
     print("great_expectations" in sys.modules, file=sys.stderr)
     raise
