@@ -85,6 +85,8 @@ def _slice(arguments: list[Value]) -> Value:
         if at == 0 or count < 0:
             raise NotHere("a slice of such bounds")
         first = at - 1 if at > 0 else len(v) + at
+        if first + count >= 2**31:  # where Java's sum turns negative
+            return ()
         return v[first : first + count] if 0 <= first < len(v) else ()
 
     return each(items.type, part, items, whole_number(start), whole_number(length))

@@ -253,6 +253,8 @@ def _null_for_zero(arguments: list[Value]) -> Value:
 
 
 def _for_nan(arguments: list[Value]) -> Value:
+    if all(isinstance(a.type, T.FloatType) for a in arguments):
+        raise NotHere("nanvl of FLOAT alone")
     a, b = map(number, arguments)
     return whole(DOUBLE, lambda x, y: x if x is None or x == x else y, a, b)  # noqa: PLR0124
 
