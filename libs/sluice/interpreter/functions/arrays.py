@@ -161,6 +161,8 @@ def _repeat(arguments: list[Value]) -> Value:
     value, count = arguments
     if not isinstance(count.type, T.IntegerType):
         raise NotHere("array_repeat by another type than INT")
+    if isinstance(value.type, T.NullType):
+        raise NotHere("an array of untyped nulls")
     type_ = T.ArrayType(value.type)
     return whole(type_, lambda v, n: None if n is None else (v,) * n, value, length(count))
 
