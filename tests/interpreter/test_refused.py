@@ -55,6 +55,7 @@ def test_replacements_where_there_is_nothing(pattern: str) -> None:
     [
         "substring_index(CAST(id AS STRING), '1', -2147483648)",
         r"translate(CAST(id AS STRING), '1', '\0')",
+        "locate('1', CAST(id AS STRING), CAST(id AS INT))",
         "row_number() OVER ()",
         "lag(id) OVER (PARTITION BY id)",
         "lag(CAST(id AS INT), 1, id) OVER (ORDER BY id)",

@@ -70,8 +70,6 @@ def _share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> bo
     before = _listed(files, lake, wanted)
 
     def copy(path: str) -> bool:
-        if path.endswith(LAST):
-            return True
         try:
             files.copy_file(path, f"{target}{path.removeprefix(root)}")
         except OSError:
@@ -81,7 +79,7 @@ def _share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> bo
         return True
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        is_whole = all(list(threads.map(copy, before)))
+        is_whole = all(list(threads.map(copy, (p for p in before if not p.endswith(LAST)))))
     return is_whole and _commits(before) == _commits(_listed(files, lake, wanted))
 
 

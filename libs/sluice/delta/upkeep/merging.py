@@ -68,16 +68,16 @@ def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list
     """
     try:
         if filing.partition is None:
-            done = _merge_whole(filing, kind)
-            return done or 0, list(slices) if done is None else []
+            done, is_cut = _merge_whole(filing, kind)
+            return done, [] if is_cut else list(slices)
         bins, large = _bins(filing, slices)
         return sum(_commit(filing, Piece(takes), None, kind) for takes in bins), large
     except (pa.ArrowException, OverflowError):
         return 0, list(slices)
 
 
-def _merge_whole(filing: Filing, kind: str) -> int | None:
-    """Return the number of files that went; None if the table can't be cut."""
+def _merge_whole(filing: Filing, kind: str) -> tuple[int, bool]:
+    """Return the number of files that went, and false if the table can't be cut."""
     version = filing.before.version
     layout, limits = _layout(filing), filing.limits
     done = 0
@@ -86,14 +86,14 @@ def _merge_whole(filing: Filing, kind: str) -> int | None:
         layout = _layout(filing)
     found = merging(layout.files, limits)
     if not is_within(found, limits):
-        return None
+        return done, False
     worn = sum(_commit(filing, piece, layout, kind) for piece in found)
     if not worn:
         covers = merging_covers(layout.files, limits)
         worn = sum(_commit(filing, piece, layout, kind) for piece in covers)
     if opened(filing.before.uri).version() > version + 1:
         checkpoint(filing.before.uri)
-    return done + worn
+    return done + worn, True
 
 
 def _layout(filing: Filing) -> Layout:

@@ -183,10 +183,10 @@ def _decimal(value: Value) -> Decimal:
     return found
 
 
-def _try_divide(arguments: list[Value]) -> Value:
-    """Return a quotient, null if the divisor is zero."""
+def _unless_zero(name: str, arguments: list[Value]) -> Value:
+    """Return a quotient or the rest of a division, null if the divisor is zero."""
     a, b = arguments
-    found = binary("/", [a, replace(b, run=each(b.type, lambda y: y or None, b).run)])
+    found = binary(name, [a, replace(b, run=each(b.type, lambda y: y or None, b).run)])
     return constant(None, found.type) if b.is_literal and b.literal == 0 else found
 
 
@@ -205,13 +205,6 @@ def _tried(name: str, arguments: list[Value]) -> Value:
             return None
 
     return each(type_, within, a, b)
-
-
-def _try_mod(arguments: list[Value]) -> Value:
-    """Return the rest of a division, null if the divisor is zero."""
-    a, b = arguments
-    found = binary("%", [a, replace(b, run=each(b.type, lambda y: y or None, b).run)])
-    return constant(None, found.type) if b.is_literal and b.literal == 0 else found
 
 
 def _div(arguments: list[Value]) -> Value:
@@ -341,8 +334,8 @@ ARITHMETIC: Mapping[str, Function] = {
     "mod": partial(binary, "%"),
     "+": _plus,
     "div": _div,
-    "try_divide": _try_divide,
-    "try_mod": _try_mod,
+    "try_divide": partial(_unless_zero, "/"),
+    "try_mod": partial(_unless_zero, "%"),
     "try_add": partial(_tried, "+"),
     "try_subtract": partial(_tried, "-"),
     "try_multiply": partial(_tried, "*"),

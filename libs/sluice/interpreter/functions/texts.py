@@ -201,7 +201,7 @@ def _located_from(arguments: list[Value]) -> Value:
             raise NotHere("a place before the first character")
         return v.find(p, at - 1) + 1
 
-    if not start.literal:
+    if not (start.is_literal and start.literal):
         raise NotHere("locate from a place that is no constant")
     return each(INT, place, text(part), text(value), whole_number(start))
 
