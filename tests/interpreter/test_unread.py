@@ -8,6 +8,7 @@ from pyspark.sql import types as T
 
 from sluice.delta.reading.local import to_arrow
 from sluice.interpreter.errors import NotHere
+from sluice.interpreter.relations.stored import MOST_ROWS
 from sluice.interpreter.session import Session, interpreting
 
 
@@ -66,10 +67,10 @@ def test_rows_that_are_handed_over_come_back_without_being_read(
 
 
 def test_more_rows_of_a_table_than_are_computed_here_are_left_to_spark(session: Session) -> None:
-    most = session.createDataFrame(pa.table({"id": range(100_000)}))
-    assert most.where("id >= 0").count() == 100_000
-    more = session.createDataFrame(pa.table({"id": range(100_001)}))
-    with pytest.raises(NotHere, match=r"^100,001 rows of a table$"):
+    most = session.createDataFrame(pa.table({"id": range(MOST_ROWS)}))
+    assert most.where("id >= 0").count() == MOST_ROWS
+    more = session.createDataFrame(pa.table({"id": range(MOST_ROWS + 1)}))
+    with pytest.raises(NotHere, match=rf"^{MOST_ROWS + 1:,} rows of a table$"):
         more.where("id >= 0").count()
 
 

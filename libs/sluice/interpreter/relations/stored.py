@@ -18,7 +18,7 @@ from sluice.interpreter.values.batch import Batch
 from sluice.interpreter.values.columns import held
 from sluice.interpreter.values.types import plain
 
-MOST_ROWS = 100_000  # computed at once; of more, Spark is the quicker
+MOST_ROWS = 200_000  # computed at once; of more, Spark is the quicker
 NARROWED_ROWS = 1_000  # fewer are read whole
 # Statistics of texts are views in files of delta-rs; Arrow fails to compare these with plain texts.
 LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
