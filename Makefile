@@ -29,10 +29,13 @@ demo-year: $(SETUP) ## the whole year, 365 intervals, without Airflow
 test: $(SETUP) ## run the tests, in two processes
 	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-stores: $(SETUP) ## the demo in a store; kills and races on a second server, which Go installs
+test-stores: $(SETUP) ## the demo in a store; kills and races on two more, which Go and npm install
 	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
 	@$(PY) -m pytest --store versitygw tests/stores/test_exclusive.py tests/stores/test_crashes.py \
 	  tests/stores/test_lake.py $(ARGS)
+	@$(PY) -m pytest --store azurite tests/stores/azure.py tests/stores/test_exclusive.py \
+	  tests/stores/test_crashes.py tests/stores/test_lake.py tests/stores/test_previews.py \
+	  tests/stores/test_opened.py tests/stores/test_log_cleaning.py $(ARGS)
 
 soak: $(SETUP) ## kill 200 runs of random histories, an hour at least (make soak ARGS="--minutes 10 --kills 20")
 	@$(PY) -m tests.crash.soak $(ARGS)

@@ -54,7 +54,7 @@ DRIVERS: tuple[Driver, ...] = ("postgresql",)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--engine`: what computes. `--store`: the server of the tests of stores."""
     parser.addoption("--engine", choices=["spark", "here"], default="spark")
-    parser.addoption("--store", choices=["seaweedfs", "versitygw"], default="seaweedfs")
+    parser.addoption("--store", choices=["seaweedfs", "versitygw", "azurite"], default="seaweedfs")
 
 
 @pytest.fixture(scope="session")

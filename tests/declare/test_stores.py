@@ -8,6 +8,7 @@ from sluice.declare.project import load
 from sluice.declare.stores import STORES, faults, store_of, takes_spark
 from sluice.errors import ConfigError
 
+AZURE = "abfss://c@a.dfs.core.windows.net"
 SOURCE = """
 pipeline: shop
 schedule: "@daily"
@@ -31,17 +32,21 @@ def mistakes(folder: Path, settings: str, more: str = "", **environ: str) -> str
     return str(refused.value)
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a", "S3"])
-def test_commits_by_spark_are_refused_on_s3_with_what_to_write(tmp_path, scheme):
-    said = mistakes(tmp_path, f"lake: {scheme}://b/lake\nspark:\n  commit: spark\n")
-    assert "sluice.yaml:3: spark.commit: `spark` is not safe on S3" in said
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("s3://b", "S3"), ("s3a://b", "S3"), ("S3://b", "S3"), (AZURE, "Azure")],
+)
+def test_commits_by_spark_are_refused_with_what_to_write(tmp_path, place, name):
+    said = mistakes(tmp_path, f"lake: {place}/lake\nspark:\n  commit: spark\n")
+    assert f"sluice.yaml:3: spark.commit: `spark` is not safe on {name}" in said
     assert "write `delta-rs`" in said
 
 
 @pytest.mark.parametrize("commit", ["auto", "delta-rs"])
-def test_delta_rs_commits_on_s3(tmp_path, commit):
-    project = loaded(tmp_path, f"lake: s3://b/lake\nspark: {{commit: {commit}}}\n")
-    assert project.lake == "s3://b/lake"
+@pytest.mark.parametrize("place", ["s3://b", AZURE])
+def test_delta_rs_commits_there(tmp_path, commit, place):
+    project = loaded(tmp_path, f"lake: {place}/lake\nspark: {{commit: {commit}}}\n")
+    assert project.lake == f"{place}/lake"
 
 
 @pytest.mark.parametrize("name", ["AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER"])
@@ -58,20 +63,17 @@ def test_a_store_of_which_nothing_is_known_is_refused(tmp_path):
     assert "s3://" in said
 
 
-@pytest.mark.parametrize(
-    ("lake", "name"),
-    [("abfss://c@a.dfs.core.windows.net/lake", "Azure"), ("gs://b/lake", "Google Cloud Storage")],
-)
-def test_a_store_where_no_lake_was_tested_is_refused_by_name(tmp_path, lake, name):
-    said = mistakes(tmp_path, f"lake: {lake}\n")
-    assert f"sluice.yaml:1: lake: no lake may lie on {name} yet" in said
-    assert "write a path, or s3://" in said
+def test_a_store_where_no_lake_was_tested_is_refused_by_name(tmp_path):
+    said = mistakes(tmp_path, "lake: gs://b/lake\n")
+    assert "sluice.yaml:1: lake: no lake may lie on Google Cloud Storage yet" in said
+    assert "write a path, s3:// or abfss://" in said
 
 
-def test_a_delta_table_on_s3_is_no_source(tmp_path):
-    more = "}\n  clicks: {path: 's3://b/t', format: delta, time: at, schema: 'at TIMESTAMP'"
+@pytest.mark.parametrize("place", ["s3://b", AZURE])
+def test_a_delta_table_in_a_store_is_no_source(tmp_path, place):
+    more = f"}}\n  clicks: {{path: '{place}/t', format: delta, time: at, schema: 'at TIMESTAMP'"
     said = mistakes(tmp_path, "lake: lake\n", more)
-    assert "sources.clicks.path: a Delta table on S3 would be read by Spark" in said
+    assert "sources.clicks.path: a Delta table in a store would be read by Spark" in said
 
 
 def test_a_delta_table_is_followed_by_its_log_not_as_a_stream(tmp_path):

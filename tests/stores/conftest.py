@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, PIPELINE, Shop, day
-from tests.support import proxy, stores, versitygw
+from tests.support import azurite, proxy, stores, versitygw
 from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 
@@ -16,7 +16,7 @@ from sluice.declare.project import Project, load
 from sluice.language.interval import Interval
 from sluice.limits import Limits
 
-SETTINGS = "lake: s3://{bucket}/lake\n"
+SETTINGS = "lake: {place}/lake\n"
 
 
 class StoredShop(Shop):
@@ -36,14 +36,16 @@ class StoredShop(Shop):
         shop = cls(folder, store, store.place())
         pipelines = folder / "config" / "pipelines"
         pipelines.mkdir(parents=True)
-        landing = f"s3://{shop.bucket}/landing"
+        landing = f"{store.uri(shop.bucket)}/landing"
         (pipelines / "shop.yaml").write_text(PIPELINE.replace('"landing', f'"{landing}'))
         shop.committer("auto")
         return shop
 
     def committer(self, name: str) -> None:
         more = "" if name == "auto" else f"spark: {{commit: {name}}}\n"
-        (self.config / "sluice.yaml").write_text(SETTINGS.format(bucket=self.bucket) + more)
+        (self.config / "sluice.yaml").write_text(
+            SETTINGS.format(place=self.store.uri(self.bucket)) + more
+        )
 
     def land(self, number: int, *rows: tuple[str, str | None, str]) -> None:
         super().land(number, *rows)
@@ -52,7 +54,11 @@ class StoredShop(Shop):
 
 @pytest.fixture(scope="session")
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    servers = {"seaweedfs": stores.running, "versitygw": versitygw.running}
+    servers = {
+        "seaweedfs": stores.running,
+        "versitygw": versitygw.running,
+        "azurite": azurite.running,
+    }
     with servers[request.config.getoption("store")]() as found:
         yield found
 

@@ -23,7 +23,7 @@ def blind(proxied: Proxy):
 
 def test_of_many_commits_of_one_version_one_wins(store: Store) -> None:
     bucket = store.place()
-    assert [winners(f"s3://{bucket}/t{nth}") for nth in range(3)] == [1, 1, 1]
+    assert [winners(f"{store.uri(bucket)}/t{nth}") for nth in range(3)] == [1, 1, 1]
     assert store.names(bucket) == []
 
 
@@ -39,7 +39,7 @@ def test_a_store_that_lets_several_win_is_refused_before_a_table_is_made(
 def test_a_lake_that_was_tested_costs_each_process_one_small_file(
     store: Store, proxied: Proxy
 ) -> None:
-    uri = f"s3://{store.place()}/lake/shop/sales"
+    uri = f"{store.uri(store.place())}/lake/shop/sales"
     with using(store.environ(proxied.endpoint)):
         check_exclusive(uri)
         _check_lake.cache_clear()  # like another process
@@ -54,7 +54,7 @@ def test_a_lake_that_was_tested_costs_each_process_one_small_file(
 def test_another_endpoint_is_tested_though_the_lake_was_copied_with_its_note(
     store: Store, proxied: Proxy
 ) -> None:
-    uri = f"s3://{store.place()}/lake/shop/sales"
+    uri = f"{store.uri(store.place())}/lake/shop/sales"
     check_exclusive(uri)
     with using(store.environ(proxied.endpoint)), blind(proxied), pytest.raises(StoreRefused):
         check_exclusive(uri)

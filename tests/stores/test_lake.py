@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.stores.conftest import StoredShop
-from tests.support.proxy import LIST, Proxy
+from tests.support.proxy import Proxy
 from tests.support.stores import Store, using
 
 from sluice.delta.places.stores import options
@@ -64,7 +64,8 @@ def test_names_of_objects_may_have_spaces_and_any_letters(store: Store) -> None:
     for name in [*names, "_draft.json", ".hidden/x.json"]:
         store.put(f"{place}/landing/{name}", "{}")
     found = [
-        f.uri.removeprefix(f"s3://{place}/landing/") for f in list_files(f"s3://{place}/landing")
+        f.uri.removeprefix(f"{store.uri(place)}/landing/")
+        for f in list_files(f"{store.uri(place)}/landing")
     ]
     assert found == sorted(names)
 
@@ -75,8 +76,8 @@ def test_a_long_list_is_read_in_pages(store: Store, proxied: Proxy) -> None:
         store.put(f"{place}/landing/{number:05}.json", "{}")
     with using(store.environ(proxied.endpoint)):
         proxied.clear()
-        found = list_files(f"s3://{place}/landing/")
-        lists = [r for r in proxied.requests if LIST in r.path]
+        found = list_files(f"{store.uri(place)}/landing/")
+        lists = [r for r in proxied.requests if r.is_list]
     assert len(found) == 1_100
     assert len(lists) <= 3
 

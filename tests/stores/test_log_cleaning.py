@@ -14,7 +14,7 @@ from sluice.delta.writing.commit import commit_arrow
 
 
 def test_commits_before_the_checkpoint_of_what_is_needed_go(store: Store) -> None:
-    table = Small(f"s3://{store.place()}/lake/shop/totals", ["id"], commit_arrow)
+    table = Small(f"{store.uri(store.place())}/lake/shop/totals", ["id"], commit_arrow)
     create(table.uri, ID_AND_V, a_position(0, kind="create"))
     for number in range(21):
         table.commit(("insert", {"id": number, "v": "x"}))

@@ -12,14 +12,14 @@ from tests.support.stores import Store, using
 
 from sluice.delta.log import opened as tables
 from sluice.delta.log.opened import FAR, opened
-from sluice.delta.places.stores import options
+from sluice.delta.places.stores import located, options
 
 IDLE, LISTED = 230, 30  # requests of a run with nothing new, and those of them that list
 
 
 @pytest.fixture
 def table(store: Store) -> str:
-    uri = f"s3://{store.place()}/lake/shop/totals"
+    uri = f"{store.uri(store.place())}/lake/shop/totals"
     append(uri, 1)
     return uri
 
@@ -57,7 +57,7 @@ def test_a_log_that_is_far_ahead_is_opened_again(
 
 def test_another_table_in_its_place_is_noticed(table: str, store: Store) -> None:
     assert numbers(table) == [1]
-    store.files.delete_dir_contents(table.removeprefix("s3://"))
+    store.files.delete_dir_contents(located(table)[1])
     append(table, 7)
     assert numbers(table) == [7]
     assert opened(table).version() == 0

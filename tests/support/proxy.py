@@ -27,7 +27,7 @@ BY_HOP = ("connection", "keep-alive", "transfer-encoding", "expect", "content-le
 DELAY = 0.2  # seconds
 CONTROL = "/__control"
 COMMIT = r"/_delta_log/\d{20}\.json$"
-LIST = r"list-type=2"
+LIST = r"list-type=2|comp=list"
 
 
 class Harm(StrEnum):
@@ -73,7 +73,7 @@ class Seen:
 
     @property
     def is_list(self) -> bool:
-        return LIST in self.path
+        return re.search(LIST, self.path) is not None
 
     @property
     def name(self) -> str:

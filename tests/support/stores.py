@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyarrow.fs import FileSelector, S3FileSystem
+from pyarrow.fs import FileSelector, FileSystem, S3FileSystem
 
 from ports import free_port
 
@@ -56,7 +56,16 @@ class Store:
         return f"{BUCKET}/{secrets.token_hex(4)}"
 
     @property
-    def files(self) -> S3FileSystem:
+    def secrets(self) -> tuple[str, ...]:
+        """What no log and no file may hold."""
+        return self.key
+
+    def uri(self, place: str) -> str:
+        """The URI of `bucket/key`."""
+        return f"s3://{place}"
+
+    @property
+    def files(self) -> FileSystem:
         """The store as its owner sees it."""
         return S3FileSystem(
             access_key=self.key[0],
@@ -169,9 +178,9 @@ def _takes(store: Store) -> bool:
 
 @contextmanager
 def using(environ: Mapping[str, str]) -> Iterator[None]:
-    """While this process has these variables, and no other AWS_*."""
+    """While this process has these variables, and no others of a store."""
     before = dict(os.environ)
-    for name in [n for n in os.environ if n.startswith("AWS_")]:
+    for name in [n for n in os.environ if n.startswith(("AWS_", "AZUR"))]:
         del os.environ[name]
     os.environ.update(environ)
     try:

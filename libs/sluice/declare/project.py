@@ -209,7 +209,7 @@ def _check_store(
             is_whole = bool(getattr(one.spec, "IS_WHOLE", False))
             is_read_here = is_whole and not getattr(one.spec, "options", None)
             if not is_read_here and not takes_spark(str(getattr(one.spec, "path", ""))):
-                message = f"a Delta table on S3 would be read by Spark, {NO_ACCESS[is_whole]}"
+                message = f"a Delta table in a store would be read by Spark, {NO_ACCESS[is_whole]}"
                 mistakes.add(one.document, (*one.where, "path"), message)
 
 

@@ -21,7 +21,7 @@ class Store:
     """One kind of store. `exclusive`: the operation by which only one commit of a number wins.
 
     `options`: those by which delta-rs is asked for it. `unsafe`: variables that would end it.
-    `lacks`: why no lake may lie there yet.
+    `why_not_spark`: why only delta-rs commits there. `lacks`: why no lake may lie there yet.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Store:
     committers: frozenset[str]
     options: Mapping[str, str] = field(default_factory=dict)
     unsafe: tuple[str, ...] = ()
+    why_not_spark: str = ""
     lacks: str = ""
 
     @property
@@ -47,13 +48,14 @@ STORES = (
         frozenset({DELTA_RS}),
         {"conditional_put": "etag"},
         UNSAFE,
+        "Delta's jar has no put-if-absent there, so two processes could commit one version",
     ),
     Store(
         "Azure",
         ("abfs", "abfss"),
-        "If-None-Match: *, on a rename or a PUT",
-        BOTH,
-        lacks="delta-rs and pyarrow find credentials there in different ways",
+        "PUT with If-None-Match: *",
+        frozenset({DELTA_RS}),
+        why_not_spark="its connector to Azure is not tested with Sluice",
     ),
     Store(
         "Google Cloud Storage",
@@ -95,10 +97,10 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
     if store.lacks:
         yield (
             ("lake",),
-            f"no lake may lie on {store.name} yet: {store.lacks}; write a path, or s3://",
+            f"no lake may lie on {store.name} yet: {store.lacks}; write a path, s3:// or abfss://",
         )
     if committer != AUTO and committer not in store.committers:
-        why = "Delta's jar has no put-if-absent there, so two processes could commit one version"
+        why = store.why_not_spark
         message = f"`{committer}` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
         yield ("spark", "commit"), message
     for name in store.unsafe:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
+import pyarrow as pa
+
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.notes.failures import Failure, clear, keep
@@ -125,7 +127,7 @@ class Failures:
         """Keep the failure; a lake that can't be written must not hide the failure itself."""
         code, now = int(error.exit_code), datetime.now(UTC)
         failure = Failure(table.id, now, error.message, error.hint, code, self.run_id, blocks)
-        with suppress(OSError):
+        with suppress(OSError, pa.ArrowException):
             if self.are_kept:
                 keep(layout(self.project), failure)
 
@@ -137,7 +139,7 @@ class Failures:
         new = {declared(r.table) for r in done if r.outcome in ("committed", "position")}
         if not any(r.interval or r.outcome == "waiting" for r in done):
             new.add(table.id)
-        with suppress(OSError):
+        with suppress(OSError, pa.ArrowException):
             for name in new:
                 clear(layout(self.project), name)
 
@@ -146,7 +148,7 @@ def _holds(blocks: Callable[[], bool]) -> bool:
     """Return what `blocks` says; true if the lake can't be asked, as when its store is away."""
     try:
         return blocks()
-    except OSError:
+    except (OSError, pa.ArrowException):
         return True
 
 

@@ -15,10 +15,10 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
-from sluice.declare.stores import store_of, takes_spark
+from sluice.declare.stores import takes_spark
 from sluice.delta.places.folders import remove
 from sluice.delta.places.small_files import SmallFiles
-from sluice.delta.places.stores import open_table, options
+from sluice.delta.places.stores import endpoint_of, open_table, options
 from sluice.errors import StoreRefused, UsageError
 
 RIVALS = 32
@@ -32,10 +32,9 @@ def check_exclusive(table_uri: str) -> None:
 
     Costs a race at the first commit to a lake, then one small file in a process.
     """
-    store = store_of(table_uri)
-    if store and store.options:
+    if options(table_uri) is not None:
         lake = table_uri.rstrip("/").rsplit("/", 2)[0].partition("/__")[0]
-        _check_lake(lake, (options(lake) or {}).get("endpoint_url", ""))
+        _check_lake(lake, endpoint_of(lake))
 
 
 def check_spark_may_commit(table_uri: str) -> None:

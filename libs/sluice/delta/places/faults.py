@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from sluice.errors import Retryable, SluiceError, StoreRefused
 
 _OF_STORE = re.compile(
-    r"S3 error|AWS Error|Kernel error|privileges to complete|Error performing (?:GET|PUT|HEAD|DEL|"
+    r"S3 error|AWS Error|Azure [Ee]rror|MicrosoftAzure|Hierarchical Namespace|"
+    r"Kernel error|privileges to complete|Error performing (?:GET|PUT|HEAD|DEL|"
     r"POST|list|bulk)|error sending request|HTTP error|In bucket|'\S+' in bucket|object store|"
     r"Failed to (?:read|write|parse) .*External:"
 )
 _PLACE = re.compile(r"https?://[^\s/?]+/([^\s/?]+)|[Bb]ucket '([^']+)'|<BucketName>([^<]+)<")
+_AZURE = re.compile(r"Azure|AuthorizationFailure|AuthenticationFailed|Hierarchical Namespace")
 _METHOD = re.compile(r"performing (?:(PUT|POST|DELETE)|(GET|HEAD|list))")
 
 
@@ -29,6 +31,23 @@ class _Known:
 
 
 _LASTING = (
+    _Known(
+        r"ContainerNotFound|container does not exist",
+        "there is no container of this name",
+        "make it, or mend `lake`, or the source's `path`",
+    ),
+    _Known(
+        r"AuthenticationFailed|AuthorizationFailure|failed to authenticate|Invalid Access Key|"
+        r"Base64 encoded string",
+        "the store does not take the account's key or token",
+        "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN again, and the clock",
+    ),
+    _Known(
+        r"AuthorizationPermissionMismatch|InsufficientAccountPermissions",
+        "the credentials may not {do} there",
+        "grant `Storage Blob Data Contributor` for the lake, and `Storage Blob Data Reader` for "
+        "the landing folder",
+    ),
     _Known(
         r"NoSuchBucket|NO_SUCH_BUCKET|bucket does not exist",
         "there is no bucket of this name",
@@ -79,7 +98,8 @@ _LASTING = (
     ),
 )
 _PASSING = re.compile(
-    r"error sending request|[Cc]onnection (?:refused|reset|closed)|SlowDown|SLOW_DOWN|"
+    r"error sending request|ServerBusy|Fail to get a new connection|"
+    r"[Cc]onnection (?:refused|reset|closed)|SlowDown|SLOW_DOWN|"
     r"503 Service|50[0234] |InternalError|INTERNAL_FAILURE|INTERNAL_ERROR|SERVICE_UNAVAILABLE|"
     r"NETWORK_CONNECTION|REQUEST_TIMEOUT|operation timed out|curlCode|error decoding response body|"
     r"body from connection|HTTP error: request or response body|end of file before message length|"
@@ -115,6 +135,8 @@ def _words(error: BaseException | None) -> Iterator[str]:
 
 
 def _place(text: str) -> str:
+    if _AZURE.search(text):
+        return "the store on Azure"
     found = _PLACE.search(text)
     return f"bucket {next(filter(None, found.groups()))!r}" if found else "the object store"
 

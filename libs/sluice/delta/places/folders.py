@@ -1,5 +1,7 @@
 """Folders of a lake that are moved or removed whole."""
 
+from contextlib import suppress
+
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 from sluice.delta.places.stores import located
@@ -39,10 +41,15 @@ def remove_table(uri: str) -> int:
 
 
 def _delete(filesystem: FileSystem, path: str) -> None:
-    """Delete a folder, the deepest ones in it first: some stores refuse one that holds another."""
-    if not isinstance(filesystem, LocalFileSystem):
-        found = filesystem.get_file_info(FileSelector(path, recursive=True))
-        below = (f.path for f in found if f.type == FileType.Directory)
-        for folder in sorted(below, reverse=True):
+    """Delete a folder, the deepest ones in it first: some stores refuse one that holds another.
+
+    In others a folder is gone with its last file.
+    """
+    if isinstance(filesystem, LocalFileSystem):
+        filesystem.delete_dir(path)
+        return
+    found = filesystem.get_file_info(FileSelector(path, recursive=True))
+    below = (f.path for f in found if f.type == FileType.Directory)
+    for folder in (*sorted(below, reverse=True), path):
+        with suppress(FileNotFoundError):
             filesystem.delete_dir(folder)
-    filesystem.delete_dir(path)

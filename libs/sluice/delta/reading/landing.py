@@ -17,7 +17,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from sluice.delta.log.active import active_files
 from sluice.delta.places import walk
 from sluice.delta.places.faults import store_fault
-from sluice.delta.places.stores import is_table, located, open_table
+from sluice.delta.places.stores import is_table, located, open_table, uri_of
 from sluice.delta.places.walk import LandedFile, local_path
 from sluice.errors import Retryable, UsageError
 from sluice.language.interval import Interval
@@ -115,9 +115,8 @@ def _listed(path: str) -> Iterator[LandedFile]:
         return (file for at, file in walk.files(root) if is_wanted(at))
     filesystem, base = located(path)
     root, is_wanted = _wanted(base)
-    scheme = path.split("://", maxsplit=1)[0] + "://"
     found = (f for f in _objects(filesystem, root) if _is_data(f.path, root) and is_wanted(f.path))
-    return (LandedFile(scheme + f.path, f.size, f.mtime_ns or 0) for f in found)
+    return (LandedFile(uri_of(f.path, path), f.size, f.mtime_ns or 0) for f in found)
 
 
 def _wanted(base: str) -> tuple[str, Callable[[str], object]]:

@@ -1,0 +1,47 @@
+"""What only a store on Azure says and does: `make test-stores` runs it on Azurite."""
+
+import base64
+import subprocess
+import sys
+
+import pytest
+from tests.crash.shop import day
+from tests.stores.conftest import StoredShop
+from tests.support.stores import Store, using
+
+from sluice.errors import Retryable, SluiceError, StoreRefused
+
+OTHER_KEY = base64.b64encode(b"of another account").decode()
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "said"),
+    [
+        ({"AZURE_STORAGE_ACCOUNT_KEY": OTHER_KEY}, StoreRefused, "does not take the account's key"),
+        ({"AZURE_STORAGE_ACCOUNT_KEY": "no key!"}, StoreRefused, "does not take the account's key"),
+        ({"AZURITE_BLOB_STORAGE_URL": "http://127.0.0.1:9"}, Retryable, "does not answer"),
+    ],
+)
+def test_faults_are_named(
+    shop: StoredShop, store: Store, changed: dict[str, str], kind: type[SluiceError], said: str
+) -> None:
+    refused = pytest.raises(kind, match=f"the store on Azure: .*{said}")
+    with using({**store.environ(), **changed}), refused:
+        shop.run(day(1))
+
+
+def test_a_container_that_is_not_there_is_named(shop: StoredShop, store: Store) -> None:
+    settings = shop.config / "sluice.yaml"
+    settings.write_text(f"lake: {store.uri('nowhere/lake')}\n")
+    with pytest.raises(StoreRefused, match="there is no container of this name"):
+        shop.run(day(1))
+
+
+def test_the_command_says_it_in_one_line(shop: StoredShop, store: Store) -> None:
+    with using({**store.environ(), "AZURE_STORAGE_ACCOUNT_KEY": OTHER_KEY}):
+        command = [sys.executable, "-m", "sluice.cli.main", "status", "--config", str(shop.config)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "the store on Azure: the store does not take the account's key" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert OTHER_KEY not in done.stderr
