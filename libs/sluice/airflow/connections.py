@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from sluice.airflow.store import variables
+
 if TYPE_CHECKING:
     from sluice.declare.project import Project
 
@@ -19,16 +21,17 @@ VARIABLE = "AIRFLOW_CONN_"
 LENDING = Lock()
 
 
-def export(project: "Project", tables: Iterable[str]) -> None:
-    """Export the connections that these tables name to this process and its children.
+def export(project: "Project", tables: Iterable[str] = ()) -> None:
+    """Export the connections of these tables and of the lake to this process and its children.
 
     A connection that Airflow lacks is left to the job, which reports what is missing.
     """
-    for name in _named(project, tables):
-        try:
-            os.environ[_variable(name)] = Connection.get(name).as_json()
-        except AirflowNotFoundException:
-            continue
+    os.environ.update(_variables(project, tables))
+
+
+def environ(project: "Project") -> dict[str, str]:
+    """Return this process's environment with the lake's connection, for another process."""
+    return {**os.environ, **_variables(project, ())}
 
 
 @contextmanager
@@ -38,13 +41,14 @@ def lent(project: "Project", tables: Iterable[str]) -> Iterator[None]:
     Airflow looks into the environment first, so a copy that stayed would hide later edits. One
     caller has them at a time.
     """
-    names = _named(project, tables)
-    if not names:
+    names = set(tables)
+    if not _named(project, names) and not project.lake_connection:
         yield
         return
     with LENDING:
-        own = {_variable(name): os.environ.get(_variable(name)) for name in names}
-        export(project, tables)
+        lent_now = _variables(project, names)
+        own = {name: os.environ.get(name) for name in lent_now}
+        os.environ.update(lent_now)
         try:
             yield
         finally:
@@ -53,10 +57,23 @@ def lent(project: "Project", tables: Iterable[str]) -> Iterator[None]:
                 os.environ.update({name: text} if text else {})
 
 
+def _variables(project: "Project", tables: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if lake := _connection(project.lake_connection):
+        found |= variables(lake)
+    for name in _named(project, tables):
+        if connection := _connection(name):
+            found[f"{VARIABLE}{name.upper()}"] = connection.as_json()
+    return found
+
+
+def _connection(name: str) -> Connection | None:
+    try:
+        return Connection.get(name) if name else None
+    except AirflowNotFoundException:
+        return None
+
+
 def _named(project: "Project", tables: Iterable[str]) -> set[str]:
     found = (project.graph.tables[name].spec.connections for name in tables)
     return {name for names in found for name in names}
-
-
-def _variable(name: str) -> str:
-    return f"{VARIABLE}{name.upper()}"

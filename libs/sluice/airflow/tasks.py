@@ -12,7 +12,8 @@ import shlex
 import sys
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,9 @@ class JobTask(BaseOperator):  # type: ignore[misc]
         """Skip if nothing is new; else do the work, and return the reports."""
         from sluice.airflow.pending import pending_of  # needs Arrow; DAG files do not
 
-        run = _asked(context, self.work.timezone)
+        with refusing():
+            run = asked(context, self.work.timezone)
+            export(project(self.config))
         if run.is_preview:
             return self._preview(run, context)
         pending = pending_of(project(self.config), self.work, run)
@@ -185,9 +188,11 @@ class SeparateJob(JobTask):
             self._launched.stop()
 
 
-def _asked(context: Context, timezone: str) -> Run:
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise JobRefused in place of an error that is named."""
     try:
-        return asked(context, timezone)
+        yield
     except SluiceError as error:
         refused = Outcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
         raise JobRefused(refused) from None

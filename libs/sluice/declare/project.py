@@ -99,6 +99,7 @@ class Project(Model):
     )
 
     lake: str = "lake"
+    lake_connection: str = ""
     spark: SparkSettings = SparkSettings()
     quality: QualitySettings = QualitySettings()
     airflow: AirflowSettings = AirflowSettings()

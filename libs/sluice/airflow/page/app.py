@@ -13,8 +13,8 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, HTTPException, Query, Request
-from fastapi.responses import FileResponse, HTMLResponse, Response
-from starlette.status import HTTP_404_NOT_FOUND
+from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.status import HTTP_404_NOT_FOUND, HTTP_500_INTERNAL_SERVER_ERROR
 
 from sluice.airflow.connections import lent
 from sluice.airflow.page.facts import Pipeline, pipeline, table
@@ -23,6 +23,7 @@ from sluice.airflow.page.why import options, why
 from sluice.airflow.projects import airflows_config, mistakes, project
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.errors import SluiceError
 from sluice.report.publish import report_folder
 
 POLICY = (
@@ -38,6 +39,12 @@ app = FastAPI(
     redoc_url=None,
     openapi_url=None,
 )
+
+
+@app.exception_handler(SluiceError)
+def refused(_: Request, error: SluiceError) -> Response:
+    """Say in plain text what can't be shown, and what to do."""
+    return PlainTextResponse(f"{error.message}\n{error.hint}", HTTP_500_INTERNAL_SERVER_ERROR)
 
 
 @app.get("/")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sluice.airflow.connections import environ
 from sluice.declare.project import Project
 
 LONGEST = 60  # seconds
@@ -26,6 +27,7 @@ def why(project: Project, config: Path, table: str, named: Sequence[str]) -> dic
             capture_output=True,
             text=True,
             timeout=LONGEST,
+            env=environ(project),
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
