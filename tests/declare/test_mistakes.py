@@ -111,8 +111,8 @@ def test_a_pipeline(wrong: Mistakes, text: str, message: str) -> None:
         (
             "lak: x\n",
             (
-                "1: lak: unknown key 'lak'; did you mean 'lake'? keys are: lake, spark, "
-                "quality, airflow, modules"
+                "1: lak: unknown key 'lak'; did you mean 'lake'? keys are: lake, lake_connection, "
+                "spark, quality, airflow, modules"
             ),
         ),
         (
