@@ -15,7 +15,7 @@ class Limits:
     read_here_bytes: int = 500_000
     """Files of a table or a feed that this process reads; Spark scans larger ones."""
 
-    computed_here_bytes: int = 5_000_000
+    computed_here_bytes: int = 16_000_000
     """Files to read in a batch that this process computes without Spark."""
 
     messages_here_bytes: int = 64_000_000
