@@ -276,16 +276,6 @@ def test_a_worn_table_is_put_in_order_and_nobody_notices(
     assert not list(feed_faults(table.uri))
 
 
-def test_vectors_of_another_writer_in_files_of_their_own_stop_the_vacuum(table: Small) -> None:
-    table.commit(*CHANGES)
-    commit = Path(table.uri, "_delta_log", f"{table.head.version:020d}.json")
-    commit.write_text(commit.read_text().replace('"storageType": "i"', '"storageType": "u"'))
-    Path(table.uri, "deletion_vector_1.bin").write_bytes(b"rows")
-    os.utime(Path(table.uri, "deletion_vector_1.bin"), (0, 0))
-    assert vacuum(head_as_found(table.uri), 0, datetime.now(UTC)) == 0  # type: ignore[arg-type]
-    assert Path(table.uri, "deletion_vector_1.bin").exists()
-
-
 @pytest.mark.parametrize(
     ("keys", "files_merged", "marked"),
     [

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-TIMES = re.compile(r'("(?:timestamp|deletionTimestamp)":)\d+')
+TIMES = re.compile(r'("(?:timestamp|deletionTimestamp)": ?)\d+')
 
 
 def age(uri: str, version: int, days: float) -> None:

@@ -1,10 +1,11 @@
 """Deletion vectors: rows of a file that a commit took away without a new file.
 
 The vector of a file numbers its rows that are no longer there. Sluice writes them into the log
-itself. A vector in a file of its own is read alike, but delta-rs' vacuum would delete it.
+itself. A vector in a file of its own, which other writers make, is read alike.
 """
 
 import base64
+import uuid
 from collections.abc import Mapping
 from threading import Lock
 from typing import Any
@@ -20,7 +21,8 @@ from sluice.delta.log.opened import Commit, commit_of
 
 FEATURE = "deletionVectors"
 SETTING = "delta.enableDeletionVectors"
-INLINE = "i"
+INLINE, BESIDE = "i", "u"
+NAMED, NAME = "deletion_vector_", 20  # files of vectors; characters of their names in the log
 _MAGIC = (1681511377).to_bytes(4, "little")
 # The digits of 85 in RFC 1924 and in ZeroMQ.
 _RFC_1924 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -72,6 +74,19 @@ def lost_rows(file: Mapping[str, Any]) -> BitMap64 | None:
         return None
     data = base64.b85decode(vector["pathOrInlineDv"].encode().translate(_FROM_Z85))
     return BitMap64.deserialize(data[len(_MAGIC) : vector["sizeInBytes"]])
+
+
+def vector_file(file: Mapping[str, Any]) -> str | None:
+    """Return the path, in the table's folder, of what holds a file's vector; None if the log does.
+
+    A vector by an absolute path lies elsewhere, and counts as none.
+    """
+    vector = file.get("deletionVector")
+    if not vector or vector["storageType"] != BESIDE:
+        return None
+    folder, name = vector["pathOrInlineDv"][:-NAME], vector["pathOrInlineDv"][-NAME:]
+    number = uuid.UUID(bytes=base64.b85decode(name.encode().translate(_FROM_Z85)))
+    return f"{folder}/{NAMED}{number}.bin" if folder else f"{NAMED}{number}.bin"
 
 
 def mask_of(kept: pa.BooleanArray, start: int, rows: int) -> pa.BooleanArray:

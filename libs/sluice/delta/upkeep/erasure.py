@@ -17,6 +17,8 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.log.active import active_files
+from sluice.delta.log.added import added
+from sluice.delta.log.vectors import vector_file
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.small_files import replace_file
 from sluice.delta.places.stores import located, open_table
@@ -45,6 +47,7 @@ def erase_past(uri: str, now: datetime) -> Erased:
     """
     table = open_table(uri)
     active = set(map(unquote, active_files(table).column("path").to_pylist()))
+    active |= _vectors(uri, table.version())
     filesystem, root = located(uri)
     files = _delete_files(filesystem, root, active, _unused(uri, table.version(), now))
     passing("erasing", uri)
@@ -53,6 +56,12 @@ def erase_past(uri: str, now: datetime) -> Erased:
     table.create_checkpoint()
     _delete_copies(filesystem, root, table.version())
     return Erased(files, entries)
+
+
+def _vectors(uri: str, version: int) -> set[str]:
+    """Return the files in which other writers keep deletion vectors of a version."""
+    files = added(uri, version)
+    return {path for file in (files or {}).values() if (path := vector_file(file))}
 
 
 def _unused(uri: str, version: int, now: datetime) -> Callable[[str, datetime], bool]:

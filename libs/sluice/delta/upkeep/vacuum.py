@@ -7,6 +7,8 @@ have been set back. A spare day covers clocks that differ and batches that run.
 """
 
 import math
+from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from deltalake.exceptions import DeltaError
@@ -14,9 +16,9 @@ from deltalake.exceptions import DeltaError
 from sluice.delta.log.actions import Log
 from sluice.delta.log.added import added
 from sluice.delta.log.position import Head
-from sluice.delta.log.vectors import INLINE, has_vectors
+from sluice.delta.log.vectors import file_name, has_vectors, vector_file
 from sluice.delta.places.failpoint import passing
-from sluice.delta.places.stores import open_table
+from sluice.delta.places.stores import files_below, open_table
 from sluice.delta.upkeep.maintenance import unfenced, upkeep
 
 LEAST = timedelta(days=7)  # for iterators and time travel
@@ -27,8 +29,9 @@ HOUR = timedelta(hours=1)
 def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -> int:
     """Delete files and return how many. `oldest`: the oldest version that a consumer names.
 
-    Nothing is deleted if the log no longer dates that version, or one after it, or if another
-    writer has put deletion vectors into files of their own, which delta-rs takes for remains.
+    Nothing is deleted if the log no longer dates that version, or one after it. In a table with
+    vectors, delta-rs lists also files that it should keep: one whose rows were marked long ago, as
+    if it had gone then, and vectors that another writer has put into files of their own.
     """
     every = range(oldest, max(oldest, before.version) + 1)
     made = [committed_at(before.uri, version) for version in every]
@@ -38,13 +41,16 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
     lag = now - min(known) + SPARE if oldest < before.version else least
     keep = math.ceil(max(least, lag) / HOUR)
     table = open_table(before.uri, version=before.version)
-    if has_vectors(table) and _may_lose_vectors(before):
+    listed = table.vacuum(keep, dry_run=True, enforce_retention_duration=False, full=True)
+    if not listed:
         return 0
-    if not table.vacuum(keep, dry_run=True, enforce_retention_duration=False, full=True):
-        return 0
+    if has_vectors(table):
+        named = _named(before, oldest, now - keep * HOUR)
+        gone = {p for p in listed if file_name(p) not in named} if named is not None else ()
+        return _deleted(before.uri, gone)
     passing("committing", before.uri)
     try:
-        gone = table.vacuum(
+        done = table.vacuum(
             keep,
             dry_run=False,
             enforce_retention_duration=False,
@@ -54,15 +60,35 @@ def vacuum(before: Head, oldest: int, now: datetime, least: timedelta = LEAST) -
     except DeltaError:
         return 0
     passing("committed", before.uri)
-    return len(gone)
+    return len(done)
 
 
-def _may_lose_vectors(before: Head) -> bool:
-    files = added(before.uri, before.version)
-    if files is None:
-        return True
-    vectors = (file["deletionVector"] for file in files.values() if "deletionVector" in file)
-    return any(vector["storageType"] != INLINE for vector in vectors)
+def _deleted(uri: str, paths: Collection[str]) -> int:
+    """Delete files, and return how many. The log does not show it."""
+    files = files_below(uri)
+    for path in paths:
+        passing("deleting", uri)
+        with suppress(FileNotFoundError):
+            files.delete_file(path)
+    return len(paths)
+
+
+def _named(before: Head, oldest: int, since: datetime) -> set[str] | None:
+    """Return the names of the files of versions; None if the log can't be replayed here.
+
+    They are those from the `oldest` on, and all that were the head `since` a time.
+    """
+    version, at = before.version, committed_at(before.uri, before.version)
+    while at and (version > oldest or at > since):
+        if at := committed_at(before.uri, version - 1):
+            version -= 1
+    if (files := added(before.uri, version)) is None:
+        return None
+    log, later = Log(before.uri), range(version + 1, before.version + 1)
+    came = [a["add"] for v in later for a in log.actions(v) if "add" in a]
+    every = (*files.values(), *came)
+    vectors = (path for file in every if (path := vector_file(file)))
+    return {file_name(path) for path in (*(file["path"] for file in every), *vectors)}
 
 
 def committed_at(uri: str, version: int) -> datetime | None:
