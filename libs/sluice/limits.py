@@ -5,7 +5,8 @@ project passes them from loading to all that ask. Tests pass others, so that sma
 paths of large data.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,9 @@ class Limits:
     merged_bytes: int = 32_000_000
     """Files with changed keys that a small commit rewrites; in more, it marks the changed rows."""
 
+    merged_slice_bytes: int = 1_000_000
+    """The same for a large table in partitions, most of which a small commit leaves alone."""
+
     marked_share: float = 0.1
     """Share of the rows of those files that it marks; of more, it rewrites the files."""
 
@@ -155,3 +159,7 @@ class Limits:
 
     swept_feed_bytes: int = 64_000_000
     """Files of a feed that bring an earlier read of a whole table up to date."""
+
+    def of_slices(self) -> Self:
+        """Return the limits of a slice's files, which may have more rows than a table's."""
+        return replace(self, file_rows=self.slice_file_rows)

@@ -27,6 +27,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table as Shown
+from tests.benchmarks.random_keys import timed as cpu_of
+from tests.benchmarks.random_keys import written_bytes
 
 from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project
@@ -69,7 +71,7 @@ CHANGES_OF_FACTS = ("inserted", "changed")
 class Step:
     """One measured step; `ratio`: how often it fits into joining everything again.
 
-    `merges`: how often into merging that as well.
+    `merges`: how often into merging that as well. `cpu`: seconds of all processors.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Step:
     megabytes: float
     ratio: float | None = None
     merges: float | None = None
+    cpu: float = 0.0
     phases: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -204,22 +207,28 @@ class Shop:
 
 
 def written(uri: str, after: int) -> tuple[int, float]:
-    """Files and megabytes that the commits after a version have added."""
-    head_version = DeltaTable(uri).version()
-    actions = (a for v in range(after + 1, head_version + 1) for a in Log(uri).actions(v))
-    sizes = [a["add"]["size"] for a in actions if "add" in a]
-    return len(sizes), round(sum(sizes) / 1e6, 1)
+    """Files that the commits after a version have added, and their megabytes, feed and log.
+
+    A file whose rows were only marked was not written.
+    """
+    versions = range(after + 1, DeltaTable(uri).version() + 1)
+    size, files = sum(written_bytes(uri, version) for version in versions), 0
+    for version in versions:
+        actions = Log(uri).actions(version)
+        known = {a["remove"]["path"] for a in actions if "remove" in a}
+        files += sum("add" in a and a["add"]["path"] not in known for a in actions)
+    return files, round(size / 1e6, 2)
 
 
 def timed(shop: Shop, view: str, name: str, baseline: Baseline) -> Step:
     """The batch that is pending for a view."""
     version = DeltaTable(shop.uri(view)).version()
     began = time.perf_counter()
-    report = shop.advance(view)
+    cpu, report = cpu_of(lambda: shop.advance(view))
     seconds = time.perf_counter() - began
     files, megabytes = written(shop.uri(view), version)
-    phases = report.seconds
-    return baseline.step(name, seconds, report.rows_out, files, megabytes, phases=phases)
+    more = {"cpu": cpu, "phases": report.seconds}
+    return baseline.step(name, seconds, report.rows_out, files, megabytes, **more)
 
 
 def measure(shop: Shop, given: argparse.Namespace) -> Iterator[Step]:
@@ -302,11 +311,13 @@ def main(argv: list[str]) -> None:
             shop.spark.stop()
     sizes = " and ".join(f"{n:,}" for n in given.dimensions)
     table = Shown(title=f"{given.facts:,} facts, dimensions of {sizes} rows")
-    columns = ("step", "seconds", "changelog", "files", "MB written", "than a join", "and a merge")
+    columns = ("step", "seconds", "CPU s", "changelog", "files", "MB written")
+    columns += ("than a join", "and a merge")
     for column in columns:
         table.add_column(column, justify="left" if column == "step" else "right")
     for s in steps:
-        numbers = (f"{s.seconds:.2f}", f"{s.rows:,}", f"{s.files}", f"{s.megabytes:.1f}")
+        numbers = (f"{s.seconds:.2f}", f"{s.cpu:.2f}", f"{s.rows:,}", f"{s.files}")
+        numbers += (f"{s.megabytes:.2f}",)
         ratios = ("" if r is None else f"{r:.1f}x" for r in (s.ratio, s.merges))
         table.add_row(s.name, *numbers, *ratios)
     console.print(table, f"load average before: {busy:.1f}")

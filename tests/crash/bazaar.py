@@ -333,7 +333,8 @@ def loaded(config: Path) -> Project:
     """The project; all of its tables count as large if the committer is MARKING."""
     changed: dict[str, float] = {}
     if (config / LARGE).exists():
-        changed |= {"merged_bytes": -1, "marked_share": 1_000, "piece_bytes": 2_000}
+        changed |= {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000}
+        changed |= {"piece_bytes": 2_000}
     if (config / BY_SPARK).exists():
         changed["computed_here_bytes"] = -1
     project = load(config)

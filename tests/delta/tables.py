@@ -33,6 +33,8 @@ Row = dict[str, Any]
 Change = tuple[str, Row]
 Commit = Callable[..., Committed]
 ID_AND_V = StructType().add("id", "integer").add("v", "string")
+WITH_P = StructType(list(ID_AND_V.fields)).add("p", "integer")
+LARGE = Limits(merged_bytes=-1, merged_slice_bytes=-1, marked_share=1_000)
 ADDED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -107,7 +109,7 @@ def by_spark(session: "SparkSession") -> Commit:
 
 def by_marking(session: "SparkSession") -> Commit:
     """`commit_arrow` to a table that counts as large."""
-    return partial(commit_arrow, limits=Limits(merged_bytes=-1, marked_share=1_000))
+    return partial(commit_arrow, limits=LARGE)
 
 
 def by_delta_rs(session: "SparkSession") -> Commit:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from tests.delta.tables import ID_AND_V, Change, Small, a_position, by_marking, by_spark
+from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_marking, by_spark
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.order import Direction
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES, EACH = 4, 25
-LARGE = Limits(merged_bytes=-1, marked_share=1_000)
 
 
 def row(id_: int, v: str) -> dict[str, Any]:
@@ -318,10 +317,16 @@ def test_a_table_may_be_named_by_a_uri_with_escapes(tmp_path: Path) -> None:
     assert KeyedTable(Snapshot.open("t", small.uri), ("id",)).all().to_arrow().num_rows == 1
 
 
-def test_a_partitioned_table_is_merged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("parts", "marked"), [(["p"], True), (["v"], False), (["p", "q"], False)], ids=str
+)
+def test_a_table_in_several_partitions_or_by_texts_is_merged(
+    tmp_path: Path, parts: list[str], marked: bool
+) -> None:
     uri = str(tmp_path / "t")
-    write_deltalake(uri, pa.table({"id": [1, 2], "p": [1, 2]}), partition_by=["p"])
+    stored = pa.table({"id": [1, 2], "v": ["a", "b"], "p": [1, 2], "q": [1, 2]})
+    write_deltalake(uri, stored, partition_by=parts)
     before = head_as_found(uri)
     assert before is not None
-    rows = pa.table({"id": [1], "p": [1], CHANGE: ["update"]})
-    assert not is_marked(before, rows, ["id"], Limits(merged_bytes=-1, marked_share=1_000))
+    rows = stored.slice(0, 1).append_column(CHANGE, [["update"]])
+    assert is_marked(before, rows, ["id"], LARGE) is marked

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from tests.delta.tables import ID_AND_V, Small, a_position
+from tests.delta.tables import ID_AND_V, WITH_P, Small, a_position
 
 from sluice.changes.diff import CHANGE
 from sluice.changes.order import Direction
@@ -22,22 +22,32 @@ from sluice.limits import Limits
 
 FILE = 20_000
 LIMITS = Limits(
-    merged_bytes=-1, marked_share=1_000, file_rows=FILE, piece_bytes=1_000_000, small_files=4
+    merged_bytes=-1,
+    merged_slice_bytes=-1,
+    marked_share=1_000,
+    file_rows=FILE,
+    slice_file_rows=FILE,
+    piece_bytes=1_000_000,
+    small_files=4,
 )
 BY_ID = (Direction("id"),)
 Rows = dict[int, str]
 
 
 class Table:
-    """A table with keys from everywhere, and what it holds: texts that hardly compress."""
+    """A table with keys from everywhere, and what it holds: texts that hardly compress.
 
-    def __init__(self, folder: Path, limits: Limits = LIMITS):
-        self.limits = limits
+    `parts`: partitions, if there are several; neighbours are in different ones.
+    """
+
+    def __init__(self, folder: Path, limits: Limits = LIMITS, parts: int = 1):
+        self.limits, self.parts = limits, parts
         self.stored = Small.create(
             folder,
-            ID_AND_V,
+            ID_AND_V if parts == 1 else WITH_P,
             ["id"],
             partial(commit_arrow, limits=limits),  # type: ignore[arg-type]
+            partition_by=["p"] if parts > 1 else [],
         )
         self.drawn = np.random.default_rng(1)
         self.rows: Rows = {}
@@ -60,6 +70,8 @@ class Table:
         values = dict(zip(kinds, texts, strict=True))
         ids = pa.array(list(kinds), pa.int32())
         rows = pa.table({"id": ids, "v": list(values.values()), CHANGE: list(kinds.values())})
+        if self.parts > 1:
+            rows = rows.append_column("p", pa.array(np.array(ids) // 2 % self.parts, pa.int32()))
         at = self.stored.head
         done = commit_arrow(at, rows, ["id"], a_position(at.next_batch), self.limits)
         left = {k: v for k, v in {**self.rows, **values}.items() if kinds.get(k) != "delete"}
@@ -85,16 +97,19 @@ class Table:
         come = {*known[gone:].tolist(), *new.tolist()}
         self.change(come - {*known[:gone].tolist()}, known[:gone])
 
+    @property
+    def filing(self) -> Filing:
+        return Filing(self.stored.head, self.limits, BY_ID, "p" if self.parts > 1 else None)
+
     def upkeep(self) -> int:
-        filing = Filing(self.stored.head, self.limits, BY_ID)
-        assert may_merge(filing)
-        return merge(filing, filing.slices, "compact")[0]
+        assert may_merge(self.filing)
+        return merge(self.filing, self.filing.slices, "compact")[0]
 
     def versions_since(self, version: int) -> range:
         return range(version + 1, self.stored.head.version + 1)
 
     def check(self) -> None:
-        rows = read_rows(self.uri, self.stored.head.version)
+        rows = read_rows(self.uri, self.stored.head.version, ["id", "v"])
         assert rows.num_rows == len(self.rows)
         assert dict(zip(*rows.to_pydict().values(), strict=True)) == self.rows
 

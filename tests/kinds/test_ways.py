@@ -36,7 +36,7 @@ KINDS = [
     test_within.CASES[3],  # full, expiring
     test_select.CASES[4],  # distinct
 ]
-MARKABLE = [*test_cogroup.CASES, *KINDS[:2], *KINDS[5:9], KINDS[10]]
+MARKABLE = [*test_cogroup.CASES, *KINDS[:2], *KINDS[5:11]]
 FEWER = settings(SETTINGS, stateful_step_count=2)
 IN_TURN = settings(SETTINGS, stateful_step_count=3)
 NONE = -1  # not even nothing is within the limit
@@ -66,7 +66,8 @@ FOUND_TO_BE_MANY = {
     "multiplied_rows": 0,
     "slice_files": 2,
 }
-MARKED = {"merged_bytes": NONE, "marked_share": 1_000, "small_files": 2}
+MARKED = {**dict.fromkeys(("merged_bytes", "merged_slice_bytes"), NONE)}
+MARKED |= {"marked_share": 1_000, "small_files": 2}
 WAYS = deque([NARROWED, PICKED, SCANNED, FOUND_TO_BE_MANY, MARKED])
 OF_NO_VIEW = {
     "quarantined_rows": "test_balance",

@@ -40,6 +40,15 @@ def added(uri: str, version: int) -> Added | None:
     return found
 
 
+def partition_of(file: Action, schema: pa.Schema) -> dict[str, Any]:
+    """Return the values of a file's partition, which the log holds as texts, by column."""
+    values = file["partitionValues"].items()
+    return {
+        name: text and pa.scalar(text).cast(schema.field(name).type).as_py()
+        for name, text in values
+    }
+
+
 def _after(files: Added, actions: list[Action]) -> Added:
     gone = {a["remove"]["path"] for a in actions if "remove" in a}
     came = {a["add"]["path"]: a["add"] for a in actions if "add" in a}

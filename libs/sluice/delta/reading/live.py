@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.active import active_files
+from sluice.delta.log.added import partition_of
 from sluice.delta.log.vectors import file_name, has_vectors, kept_rows, mask_of
 from sluice.delta.places.stores import files_below
 
@@ -114,18 +115,11 @@ def rows_of_files(table: DeltaTable, uri: str, paths: Container[str]) -> LiveRow
 def change_data(table: DeltaTable, uri: str, files: Sequence[Mapping[str, Any]]) -> pa.Table:
     """Return the rows of files of change data, as the log names them, with `_change_type`."""
     schema = pa.schema(table.schema().to_arrow())
-    named = [{"path": file["path"], **_typed(file, schema)} for file in files]
+    parts = [partition_of(dict(file), schema).items() for file in files]
+    typed = [{f"partition.{name}": value for name, value in part} for part in parts]
+    named = [{"path": f["path"], **part} for f, part in zip(files, typed, strict=True)]
     rows = _dataset(table, uri, named, schema.append(pa.field("_change_type", pa.string())))
     return rows.to_table()
-
-
-def _typed(file: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    """Return the values of a file's partition, which the log holds as texts."""
-    values = file["partitionValues"].items()
-    return {
-        f"partition.{name}": text and pa.scalar(text).cast(schema.field(name).type).as_py()
-        for name, text in values
-    }
 
 
 def _dataset(

@@ -169,7 +169,7 @@ def can_search() -> bool:
 
 
 def files_far(table: DeltaTable, wanted: Sequence[Values]) -> set[str]:
-    """Return the files whose least and greatest whole numbers exclude all wanted rows."""
+    """Return the files whose partitions or bounds of whole numbers exclude all wanted rows."""
     spans = [_spans(values) for values in wanted]
     files = active_files(table).to_pylist()
     return {f["path"] for f in files if not any(_meets(f, of_one) for of_one in spans)}
@@ -184,7 +184,8 @@ def _spans(values: Values) -> Mapping[str, list[Span]]:
 def _meets(file: Mapping[str, Any], spans: Mapping[str, list[Span]]) -> bool:
     """True unless a column is known to have no value within its spans."""
     for name, of_column in spans.items():
-        first, last = file.get(f"min.{name}"), file.get(f"max.{name}")
+        filed = file.get(f"partition.{name}")
+        first, last = file.get(f"min.{name}", filed), file.get(f"max.{name}", filed)
         if first is None or last is None:
             continue
         if not any(first <= most and last >= least for least, most in of_column):

@@ -137,7 +137,7 @@ class _Read:
 
 
 def width_in(folder: str, paths: Sequence[str], schema: pa.Schema) -> float:
-    """Return the bytes of a row in memory, in the file where it has most."""
+    """Return the bytes of a row in memory, in the one of these files where it has most."""
     return max((_opened_width(Path(folder, unquote(path)), schema) for path in paths), default=0)
 
 

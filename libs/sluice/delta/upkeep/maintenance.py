@@ -82,29 +82,41 @@ class Filing:
         passing("committed", self.before.uri)
         return int(done["numFilesRemoved"])
 
-    def unmark(self) -> None:
-        """Write all files again without the rows that are only marked. Starts no Spark.
+    def unmark(self, slices: Sequence[Slice]) -> Head:
+        """Write the files of slices again if rows are only marked in some of them; return the head.
 
-        Raises LostRace if another writer was first.
+        Starts no Spark. Raises LostRace if another writer was first.
         """
+        marked = [s for s in slices if s.gone]
+        if not marked:
+            return self.before
         table = open_table(self.before.uri, version=self.before.version)
-        schema = pa.schema(table.schema().to_arrow())
+        schema, parts = pa.schema(table.schema().to_arrow()), table.metadata().partition_columns
+        here = [(name, "in", [str(s.number) for s in marked]) for name in parts]
+        shown = [*(d.column for d in self.order), *schema.names]
         with lost_race_of(self.before.uri, self.before.version):
             table.optimize.z_order(
-                [self.order[0].column if self.order else schema.names[0]],
+                [next(name for name in shown if name not in parts)],
+                partition_filters=here or None,
                 writer_properties=writer_properties(schema),
                 commit_properties=unfenced(upkeep(self.before, "compact")),
             )
+        return head_of(open_table(self.before.uri, self.before.version + 1), self.before.uri)
 
     def drop(self, number: int, stored_from: datetime) -> int:
-        """Delete the slices before a number, whose rows have all expired; return how many files."""
+        """Delete the slices before a number, whose rows have all expired; return how many files.
+
+        Of a file with marked rows that a commit removes, delta-rs' feed shows these rows and not
+        the others. So such a file is first written again.
+        """
         gone = [s for s in self.slices if s.number is not None and s.number < number]
         if not gone or self.partition is None:
             return 0
-        numbered = replace(upkeep(self.before, "expiry"), batch=self.before.next_batch)
-        position = replace(numbered, unchanged_since=None, stored_from=stored_from)
         try:
-            drop_arrow(self.before, f"{self.partition} < {number}", position)
+            before = self.unmark(gone)
+            numbered = replace(upkeep(before, "expiry"), batch=before.next_batch)
+            position = replace(numbered, unchanged_since=None, stored_from=stored_from)
+            drop_arrow(before, f"{self.partition} < {number}", position)
         except LostRace:
             return 0
         return sum(len(s.paths) for s in gone)
@@ -117,10 +129,7 @@ def unmarked(before: Head, limits: Limits) -> Head:
     Raises LostRace.
     """
     filing = Filing(before, limits)
-    if before.position is None or not any(each.gone for each in filing.slices):
-        return before
-    filing.unmark()
-    return head_of(open_table(before.uri, before.version + 1), before.uri)
+    return before if before.position is None else filing.unmark(filing.slices)
 
 
 def unfenced(position: Position) -> CommitProperties:

@@ -9,7 +9,7 @@ two pieces, upkeep leaves a whole table, and the next goes on with what is still
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote
@@ -42,12 +42,14 @@ from sluice.delta.upkeep.laid import (
 from sluice.delta.upkeep.maintenance import Filing, upkeep
 from sluice.delta.upkeep.pieces import Piece, Take, gathering, is_within, merging, merging_covers
 from sluice.delta.writing import file_actions
+from sluice.delta.writing.file_actions import Part
 from sluice.delta.writing.filing import Slice
 from sluice.delta.writing.linked import checkpoint, commit_actions, info, is_plain, vectors_allowed
 from sluice.errors import LostRace
 from sluice.limits import Limits
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+WEIGHED = 3  # files of a slice of which a row group is read to see how wide rows are
 
 
 def may_merge(filing: Filing) -> bool:
@@ -62,28 +64,40 @@ def may_merge(filing: Filing) -> bool:
 def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
     """File what is worn of these slices again.
 
-    Return the number of files that went, and the slices that are left to Spark. Those are larger
-    than a piece, and only a table without partitions can be cut; or their rows are too wide for it;
-    or Arrow can't read their files in the table's types, or Python has no such dates.
+    Return the number of files that went, and the slices that are left to Spark: their rows are too
+    wide to be cut, or Arrow can't read their files in the table's types, or Python has no such
+    dates.
     """
     try:
         if filing.partition is None:
-            done, is_cut = _merge_whole(filing, kind)
-            return done, [] if is_cut else list(slices)
+            return _merge_cut(filing, slices, kind)
+        filing = replace(filing, limits=filing.limits.of_slices())
         bins, large = _bins(filing, slices)
-        return sum(_commit(filing, Piece(takes), None, kind) for takes in bins), large
+        done = sum(_commit(filing, Piece(takes), None, kind) for takes in bins)
+        cut, left = _merge_cut(filing, large, kind)
+        return done + cut, left
     except (pa.ArrowException, OverflowError):
         return 0, list(slices)
 
 
-def _merge_whole(filing: Filing, kind: str) -> tuple[int, bool]:
-    """Return the number of files that went, and false if the table can't be cut."""
-    version = filing.before.version
-    layout, limits = _layout(filing), filing.limits
+def _merge_cut(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list[Slice]]:
+    """Return the number of files that went, and the slices that can't be cut."""
+    done, left = 0, list[Slice]()
+    for slice_ in slices:
+        count, is_cut = _merge_slice(filing, slice_.folder, kind)
+        done, left = done + count, left if is_cut else [*left, slice_]
+    if opened(filing.before.uri).version() > filing.before.version + 1:
+        checkpoint(filing.before.uri)
+    return done, left
+
+
+def _merge_slice(filing: Filing, folder: str, kind: str) -> tuple[int, bool]:
+    """Return the number of files that went, and false if the slice can't be cut."""
+    layout, limits = _layout(filing, folder), filing.limits
     done = 0
     if first := gathering(layout.files, limits):
         done += sum(_commit(filing, piece, layout, kind) for piece in first)
-        layout = _layout(filing)
+        layout = _layout(filing, folder)
     found = merging(layout.files, limits)
     if not is_within(found, limits):
         return done, False
@@ -91,16 +105,16 @@ def _merge_whole(filing: Filing, kind: str) -> tuple[int, bool]:
     if not worn:
         covers = merging_covers(layout.files, limits)
         worn = sum(_commit(filing, piece, layout, kind) for piece in covers)
-    if opened(filing.before.uri).version() > version + 1:
-        checkpoint(filing.before.uri)
     return done + worn, True
 
 
-def _layout(filing: Filing) -> Layout:
+def _layout(filing: Filing, folder: str) -> Layout:
+    """Return where the rows of a slice lie."""
     now = _Now.of(filing)
     if now is None:
         return Layout([], pa.table({}))
-    return layout_of(now.folder, list(now.files), now.kept, now.order, now.schema)
+    paths = [path for path, file in now.files.items() if Part.of(file).folder == folder]
+    return layout_of(now.folder, paths, now.kept, now.order, now.schema)
 
 
 def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...]], list[Slice]]:
@@ -110,8 +124,7 @@ def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...
         return [], []
     bins, large, held = [tuple[Take, ...]()], list[Slice](), 0
     for slice_ in slices:
-        width = width_in(now.folder, slice_.paths, now.schema)
-        size = max(slice_.bytes, int(slice_.row_count * width) // IN_MEMORY)
+        size = _bytes(now, slice_)
         if size > most:
             large.append(slice_)
             continue
@@ -121,6 +134,13 @@ def _bins(filing: Filing, slices: Sequence[Slice]) -> tuple[list[tuple[Take, ...
         bins[-1] += tuple(map(Take, slice_.paths))
         held += size
     return [takes for takes in bins if takes], large
+
+
+def _bytes(now: "_Now", slice_: Slice) -> int:
+    """Return a slice's bytes, or a quarter of those in memory, judged by its fullest files."""
+    fullest = sorted(zip(slice_.rows, slice_.paths, strict=True))[-WEIGHED:]
+    width = width_in(now.folder, [path for _, path in fullest], now.schema)
+    return max(slice_.bytes, int(slice_.row_count * width) // IN_MEMORY)
 
 
 @dataclass(frozen=True)
@@ -256,16 +276,16 @@ def _actions(now: _Now, taken: Sequence[_Taken], limits: Limits) -> Iterator[Act
     slices = defaultdict[str, list[_Taken]](list)
     for one in taken:
         file = now.files[one.path]
-        slices[one.path.rpartition("/")[0]].append(one)
+        slices[Part.of(file).folder].append(one)
         yield file_actions.gone(file, changes=False)
         if one.still.any():
             lost = BitMap64(np.flatnonzero(~one.still).astype(np.uint64))
             yield file_actions.marked(file, lost, changes=False)
-    for folder, some in slices.items():
+    for some in slices.values():
         rows = pa.concat_tables([one.rows for one in some]).sort_by(now.order)
-        like, most = now.files[some[0].path], limits.slice_file_rows if folder else limits.file_rows
-        for part in _parts(rows, most):
-            yield file_actions.come(now.folder, part, changes=False, like=like)
+        part = Part.of(now.files[some[0].path])
+        for filed in _parts(rows, limits.file_rows):
+            yield file_actions.come(now.folder, filed, part, changes=False)
 
 
 def _parts(rows: pa.Table, most: int) -> Iterator[pa.Table]:

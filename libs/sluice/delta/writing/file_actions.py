@@ -6,12 +6,14 @@
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
@@ -20,25 +22,61 @@ from sluice.delta.log.vectors import vector_of
 from sluice.delta.writing.encoding import repeated
 from sluice.delta.writing.statistics import GROUP_ROWS, has_exact_statistics, statistics_of
 
+FEED = "_change_data"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # Delta's word for null in a path
 
-def come(folder: str, rows: pa.Table, *, changes: bool, like: Action | None = None) -> Action:
-    """Write rows to a file of the table in a folder; return its action.
 
-    `like`: a file of the same partition.
-    """
-    place = like["path"].rpartition("/")[0] if like else ""
-    name = f"part-00000-{uuid.uuid4()}.snappy.parquet"
-    size = written(folder, unquote(f"{place}/{name}" if place else name), rows)
+@dataclass(frozen=True)
+class Part:
+    """A partition: its folder in the table's and its values as texts; nothing without one."""
+
+    folder: str = ""
+    values: Mapping[str, str | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, file: Action) -> Self:
+        """Return the partition of a file."""
+        return cls(file["path"].rpartition("/")[0], dict(file["partitionValues"]))
+
+    def path(self, name: str) -> str:
+        """Return the path of a file in the partition."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Part, pa.Table]]:
+    """Yield the rows of each partition, without the column of whole numbers that names it."""
+    if column is None:
+        yield Part(), rows
+        return
+    for value in pc.unique(rows[column]):
+        text = None if value.as_py() is None else str(value)
+        part = Part(f"{column}={NO_VALUE if text is None else text}", {column: text})
+        here = pc.is_in(rows[column], value_set=pa.array([value.as_py()], value.type))
+        yield part, rows.filter(here).drop_columns([column])
+
+
+def come(folder: str, rows: pa.Table, part: Part, *, changes: bool) -> Action:
+    """Write rows of a partition to a file of the table in a folder; return its action."""
+    path = part.path(f"part-00000-{uuid.uuid4()}.snappy.parquet")
+    size = written(folder, unquote(path), rows)
     return {
         "add": {
-            "path": f"{place}/{name}" if place else name,
-            "partitionValues": dict(like["partitionValues"]) if like else {},
+            "path": path,
+            "partitionValues": dict(part.values),
             "size": size,
             "modificationTime": now(),
             "dataChange": changes,
             "stats": json.dumps(statistics_of(rows)),
         }
     }
+
+
+def told(folder: str, rows: pa.Table, part: Part) -> Action:
+    """Write change data of a partition; return its action."""
+    path = f"{FEED}/{part.path(f'cdc-00000-{uuid.uuid4()}.snappy.parquet')}"
+    size = written(folder, unquote(path), rows)
+    values = dict(part.values)
+    return {"cdc": {"path": path, "partitionValues": values, "size": size, "dataChange": False}}
 
 
 def marked(file: Action, gone: BitMap64, *, changes: bool) -> Action:

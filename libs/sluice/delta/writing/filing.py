@@ -49,9 +49,15 @@ class Slice:
         """Marked rows of all files."""
         return sum(self.lost)
 
+    @property
+    def folder(self) -> str:
+        """Return the folder of its files within the table's."""
+        return self.paths[0].rpartition("/")[0]
+
     def usual_files(self, limits: Limits) -> int:
         """Return how many files it may have when it was filed by key, in pieces."""
-        return max(files_for(self.row_count, limits), 2 * self.bytes // limits.piece_bytes)
+        known = limits if self.number is None else limits.of_slices()
+        return max(1, files_for(self.row_count, known), 2 * self.bytes // limits.piece_bytes)
 
     @property
     def row_count(self) -> int:
@@ -76,10 +82,6 @@ class Slice:
         """True if a file of a usual size has so many marked rows."""
         files = zip(self.rows, self.lost, strict=False)
         return any(2 * rows >= limits.file_rows and gone > WORN * rows for rows, gone in files)
-
-    def sealed_files(self, limits: Limits) -> int:
-        """Return how many files it has when it has just been filed."""
-        return max(1, -(-self.row_count // limits.slice_file_rows))
 
 
 def slices_of(table: DeltaTable) -> list[Slice]:
@@ -131,7 +133,8 @@ def _spans(group: pq.RowGroupMetaData, column: str) -> Iterator[Span]:
 
 def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """Sort the rows of a small commit by those columns of their key with a meaning and an order."""
-    shown = [name for name in _shown(key) if not pa.types.is_nested(rows.schema.field(name).type)]
+    types = {field.name: field.type for field in rows.schema}
+    shown = [n for n in _shown(key) if n in types and not pa.types.is_nested(types[n])]
     return plain(rows).sort_by([(name, "ascending") for name in shown]) if shown else rows
 
 

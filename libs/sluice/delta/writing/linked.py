@@ -85,7 +85,7 @@ def vectors_allowed(table: DeltaTable) -> Iterator[Action]:
             **{name: text for name in ("name", "description") if (text := getattr(metadata, name))},
             "format": {"provider": "parquet", "options": {}},
             "schemaString": table.schema().to_json(),
-            "partitionColumns": [],
+            "partitionColumns": metadata.partition_columns,
             "configuration": {**metadata.configuration, SETTING: "true"},
             "createdTime": metadata.created_time,
         }

@@ -4,7 +4,6 @@ A file is marked, or it is put together with the new rows: small files that earl
 left would otherwise make each read open many.
 """
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,11 +18,10 @@ from sluice.delta.log.actions import Action
 from sluice.delta.log.added import Added
 from sluice.delta.log.vectors import file_name
 from sluice.delta.writing import file_actions
+from sluice.delta.writing.file_actions import Part, by_part, rows_of
 from sluice.delta.writing.filing import by_key
 from sluice.delta.writing.matching import Matched, Numbers, rows_at
 from sluice.limits import Limits
-
-FEED = "_change_data"
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class MarkedFiles:
     """The files of one version of a table, and the rows that a changelog alters or deletes.
 
     `folder`: the table's path. `kept`: the rows that files still have, by name. `schema`: that of
-    the rows.
+    the rows. `partition`: the column by which they lie in folders, if any.
     """
 
     folder: str
@@ -40,28 +38,31 @@ class MarkedFiles:
     found: Sequence[Matched]
     schema: pa.Schema
     limits: Limits
+    partition: str | None = None
 
     def actions(self, rows: pa.Table, key: Sequence[str]) -> Iterator[Action]:
         """Write the changelog's new rows and its feed; yield the actions of its commit."""
-        marked = [one.path for one in self.found if one.path not in self._loose]
-        for path in (*marked, *self._loose):
+        come = self._shown(rows.filter(pc.not_equal(rows[CHANGE], "delete")))
+        parts = [(part, new, self._loose(part)) for part, new in by_part(come, self.partition)]
+        loose = [path for _, _, some in parts for path in some]
+        marked = [one.path for one in self.found if one.path not in loose]
+        for path in (*marked, *loose):
             yield file_actions.gone(self.files[path], changes=True)
         for path in marked:
             yield from self._marked(path)
-        come = rows.filter(pc.not_equal(rows[CHANGE], "delete"))
-        left = [rows_at(self.folder, p, self._numbers(p), self.schema) for p in self._loose]
-        yield from self._added(pa.concat_tables([self._shown(come), *left]), key)
-        yield self._feed(rows)
+        for part, new, some in parts:
+            left = [rows_at(self.folder, path, self._numbers(path), new.schema) for path in some]
+            yield from self._added(by_key(pa.concat_tables([new, *left]), key), part)
+        for part, changes in by_part(self._changes(rows), self.partition):
+            yield file_actions.told(self.folder, changes, part)
 
-    @cached_property
-    def _loose(self) -> tuple[str, ...]:
-        """Small files, once they are many."""
-        small = [
-            p
-            for p, file in self.files.items()
-            if 2 * file_actions.rows_of(file) < self.limits.file_rows
-        ]
-        return tuple(small) if len(small) >= self.limits.small_files else ()
+    def _loose(self, part: Part) -> list[str]:
+        """Return the small files of a partition, once they are many."""
+        files = [(p, rows_of(f)) for p, f in self.files.items() if Part.of(f) == part]
+        whole = sum(rows for _, rows in files)
+        usual = min(self.limits.file_rows, whole) if self.partition else self.limits.file_rows
+        small = [path for path, rows in files if 2 * rows < usual]
+        return small if len(small) >= self.limits.small_files else []
 
     @cached_property
     def _gone(self) -> dict[str, Numbers]:
@@ -69,7 +70,7 @@ class MarkedFiles:
 
     def _still(self, path: str) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return, for each row of a file, whether it stays."""
-        still = np.ones(file_actions.rows_of(self.files[path]), dtype=bool)
+        still = np.ones(rows_of(self.files[path]), dtype=bool)
         if (mask := self.kept.get(file_name(path))) is not None:
             still[: len(mask)] = mask.to_numpy(zero_copy_only=False)
         still[self._gone.get(path, [])] = False
@@ -85,22 +86,20 @@ class MarkedFiles:
             lost = BitMap64(np.flatnonzero(~still).astype(np.uint64))
             yield file_actions.marked(file, lost, changes=True)
 
-    def _added(self, rows: pa.Table, key: Sequence[str]) -> Iterator[Action]:
+    def _added(self, rows: pa.Table, part: Part) -> Iterator[Action]:
         """Write rows; yield their file, if there are any."""
         if rows.num_rows:
-            yield file_actions.come(self.folder, by_key(rows, key), changes=True)
+            yield file_actions.come(self.folder, rows, part, changes=True)
 
-    def _feed(self, rows: pa.Table) -> Action:
-        """Write the change data, with old rows as the files had them; return its file."""
+    def _changes(self, rows: pa.Table) -> pa.Table:
+        """Return the change data, with old rows as the files had them."""
         parts = [self._fed(rows, "insert", "insert")]
         parts.append(self._fed(rows, "update", "update_postimage"))
         for one in self.found:
             old = one.rows.append_column(CHANGE, rows[CHANGE].take(pa.array(one.places)))
             parts.append(self._fed(old, "update", "update_preimage"))
             parts.append(self._fed(old, "delete", "delete"))
-        name = f"{FEED}/cdc-00000-{uuid.uuid4()}.snappy.parquet"
-        size = file_actions.written(self.folder, name, pa.concat_tables(parts))
-        return {"cdc": {"path": name, "partitionValues": {}, "size": size, "dataChange": False}}
+        return pa.concat_tables(parts)
 
     def _fed(self, rows: pa.Table, change: str, name: str) -> pa.Table:
         chosen = self._shown(rows.filter(pc.equal(rows[CHANGE], change)))

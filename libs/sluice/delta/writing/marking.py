@@ -36,11 +36,11 @@ from sluice.limits import Limits
 def may_mark(before: Head, key: Sequence[str], limits: Limits) -> bool:
     """True if few changed rows of the table would be marked, if they are not in few files."""
     table = opened(before.uri, before.version)
-    if table.metadata().partition_columns or not (key and is_plain(table)):
+    if not (key and is_plain(table) and local_path(before.uri) and can_search()):
         return False
-    if not (local_path(before.uri) and can_search()):
+    schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
+    if parts and (len(parts) > 1 or not pa.types.is_integer(schema.field(parts[0]).type)):
         return False
-    schema = arrow_schema(before.uri, before.version)
     is_large = size_of(table).bytes > limits.merged_bytes
     return is_large and all(is_exact(schema.field(name).type) for name in key)
 
@@ -55,8 +55,10 @@ def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) 
         return False
     far = files_far(table, [{name: rows[name] for name in key}])
     near = [file for file in files if file["path"] not in far]
+    is_parted = bool(table.metadata().partition_columns)
+    most = limits.merged_slice_bytes if is_parted else limits.merged_bytes
     return (
-        sum(file["size_bytes"] for file in near) > limits.merged_bytes
+        sum(file["size_bytes"] for file in near) > most
         and rows.num_rows <= limits.marked_share * sum(file["num_records"] for file in near)
         and added(before.uri, before.version) is not None
     )
@@ -77,12 +79,13 @@ def commit_marked(
     schema, kept = arrow_schema(uri, before.version), kept_rows(table)
     keys = Keys(rows, key)
     far = files_far(table, [keys.values])
-    near = [path for path in files if path not in far]
+    near = {path: file for path, file in files.items() if path not in far}
     known = take(uri, before.version, keys.values)
     with fenced(before, position) as mine:
         found = list(matched(folder, near, kept, keys, schema, known))
         check_applied(before, done, _applied(rows, found))
-        marked = MarkedFiles(folder, files, kept, found, schema, limits)
+        (partition,) = table.metadata().partition_columns or (None,)
+        marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
         told = info(before, mine, "MERGE")
         actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), told]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from sluice.delta.log.added import Added, partition_of
 from sluice.delta.log.vectors import file_name
 from sluice.delta.reading.found import Pages
 from sluice.delta.reading.local import plain
@@ -67,7 +68,7 @@ class Matched:
 
 def matched(
     folder: str,
-    paths: Sequence[str],
+    near: Added,
     kept: Mapping[str, pa.BooleanArray],
     keys: Keys,
     schema: pa.Schema,
@@ -75,14 +76,18 @@ def matched(
 ) -> Iterator[Matched]:
     """Yield the rows with these keys in files of the table in a folder.
 
-    `paths` are as in the log, `kept` the rows that each file still has, `schema` that of the rows.
-    `pages`: rows that include these, by file, with their numbers, if they have been found already.
+    `near`: the files that may have some, `kept`: the rows that each still has, `schema`: that of
+    the rows. `pages`: rows that include these, by file, with their numbers, if they have been
+    found already.
     """
     from sluice.delta.reading.searching import ROW, File, Search  # with polars
 
-    files = {Path(folder, unquote(path)): path for path in paths}
+    files = {Path(folder, unquote(path)): path for path in near}
     if pages is None:
-        lives = [File(file, kept.get(file_name(path))) for file, path in files.items()]
+        lives = [
+            File(file, kept.get(file_name(path)), partition_of(near[path], schema))
+            for file, path in files.items()
+        ]
         pages = Search(schema, [keys.values]).rows(lives, schema.names)
     for file, page in pages:
         places = keys.places(plain(page))

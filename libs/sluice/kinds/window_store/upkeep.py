@@ -14,7 +14,7 @@ class StoreKept(Kept):
     is_tidied = True
 
     def crowded(self, filing: Filing) -> list[Slice]:
-        return [s for s in filing.slices if len(s.paths) >= self.limits.slice_files]
+        return [s for s in filing.slices if self._is_crowded(s)]
 
     def unsealed(self, filing: Filing) -> list[Slice]:
         """Return older slices that are not one or a few sorted files, because rows came late."""
@@ -35,8 +35,12 @@ class StoreKept(Kept):
         assert isinstance(operator, WindowStoreRows)
         return operator
 
+    def _is_crowded(self, slice_: Slice) -> bool:
+        most = slice_.usual_files(self.limits) - 1 + self.limits.slice_files
+        return len(slice_.paths) >= most or slice_.is_worn
+
     def _is_unsealed(self, slice_: Slice) -> bool:
-        if len(slice_.paths) > slice_.sealed_files(self.limits):
+        if len(slice_.paths) > slice_.usual_files(self.limits):
             return True
         if slice_.is_small(self.limits):
             return False

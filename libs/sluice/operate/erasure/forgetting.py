@@ -208,6 +208,5 @@ class Forgetting:
     def _unmark(self, table: Table) -> None:
         """Write files again whose deleted rows are only marked."""
         for kept in kept_in(table, self.project):
-            filing = kept.filing
-            if filing and any(each.gone for each in filing.slices):
-                filing.unmark()
+            if filing := kept.filing:
+                filing.unmark(filing.slices)
