@@ -3,7 +3,9 @@
 
 PY := .venv/bin/python
 SETUP := .venv/.ready
-export PYTHON
+# Empty: commands and tests start many processes, and each finds its modules compiled.
+PYTHONDONTWRITEBYTECODE :=
+export PYTHON PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-year test test-stores soak matrix check lint types contracts format docs up down lock clean
