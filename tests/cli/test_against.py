@@ -1,6 +1,7 @@
 """`plan --against` names what a changed configuration would do to tables made by another one."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,8 @@ def test_what_the_lake_has_can_be_extended(project: Here) -> None:
     assert digest(project) == before
 
 
-def test_a_preview_counts_what_the_rebuild_then_does(project: Here) -> None:
+def test_a_preview_counts_what_the_rebuild_then_does(project: Here, remote: str) -> None:
+    project = replace(project, remote=remote)
     built(project)
     project.declare(
         PIPELINE.replace("delay > 3", "delay > 1").replace("limit: 1", "limit: 2") + NEW
@@ -120,7 +122,8 @@ def test_a_preview_counts_what_the_rebuild_then_does(project: Here) -> None:
     assert {r["table"] for r in told.records} == {"trips.late", "trips.worst", "trips.early"}
 
 
-def test_people_see_the_tables_and_then_the_rows(project: Here) -> None:
+def test_people_see_the_tables_and_then_the_rows(project: Here, remote: str) -> None:
+    project = replace(project, remote=remote)
     built(project)
     project.declare(PIPELINE.replace("delay > 3", "delay > 1"))
     told = project.sluice("plan", "--against", "main", "--preview")

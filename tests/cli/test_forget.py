@@ -367,7 +367,9 @@ def test_whole_rows_with_times_are_forgotten_and_withheld_without_spark(tmp_path
 
 
 @pytest.mark.parametrize("seed", seeds(1, deep=20))
-def test_random_histories_end_as_if_the_subject_had_never_come(tmp_path: Path, seed: int) -> None:
+def test_random_histories_end_as_if_the_subject_had_never_come(
+    tmp_path: Path, remote: str, seed: int
+) -> None:
     chance = random.Random(seed)
     names = [ANNA, BOB, EVE, "Zoë Saldaña"]
 
@@ -378,7 +380,7 @@ def test_random_histories_end_as_if_the_subject_had_never_come(tmp_path: Path, s
             for _ in range(count)
         ]
 
-    project = Here(tmp_path / "first")
+    project = Here(tmp_path / "first", remote)
     project.declare(SHOP)
     sales: dict[int, list[dict[str, Any]]] = {}
     for _ in range(3):

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,9 @@ WAYS = [
 
 @pytest.mark.parametrize(("command", "views"), WAYS, ids=lambda way: way[0])
 def test_a_preview_of_one_step_goes_on_through_all_views_above(
-    project: Here, command: tuple[str, ...], views: tuple[str, ...]
+    project: Here, remote: str, command: tuple[str, ...], views: tuple[str, ...]
 ) -> None:
+    project = replace(project, remote=remote)
     landed(project)
     if command[0] == "rebuild":
         project.declare(PIPELINE.replace("delay > 5", "delay > 3"))

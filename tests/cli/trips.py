@@ -128,7 +128,10 @@ class Project:
 
 @dataclass(frozen=True)
 class Here(Project):
-    """A project whose commands run without a JVM: in this process, or beside one that has it."""
+    """A project whose commands run without a JVM: in this process, or beside one that has it.
+
+    A command that needs Spark starts its own, unless there is one at `remote`.
+    """
 
     remote: str = ""
 

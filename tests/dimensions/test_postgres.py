@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.java import LEAN
 from tests.support.lake import counted
 from tests.support.landed import Landed, day, folder_of
 from tests.support.postgres import Server, running
@@ -155,7 +156,7 @@ def test_the_command_takes_the_driver_that_the_project_declares(
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, VARIABLE: uri},
+        env={**os.environ, **LEAN, VARIABLE: uri},
     )
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
