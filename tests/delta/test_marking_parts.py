@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from tests.delta.tables import (
@@ -275,6 +276,17 @@ def test_the_feed_of_an_overwritten_table_shows_the_rows_that_it_had(table: Smal
     gone = [values for change, values in table.feed(done.version) if change == "delete"]
     assert gone == in_order(expected(*CHANGES))
     assert not list(feed_faults(table.uri))
+
+
+def test_rows_that_are_only_marked_leave_the_files_and_other_partitions_stay(table: Small) -> None:
+    """As `forget` asks."""
+    table.commit(*CHANGES)
+    before = {Path(uri) for uri in DeltaTable(table.uri).file_uris()}
+    assert filing(table).unmark(filing(table).slices).version == table.head.version
+    after = {Path(uri) for uri in DeltaTable(table.uri).file_uris()}
+    assert {path.parent.name for path in before & after} == {"p=2", "p=3"}
+    texts = [v for path in after for v in pq.read_table(path)["v"].to_pylist()]
+    assert sorted(texts) == sorted(r["v"] for r in expected(*CHANGES))
 
 
 def by_compaction(table: Small, _: Any) -> None:

@@ -92,7 +92,8 @@ class Filing:
             return self.before
         table = open_table(self.before.uri, version=self.before.version)
         schema, parts = pa.schema(table.schema().to_arrow()), table.metadata().partition_columns
-        here = [(name, "in", [str(s.number) for s in marked]) for name in parts]
+        numbers = [str(s.number) for s in marked if s.number is not None]
+        here = [(name, "in", numbers) for name in parts if len(numbers) == len(marked)]
         shown = [*(d.column for d in self.order), *schema.names]
         with lost_race_of(self.before.uri, self.before.version):
             table.optimize.z_order(
