@@ -4,6 +4,7 @@ A file is marked, or it is put together with the new rows: small files that earl
 left would otherwise make each read open many.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,11 +59,19 @@ class MarkedFiles:
 
     def _loose(self, part: Part) -> list[str]:
         """Return the small files of a partition, once they are many."""
-        files = [(p, rows_of(f)) for p, f in self.files.items() if Part.of(f) == part]
-        whole = sum(rows for _, rows in files)
-        usual = min(self.limits.file_rows, whole) if self.partition else self.limits.file_rows
-        small = [path for path, rows in files if 2 * rows < usual]
+        rows = {path: rows_of(self.files[path]) for path in self._paths.get(part.folder, ())}
+        most = self.limits.file_rows
+        usual = min(most, sum(rows.values())) if self.partition else most
+        small = [path for path, count in rows.items() if 2 * count < usual]
         return small if len(small) >= self.limits.small_files else []
+
+    @cached_property
+    def _paths(self) -> Mapping[str, Sequence[str]]:
+        """The files of each partition, by its folder."""
+        found = defaultdict[str, list[str]](list)
+        for path, file in self.files.items():
+            found[Part.of(file).folder].append(path)
+        return found
 
     @cached_property
     def _gone(self) -> dict[str, Numbers]:
