@@ -184,7 +184,7 @@ def wrong(
         schema = ", ".join(f"{c} {t}" for c, t in columns.items())
         stored = to_arrow_schema(StructType.fromDDL(schema), timezone="UTC")
         plain = pa.Table.from_pylist([{c: row[c] for c in columns} for row in rows], stored)
-        session.createDataFrame(plain, schema).coalesce(1).createOrReplaceTempView(name)
+        session.createDataFrame(plain, schema).createOrReplaceTempView(name)
     found = {}
     with _in_one_task(session):
         for name, sql in queries.items():
