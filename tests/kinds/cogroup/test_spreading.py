@@ -55,28 +55,38 @@ views:
 HOUR = 3_600_000_000
 
 
-@pytest.fixture
-def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
-    lake = Lake(tmp_path, DECLARED, spark, small_changelog=0)
+def made(folder: Path, spark: "SparkSession") -> Lake:
+    lake = Lake(folder, DECLARED, spark, small_changelog=0)
     return lake.limit(read_here_bytes=0, file_rows=100)
 
 
-def filled(lake: Lake, groups: int) -> None:
+@pytest.fixture
+def lake(tmp_path: Path, spark: "SparkSession") -> Lake:
+    return made(tmp_path, spark)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory, spark: "SparkSession") -> Lake:
+    """A lake whose first batch had a thousand groups."""
+    return filled(made(tmp_path_factory.mktemp("many"), spark), 1000)
+
+
+def filled(lake: Lake, groups: int) -> Lake:
     for name, rows in {"sales": 1200, "returns": 600}.items():
         keys = [None if i % 100 == 0 else i * 7919 % groups for i in range(rows)]
         at = [1_704_100_000_000_000 + i * HOUR // 20 for i in range(rows)]
         each = zip(keys, at, strict=True)
         lake.put(name, *({"id": i, "k": k, "at": t, "f": 0.5} for i, (k, t) in enumerate(each)))
     lake.advance()
+    return lake
 
 
-def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(lake: Lake) -> None:
-    filled(lake, 1000)
+def test_many_groups_are_filed_by_the_shuffle_that_brings_them_together(many: Lake) -> None:
     for view, column in {"found__state": "k", "by_hour__state": "window_start"}.items():
-        (whole,) = slices_of(DeltaTable(lake.uri(view)))
-        assert lake.limits.least_ranges <= len(whole.paths) <= whole.row_count / 50
-        assert is_in_order(lake.uri(view), whole.paths, column)
-    assert all(verdict.is_equal for verdict in lake.verdicts())
+        (whole,) = slices_of(DeltaTable(many.uri(view)))
+        assert many.limits.least_ranges <= len(whole.paths) <= whole.row_count / 50
+        assert is_in_order(many.uri(view), whole.paths, column)
+    assert all(verdict.is_equal for verdict in many.verdicts())
 
 
 def test_what_is_shuffled_is_narrow(lake: Lake) -> None:
@@ -107,11 +117,10 @@ def test_few_groups_and_keys_that_spark_would_shuffle_again_are_added_up_first(l
     assert all(verdict.is_equal for verdict in lake.verdicts())
 
 
-def test_sessions_are_found_before_their_groups_are_known(lake: Lake) -> None:
+def test_sessions_are_found_before_their_groups_are_known(many: Lake) -> None:
     """Their windows are no columns of a row until all rows of a key are together."""
-    filled(lake, 1000)
-    assert sum(row["n"] for row in lake.rows("by_session")) == 1200
-    assert all(verdict.is_equal for verdict in lake.verdicts("by_session"))
+    assert sum(row["n"] for row in many.rows("by_session")) == 1200
+    assert all(verdict.is_equal for verdict in many.verdicts("by_session"))
 
 
 @pytest.mark.parametrize("groups", [50, 5_000, 1_000_000])
