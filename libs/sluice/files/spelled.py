@@ -27,7 +27,6 @@ OFFSET = r"\A([+-]|(Z|UTC|GMT)\z)"
 MICROSECOND = 6  # digits of a second
 CULTURE = ("locale", "timeZone")
 Step = Callable[[str], str]
-_NUMBERS = count()
 NUMBERS = (*INTEGERS, "DECIMAL", "FLOAT", "DOUBLE")
 GROUPS = ". '\u00a0\u202f\u2019"
 
@@ -80,7 +79,7 @@ class Texts:
     def _each(self, sql: str, type_: DataType) -> str:
         """Return SQL for all values of a list of texts; null where one is not accepted."""
         for step in self.steps(type_):
-            v = f"v{next(_NUMBERS)}"
+            v = _variable(sql)
             sql = f"transform({sql}, {v} -> {step(v)})"
         return sql
 
@@ -103,7 +102,7 @@ class Texts:
             for f in type_.fields
         }
         made = ", ".join(f"{text(n)}, {value}" for n, value in values.items())
-        v = f"v{next(_NUMBERS)}"
+        v = _variable(made)
         kept = every(f"{inner[n]} IS NULL OR {v}.{field_name(n)} IS NOT NULL" for n in inner)
         checked = f"transform(array(named_struct({made})), {v} -> CASE WHEN {kept} THEN {v} END)"
         return f"CASE WHEN {sql} IS NOT NULL THEN element_at({checked}, 1) END"
@@ -178,6 +177,11 @@ class Texts:
             f"WHEN {probe} THEN CASE WHEN {comma} THEN {with_point} END "
             f"WHEN {point} THEN translate({sql}, {between}, '') END"
         )
+
+
+def _variable(sql: str) -> str:
+    """Return a variable that this SQL does not name: the same one whenever the SQL is the same."""
+    return next(v for n in count() if (v := f"v{n}") not in sql)
 
 
 def _is(sql: str, pattern: str) -> str:
