@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from tests.support.java import LEAN
 
 from airflow_client import AirflowClient
@@ -17,15 +15,10 @@ from stack import ROOT, Ports, Stack
 
 from .corner import CORNER, DAYS, NEWS, SALES, sell, webhook
 from .shelf import DIGEST, SHELF
+from .theirs import CRM, HEARD
 from .till import TILL
 from .zombies import DUEL, STOPS
 
-HEARD = """
-pipeline: heard
-schedule: assets
-sources:
-  calls: {delta: {path: theirs/calls}, schema: "id BIGINT", key: [id]}
-"""
 PIPELINES = {
     "corner": CORNER,
     "news": NEWS,
@@ -34,6 +27,7 @@ PIPELINES = {
     "duel": DUEL,
     "till": TILL,
     "heard": HEARD,
+    "crm": CRM,
 }
 
 
@@ -47,7 +41,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"config/pipelines/{name}.yaml").write_text(text, "utf-8")
     for day in DAYS:
         sell(folder / "landing", day, SALES[day])
-    write_deltalake(folder / "theirs/calls", pa.table({"id": [1, 2]}))
     return folder
 
 

@@ -1,6 +1,8 @@
 """A Delta table of others in a real Airflow: its owner announces news, and a run follows."""
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from airflow_client import AirflowClient
 from sluice.read.lake import Lake
@@ -14,6 +16,7 @@ pytestmark = pytest.mark.slow
 def test_a_pipeline_runs_when_the_owner_of_a_table_announces_news(
     client: AirflowClient, stack: Stack, lake: Lake
 ) -> None:
+    write_deltalake(stack.root / "theirs/calls", pa.table({"id": [1, 2]}))
     client.await_dag("heard")
     client.unpause("heard")
     address = f"file://{stack.root}/theirs/calls"
