@@ -6,10 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.types import StructType
+from tests.delta.tables import Small, by_marking
 from tests.read.tables import day, write
 
 from sluice.delta.log.feed_size import only_inserts
 from sluice.delta.log.times import may_hold, not_before
+from sluice.delta.log.vectors import has_vectors
 
 HOUR = timedelta(hours=1)
 
@@ -70,3 +73,16 @@ def test_the_latest_time_is_bounded_from_below(tmp_path: Path) -> None:
     assert found is not None
     assert latest - timedelta(milliseconds=1) <= found <= latest
     assert not_before(uri, 1, "other") is None
+
+
+def test_a_latest_time_that_is_marked_bounds_nothing(tmp_path: Path) -> None:
+    columns = StructType().add("id", "integer").add("at", "timestamp")
+    table = Small.create(tmp_path, columns, ["id"], by_marking(None))  # type: ignore[arg-type]
+    rows = [{"id": n, "at": day(n)} for n in (3, 5, 9)]
+    table.commit(*(("insert", row) for row in rows))
+    table.commit(("delete", rows[2]))
+    assert has_vectors(DeltaTable(table.uri))
+    assert not_before(table.uri, table.head.version, "at") == day(3)
+    table.commit(("insert", {"id": 7, "at": None}))
+    table.commit(("delete", rows[0]), ("delete", rows[1]), ("insert", {"id": 8, "at": day(4)}))
+    assert not_before(table.uri, table.head.version, "at") == day(4)

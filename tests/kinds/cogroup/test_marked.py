@@ -1,13 +1,17 @@
 """Large tables of a cogroup: `plan` says how a batch will commit, and upkeep follows it."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from tests.delta.tables import a_position, by_marking
 from tests.kinds.cogroup.test_extension import SALES, SOLD, view
 from tests.kinds.cogroup.test_merging import ROWS, lake_of
-from tests.support.lake import HEAD
+from tests.support.lake import HEAD, Lake
 from tests.support.landed import Landed
 
+from sluice.changes.diff import CHANGE
 from sluice.delta.upkeep.invariants import feed_faults
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.context import Context
@@ -58,3 +62,28 @@ def test_the_feed_stays_whole_if_a_marked_table_is_replaced(
     for name in lake.stored_names("found"):
         assert not list(feed_faults(lake.uri(name)))
     assert [v for v in lake.verdicts("found") if not v.is_equal] == []
+
+
+def test_windows_that_had_expired_stay_away_if_the_latest_rows_are_marked(
+    tmp_path: Path, spark: "SparkSession"
+) -> None:
+    """The horizon falls by a day, though the statistics of the file know of the days after it."""
+    window = ", retention: 2 days, window: {type: tumbling, time: at, size: 1 day}"
+    declared = view(SOLD, more=window).replace("v INT", "v INT, at TIMESTAMP")
+    lake = Lake(tmp_path, declared, spark)
+    rows = [
+        {"id": i, "g": "a", "v": i, "at": datetime(2024, 1, i, 9, tzinfo=UTC)} for i in range(1, 9)
+    ]
+    lake.put("sales", *rows)
+    lake.advance()
+    assert days_of(lake) == [6, 7, 8]
+    gone = pa.Table.from_pylist([{**rows[-1], CHANGE: "delete"}])
+    before = lake.head("sales")
+    by_marking(spark)(before, gone, ["id"], a_position(before.next_batch))
+    lake.advance()
+    assert days_of(lake) == [5, 6, 7]
+    assert [v for v in lake.verdicts("found") if not v.is_equal] == []
+
+
+def days_of(lake: Lake) -> list[int]:
+    return sorted(row["window_start"].day for row in lake.rows("found"))

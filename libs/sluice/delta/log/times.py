@@ -4,11 +4,15 @@ The log cuts times down to milliseconds, so upper bounds are raised by that much
 statistics promises nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened
+from sluice.delta.log.vectors import file_name, kept_rows
 
 CUT = timedelta(milliseconds=1)
 Bounds = tuple[datetime | None, datetime | None]
@@ -23,15 +27,31 @@ def may_hold(uri: str, version: int, column: str, start: datetime, end: datetime
 
 
 def not_before(uri: str, version: int, column: str) -> datetime | None:
-    """Return a time that is not after the column's latest; None if it is unknown."""
-    highest = [high for _, high in _bounds(uri, version, column)]
-    known = [high for high in highest if isinstance(high, datetime)]
-    return max(known) if known and len(known) == len(highest) else None
+    """Return a time that is not after the column's latest; None if it is unknown.
+
+    A file with marked rows may have lost its latest. Any row that it still has is not before its
+    first time, if none is null.
+    """
+    table = opened(uri, version)
+    marked, actions = kept_rows(table), active_files(table)
+    known = [
+        high if file_name(path) not in marked else low if nulls == 0 else None
+        for path, low, high, nulls in _of_files(actions, "path", *_named(column, "null_count"))
+    ]
+    return max((time for time in known if isinstance(time, datetime)), default=None)
 
 
-def _bounds(uri: str, version: int, column: str) -> Sequence[Bounds]:
-    """Return the bounds of each file, None where they are unknown."""
-    actions = active_files(opened(uri, version)).to_pydict()
-    unknown = [None] * len(actions["path"])
-    lows, highs = (actions.get(f"{kind}.{column}", unknown) for kind in ("min", "max"))
-    return list(zip(lows, highs, strict=True))
+def _bounds(uri: str, version: int, column: str) -> Iterator[Bounds]:
+    """Yield the bounds of each file, None where they are unknown."""
+    return _of_files(active_files(opened(uri, version)), *_named(column))
+
+
+def _named(column: str, *others: str) -> list[str]:
+    return [f"{kind}.{column}" for kind in ("min", "max", *others)]
+
+
+def _of_files(actions: pa.Table, *names: str) -> Iterator[Any]:
+    """Yield these columns of each file's action, None where it has none."""
+    unknown = [None] * actions.num_rows
+    columns = actions.select([n for n in names if n in actions.column_names]).to_pydict()
+    return zip(*(columns.get(name, unknown) for name in names), strict=True)
