@@ -191,6 +191,16 @@ def test_small_files_are_put_together(table: Small) -> None:
     assert not repeated_rows(table)
 
 
+def test_files_of_few_but_wide_rows_are_not_put_together(table: Small) -> None:
+    """Upkeep leaves such files: each has the bytes of a piece."""
+    size = min(file["size"] for file in (added(table.uri, table.head.version) or {}).values())
+    limits = replace(LARGE, piece_bytes=4 * size, small_files=2)
+    table.write = partial(commit_arrow, limits=limits)
+    before = set(DeltaTable(table.uri).file_uris())
+    table.commit(*CHANGES)
+    assert before < set(DeltaTable(table.uri).file_uris())
+
+
 def repeated_rows(table: Small) -> list[Change]:
     """Rows of the feed that no commit has changed: put together, they only moved."""
     return [c for v in range(FILES + 1, table.head.version + 1) for c in table.feed(v)[2:]]

@@ -48,11 +48,13 @@ def by_part(rows: pa.Table, column: str | None) -> Iterator[tuple[Part, pa.Table
     if column is None:
         yield Part(), rows
         return
-    for value in pc.unique(rows[column]):
-        text = None if value.as_py() is None else str(value)
+    ordered, begun = rows.combine_chunks().sort_by(column), 0
+    for counted in pc.value_counts(ordered[column]).to_pylist():
+        value, count = counted["values"], counted["counts"]
+        text = None if value is None else str(value)
         part = Part(f"{column}={NO_VALUE if text is None else text}", {column: text})
-        here = pc.is_in(rows[column], value_set=pa.array([value.as_py()], value.type))
-        yield part, rows.filter(here).drop_columns([column])
+        yield part, ordered.slice(begun, count).drop_columns([column])
+        begun += count
 
 
 def come(folder: str, rows: pa.Table, part: Part, *, changes: bool) -> Action:

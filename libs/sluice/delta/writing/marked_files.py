@@ -58,19 +58,22 @@ class MarkedFiles:
             yield file_actions.told(self.folder, changes, part)
 
     def _loose(self, part: Part) -> list[str]:
-        """Return the small files of a partition, once they are many."""
-        rows = {path: rows_of(self.files[path]) for path in self._paths.get(part.folder, ())}
-        most = self.limits.file_rows
-        usual = min(most, sum(rows.values())) if self.partition else most
-        small = [path for path, count in rows.items() if 2 * count < usual]
+        """Return the small files of a partition, once they are many.
+
+        A piece of upkeep has few rows where they are wide, and is not small.
+        """
+        files = self._by_part[part.folder]
+        whole = sum(map(rows_of, files))
+        usual = min(self.limits.file_rows, whole) if self.partition else self.limits.file_rows
+        few = (file for file in files if 2 * rows_of(file) < usual)
+        small = [file["path"] for file in few if 4 * file["size"] < self.limits.piece_bytes]
         return small if len(small) >= self.limits.small_files else []
 
     @cached_property
-    def _paths(self) -> Mapping[str, Sequence[str]]:
-        """The files of each partition, by its folder."""
-        found = defaultdict[str, list[str]](list)
-        for path, file in self.files.items():
-            found[Part.of(file).folder].append(path)
+    def _by_part(self) -> Mapping[str, Sequence[Action]]:
+        found = defaultdict[str, list[Action]](list)
+        for file in self.files.values():
+            found[Part.of(file).folder].append(file)
         return found
 
     @cached_property
