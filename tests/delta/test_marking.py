@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_marking, by_spark
 
 from sluice.changes.diff import CHANGE
@@ -26,6 +27,7 @@ from sluice.delta.log.vectors import has_vectors
 from sluice.delta.reading.local import read_few, read_rows
 from sluice.delta.upkeep.invariants import feed_faults, position_faults, row_count
 from sluice.delta.upkeep.maintenance import Filing, unmarked
+from sluice.delta.upkeep.merging import merge
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.delta.writing.marking import is_marked
@@ -199,6 +201,19 @@ def test_files_of_few_but_wide_rows_are_not_put_together(table: Small) -> None:
     before = set(DeltaTable(table.uri).file_uris())
     table.commit(*CHANGES)
     assert before < set(DeltaTable(table.uri).file_uris())
+
+
+@pytest.mark.parametrize("days", [4_000_000, -800_000])
+def test_dates_that_python_lacks_are_marked_and_filed_again(tmp_path: Path, days: int) -> None:
+    columns = StructType().add("id", "integer").add("on", "date")
+    small = Small.create(tmp_path, columns, ["id"], by_marking(None))  # type: ignore[arg-type]
+    ids, on = pa.array([1, 2], pa.int32()), pa.array([days, 0], pa.date32())
+    for change in ("insert", "update", "update"):
+        before, rows = small.head, pa.table({"id": ids, "on": on, CHANGE: [change] * 2})
+        commit_arrow(before, rows, ["id"], a_position(before.next_batch), LARGE)
+    filing = Filing(small.head, Limits(), (Direction("id"),))
+    assert merge(filing, filing.slices, "compact")[1] == []
+    assert read_rows(small.uri, small.head.version)["on"].combine_chunks().equals(on)
 
 
 def repeated_rows(table: Small) -> list[Change]:

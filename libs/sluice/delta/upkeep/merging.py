@@ -65,8 +65,7 @@ def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list
     """File what is worn of these slices again.
 
     Return the number of files that went, and the slices that are left to Spark: their rows are too
-    wide to be cut, or Arrow can't read their files in the table's types, or Python has no such
-    dates.
+    wide to be cut, or Arrow can't read their files in the table's types.
     """
     try:
         if filing.partition is None:
@@ -76,7 +75,7 @@ def merge(filing: Filing, slices: Sequence[Slice], kind: str) -> tuple[int, list
         done = sum(_commit(filing, Piece(takes), None, kind) for takes in bins)
         cut, left = _merge_cut(filing, large, kind)
         return done + cut, left
-    except (pa.ArrowException, OverflowError):
+    except pa.ArrowException:
         return 0, list(slices)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sluice.changes.order import Direction
+from sluice.delta.log.active import active_files
 from sluice.delta.log.opened import opened
 from sluice.delta.log.vectors import file_name, kept_rows
 from sluice.delta.places.stores import files_below
@@ -87,11 +88,10 @@ class Slice:
 def slices_of(table: DeltaTable) -> list[Slice]:
     """Return the slices of a table, in the order of their numbers."""
     partitions = table.metadata().partition_columns
-    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
     number = f"partition.{partitions[0]}" if partitions else None
     gone = {name: mask.false_count for name, mask in kept_rows(table).items()}
     found: dict[int | None, list[tuple[str, int, int]]] = {}
-    for file in actions.to_pylist():
+    for file in active_files(table).to_pylist():
         known = found.setdefault(file[number] if number else None, [])
         known.append((file["path"], file.get("num_records") or 0, file["size_bytes"]))
     return [
