@@ -1,7 +1,7 @@
 """What tests of several packages start: one small Spark for the whole run, a browser for a file.
 
-Spark has two cores, the two jars, and nothing that tests don't need. Tests that share an Airflow
-go to one process. With `--engine here` operators are computed by the interpreter.
+Spark has two cores, Delta's jars and the drivers, and nothing that tests don't need. Tests that
+share an Airflow go to one process. With `--engine here` operators are computed by the interpreter.
 """
 
 import os
@@ -16,6 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from ports import free_port
 from sluice.declare.settings import Driver
+from sluice.spark import s3a
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment
 from sluice.spark.looked_up import keep_classes
@@ -37,6 +38,7 @@ PORT = "spark.connect.grpc.binding.port"
 
 CONF = {
     **STATIC_CONF,
+    **s3a.conf(),
     **LOOPBACK,
     **SMALL,
     "spark.sql.shuffle.partitions": "2",
@@ -48,7 +50,7 @@ CONF = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
 }
 
-DRIVERS: tuple[Driver, ...] = ("postgresql",)
+DRIVERS: tuple[Driver, ...] = ("postgresql", "s3")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

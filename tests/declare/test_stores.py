@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice.declare.project import load
-from sluice.declare.stores import STORES, faults, store_of, takes_spark
+from sluice.declare.stores import STORES, faults, store_of
 from sluice.errors import ConfigError
 
 AZURE = "abfss://c@a.dfs.core.windows.net"
@@ -32,21 +32,38 @@ def mistakes(folder: Path, settings: str, more: str = "", **environ: str) -> str
     return str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("place", "name"),
-    [("s3://b", "S3"), ("s3a://b", "S3"), ("S3://b", "S3"), (AZURE, "Azure")],
-)
-def test_commits_by_spark_are_refused_with_what_to_write(tmp_path, place, name):
-    said = mistakes(tmp_path, f"lake: {place}/lake\nspark:\n  commit: spark\n")
-    assert f"sluice.yaml:3: spark.commit: `spark` is not safe on {name}" in said
+def test_commits_by_spark_are_refused_on_azure_with_what_to_write(tmp_path):
+    said = mistakes(tmp_path, f"lake: {AZURE}/lake\nspark:\n  commit: spark\n")
+    assert "sluice.yaml:3: spark.commit: `spark` is not safe on Azure" in said
     assert "write `delta-rs`" in said
 
 
 @pytest.mark.parametrize("commit", ["auto", "delta-rs"])
-@pytest.mark.parametrize("place", ["s3://b", AZURE])
-def test_delta_rs_commits_there(tmp_path, commit, place):
-    project = loaded(tmp_path, f"lake: {place}/lake\nspark: {{commit: {commit}}}\n")
-    assert project.lake == f"{place}/lake"
+def test_delta_rs_commits_on_azure_and_spark_gets_nothing(tmp_path, commit):
+    project = loaded(tmp_path, f"lake: {AZURE}/lake\nspark: {{commit: {commit}}}\n")
+    assert project.lake == f"{AZURE}/lake"
+    assert project.spark.drivers == ()
+
+
+@pytest.mark.parametrize("commit", ["auto", "delta-rs", "spark"])
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "S3"])
+def test_either_commits_on_s3_and_spark_gets_what_it_takes(tmp_path, scheme, commit):
+    project = loaded(tmp_path, f"lake: {scheme}://b/lake\nspark: {{commit: {commit}}}\n")
+    assert project.lake == f"{scheme}://b/lake"
+    assert project.spark.drivers == ("s3",)
+
+
+def test_spark_gets_it_only_for_places_on_s3(tmp_path):
+    assert loaded(tmp_path, "lake: lake\n").spark.drivers == ()
+    known = "{path: 's3://b/t', format: delta, schema: 'item STRING', key: [item]}"
+    landed = "{path: 's3a://b/l', format: json, schema: 'item STRING', delivery: stream}"
+    followed = "{delta: {path: 's3://b/t'}, schema: 'item STRING', key: [item]}"
+    for more in (
+        f"}}\ndimensions:\n  known: {known[:-1]}",
+        f"}}\n  clicks: {landed[:-1]}",
+        f"}}\n  clicks: {followed[:-1]}",
+    ):
+        assert loaded(tmp_path, "lake: lake\n", more).spark.drivers == ("s3",)
 
 
 @pytest.mark.parametrize("name", ["AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER"])
@@ -69,11 +86,10 @@ def test_a_store_where_no_lake_was_tested_is_refused_by_name(tmp_path):
     assert "write a path, s3:// or abfss://" in said
 
 
-@pytest.mark.parametrize("place", ["s3://b", AZURE])
-def test_a_delta_table_in_a_store_is_no_source(tmp_path, place):
-    more = f"}}\n  clicks: {{path: '{place}/t', format: delta, time: at, schema: 'at TIMESTAMP'"
+def test_a_delta_table_on_azure_is_no_source(tmp_path):
+    more = f"}}\n  clicks: {{path: '{AZURE}/t', format: delta, time: at, schema: 'at TIMESTAMP'"
     said = mistakes(tmp_path, "lake: lake\n", more)
-    assert "sources.clicks.path: a Delta table in a store would be read by Spark" in said
+    assert "sources.clicks.path: a Delta table on Azure would be read by Spark" in said
 
 
 def test_a_delta_table_is_followed_by_its_log_not_as_a_stream(tmp_path):
@@ -83,10 +99,9 @@ def test_a_delta_table_is_followed_by_its_log_not_as_a_stream(tmp_path):
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda s: s.name)
-def test_each_kind_of_store_has_a_committer_that_excludes_others(store):
-    assert "delta-rs" in store.committers
+def test_each_kind_of_store_has_an_operation_that_excludes_others(store):
+    assert store.exclusive
     for scheme in store.schemes:
         uri = f"{scheme}://b/lake" if scheme else "/lake"
         assert store_of(uri) is store
-        assert takes_spark(uri) == ("spark" in store.committers)
         assert bool(list(faults(uri, "auto", {}))) == bool(store.lacks)

@@ -72,7 +72,7 @@ WAYS = deque([NARROWED, PICKED, SCANNED, FOUND_TO_BE_MANY, MARKED])
 OF_NO_VIEW = {
     "quarantined_rows": "test_balance",
     "quarantined_bytes": "test_balance",
-    "handed_bytes": "stores/test_spark",
+    "handed_bytes": "stores/test_handed",
     "messages_here_bytes": "sources/kafka/decoding/test_large",
     "loose_files": "test_lookup_plans",
     "piece_bytes": "test_merging",

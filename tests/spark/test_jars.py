@@ -123,7 +123,7 @@ def test_a_driver_is_fetched_for_those_who_declare_it(
     environ: Environ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     driver = Jar("driver", "1.0", 3, hashlib.sha256(b"jar").hexdigest(), "org.example")
-    monkeypatch.setitem(jars.DRIVERS, "postgresql", driver)  # type: ignore[arg-type]
+    monkeypatch.setitem(jars.DRIVERS, "postgresql", (driver,))  # type: ignore[arg-type]
     put(tmp_path / "cache" / "jars", CONTENT)
     resolver(environ, serving({"driver": b"jar"}))
     assert len(classpath(environ)) == 2

@@ -1,7 +1,7 @@
 """A cluster that shares no disk with the driver: lake and landing folder lie in a store only.
 
-Workers are processes behind a wall: the project, its modules, Sluice itself, Delta's jars and the
-driver's temporary files are empty folders to them.
+Workers are processes behind a wall: the project, its modules, Sluice itself, all jars and the
+driver's temporary files are empty folders to them. They read the store by what the driver sends.
 """
 
 import os
@@ -70,6 +70,7 @@ class Squares:
     def result(self, state):
         return state
 """
+NO_KEYS = {"AWS_ACCESS_KEY_ID": "unknown", "AWS_SECRET_ACCESS_KEY": "unknown"}
 HIDDEN = [ROOT / name for name in ("libs", "config", "tests", "tools", ".cache/jars")]
 
 
@@ -145,7 +146,7 @@ def driver(home: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterato
     (folder / "modules/shop/sums.py").write_text(SQUARES)
     (folder / "modules/shop/powers.py").write_text("def square(n):\n    return n * n\n")
     daemons = Daemons(home / "cluster")
-    cluster = Cluster(daemons, hidden=[*HIDDEN, folder])
+    cluster = Cluster(daemons, extra=NO_KEYS, hidden=[*HIDDEN, folder])
     driver = Driver(folder, cluster, store, store.place())
     landing.split(home / "landing", FIRST, END)
     store.copy(home / "landing", f"{driver.place}/landing")

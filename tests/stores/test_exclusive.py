@@ -10,11 +10,10 @@ from sluice.delta.places.exclusive import (
     RIVALS,
     _check_lake,
     check_exclusive,
-    check_spark_may_commit,
     winners,
 )
 from sluice.delta.places.stores import is_table
-from sluice.errors import SluiceError, StoreRefused, UsageError
+from sluice.errors import SluiceError, StoreRefused
 
 
 def blind(proxied: Proxy):
@@ -58,9 +57,3 @@ def test_another_endpoint_is_tested_though_the_lake_was_copied_with_its_note(
     check_exclusive(uri)
     with using(store.environ(proxied.endpoint)), blind(proxied), pytest.raises(StoreRefused):
         check_exclusive(uri)
-
-
-def test_spark_may_not_commit_there() -> None:
-    with pytest.raises(UsageError, match="put-if-absent"):
-        check_spark_may_commit("s3://bucket/lake/shop/sales")
-    check_spark_may_commit("/lake/shop/sales")

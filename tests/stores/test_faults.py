@@ -172,6 +172,8 @@ TEXTS = [
     ("Generic S3 error <Code>ExpiredToken</Code>", "expired"),
     ("Generic S3 error <Code>QuotaExceeded</Code>", "no room"),
     ("Generic S3 error the credential provider was not enabled", "no credentials"),
+    ("org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://b/': Bucket", "no bucket"),
+    ("getFileStatus on s3://b/k: Forbidden (Service: S3, Status Code: 403, null)", "may not read"),
 ]
 
 

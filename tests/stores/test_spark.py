@@ -1,16 +1,20 @@
-"""Spark computes what it is handed: it has no access to the store, and commits nothing there."""
+"""Spark reads and commits in a store itself: as much of a batch as on a disk, by the same rules."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.crash.conftest import Pool
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.crash.test_kills import mended
 from tests.stores.conftest import StoredShop
+from tests.support.proxy import COMMIT, Harm, Proxy, Rule
+from tests.support.s3a import reach
 from tests.support.stores import Store
 
 from sluice.engine.advance import Run
-from sluice.errors import UsageError
 from sluice.operate.definitions.rebuild import rebuild
 from sluice.operate.verify import verify
 from sluice.spark.session import Spark
@@ -18,16 +22,25 @@ from sluice.spark.session import Spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{small_batches: spark}}\n"
+LIMITS = (
+    *("read_here_bytes", "quarantined_rows"),
+    *("uncounted_changelog_bytes", "counted_changelog_bytes"),
+)
+BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{commit: spark}}\n"
 
 
 @pytest.fixture
-def by_spark(spark: "SparkSession", store: Store, tmp_path: Path) -> StoredShop:
+def by_spark(spark: "SparkSession", store: Store, proxied: Proxy, tmp_path: Path) -> StoredShop:
     """A shop whose batches are all Spark's, which reads nothing here of its own size."""
+    reach(spark, store, proxied.endpoint)
     shop = StoredShop.begin(tmp_path / "shop", store)
-    (shop.config / "sluice.yaml").write_text(BY_SPARK.format(bucket=shop.bucket))
-    shop.limits = replace(shop.limits, read_here_bytes=0, quarantined_rows=0)
+    large(shop)
     return shop
+
+
+def large(shop: StoredShop) -> None:
+    (shop.config / "sluice.yaml").write_text(BY_SPARK.format(bucket=shop.bucket))
+    shop.limits = replace(shop.limits, **dict.fromkeys(LIMITS, 0))
 
 
 def state(shop: Shop) -> dict[str, Any]:
@@ -53,8 +66,36 @@ def test_batches_verify_and_rebuild_are_those_of_a_disk(
     assert by_spark.state()["rows"] == disk.state()["rows"]
 
 
-def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -> None:
-    by_spark.limits = replace(by_spark.limits, handed_bytes=10)
+@pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED, Harm.BUSY])
+def test_a_commit_without_an_answer_is_made_once(
+    by_spark: StoredShop, proxied: Proxy, harm: Harm
+) -> None:
+    """Files are written, and the request that commits them meets harm once."""
     by_spark.land(1, *FIRST)
-    with pytest.raises(UsageError, match="the most is 10"):
-        by_spark.run(day(1))
+    by_spark.run(day(1))
+    by_spark.land(1, *CORRECTED)
+    with proxied.harming(Rule(harm, "PUT", f"/totals{COMMIT}", times=1)):
+        said = by_spark.run(day(1))
+        assert proxied.done[harm] == 1
+    assert "shop.totals committed" in said
+    by_spark.check()
+    assert {o.split()[1] for o in by_spark.run(day(1))} == {"unchanged"}
+
+
+@pytest.fixture
+def workers(remote: str, tmp_path: Path) -> Iterator[Pool]:
+    pool = Pool(tmp_path / "workers", remote)
+    yield pool
+    pool.stop()
+
+
+@pytest.mark.parametrize("place", ["committing:totals", "committed:totals"])
+def test_a_kill_is_mended_by_running_again(
+    by_spark: StoredShop, workers: Pool, tmp_path: Path, place: str
+) -> None:
+    undisturbed = state(Shop.create(tmp_path / "disk"))
+    by_spark.land(1, *FIRST)
+    by_spark.run(day(1))
+    by_spark.land(1, *CORRECTED)
+    workers.killed(by_spark, day(1), at=place)
+    mended(by_spark, undisturbed)

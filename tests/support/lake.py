@@ -23,6 +23,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import Head, Position, head
 from sluice.delta.places.lake import layout
+from sluice.delta.places.stores import open_table
 from sluice.delta.reading.table import create
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
@@ -54,7 +55,14 @@ HEAD = 'pipeline: shop\nschedule: "@daily"\nstart_date: 2024-01-01\n'
 class Lake:
     """One project in a folder; tables are named without their pipeline."""
 
-    def __init__(self, folder: Path, declared: str, session: "SparkSession", **spark: Any):
+    def __init__(
+        self,
+        folder: Path,
+        declared: str,
+        session: "SparkSession",
+        place: str = "lake",
+        **spark: Any,
+    ):
         """`declared`: sources, dimensions and views as YAML; `spark`: the project's settings."""
         config = folder / "config"
         (config / "pipelines").mkdir(parents=True, exist_ok=True)
@@ -62,7 +70,7 @@ class Lake:
             session.conf.set(name, value)
         settings = ", ".join(f"{name}: {value}" for name, value in {**spark, "conf": CONF}.items())
         (config / "sluice.yaml").write_text(
-            f"lake: lake\nspark: {{{settings}}}\nmodules: [{MODULES}]\n"
+            f"lake: {place}\nspark: {{{settings}}}\nmodules: [{MODULES}]\n"
         )
         (config / "pipelines" / "shop.yaml").write_text(HEAD + declared)
         self.folder, self.declared, self.session = folder, declared, session
@@ -132,11 +140,11 @@ class Lake:
 
     def stored(self, name: str) -> list[Row]:
         """The table as it is, hidden columns and all."""
-        return stored_rows(DeltaTable(self.uri(name)))
+        return stored_rows(open_table(self.uri(name)))
 
     def feed(self, name: str) -> list[Row]:
         """The whole change feed."""
-        reader = DeltaTable(self.uri(name)).load_cdf(starting_version=0)
+        reader = open_table(self.uri(name)).load_cdf(starting_version=0)
         return pa.table(reader.read_all()).to_pylist()
 
     def head(self, name: str) -> Head:
@@ -195,7 +203,7 @@ class Lake:
         before = head(uri) or self._create(name)
         if not changes:
             return
-        schema = pa.schema(DeltaTable(uri).schema().to_arrow())
+        schema = pa.schema(open_table(uri).schema().to_arrow())
         rows = pa.Table.from_pylist(changes, schema.append(pa.field(CHANGE, pa.string())))
         position = Position(before.next_batch, uuid.uuid4().hex, "ingest")
         commit_arrow(before, rows, key, position)

@@ -19,7 +19,7 @@ from sluice.declare.reading import Reading, find_files, read_file, read_tables
 from sluice.declare.recalled import keep, recalled
 from sluice.declare.resolution.scope import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.declare.stores import faults, takes_spark
+from sluice.declare.stores import S3, faults, scheme_of, store_of
 from sluice.declare.table_spec import TableSpec
 from sluice.declare.text.document import Document
 from sluice.declare.text.mistakes import Mistakes
@@ -176,7 +176,22 @@ def _read(
 def _assembled(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
     named = {pipeline.name: pipeline for pipeline in pipelines}
     found = project.model_copy(update={"pipelines": named, "root": root, "graph": graph})
-    return found.model_copy(update={"lake": found.resolve(project.lake)})
+    spark = _reaching(project.spark, [project.lake, *_places(graph)])
+    return found.model_copy(update={"lake": found.resolve(project.lake), "spark": spark})
+
+
+def _places(graph: Graph) -> Iterator[str]:
+    """Yield where sources and dimensions lie."""
+    for table in graph.tables.values():
+        followed = getattr(table.spec, "delta", None)
+        yield str(getattr(table.spec, "path", "") or getattr(followed, "path", ""))
+
+
+def _reaching(spark: SparkSettings, places: Iterable[str]) -> SparkSettings:
+    """Return the settings of a Spark that can read all these places."""
+    if "s3" in spark.drivers or not any(scheme_of(place) in S3.schemes for place in places):
+        return spark
+    return spark.model_copy(update={"drivers": (*spark.drivers, "s3")})
 
 
 def _project(settings: Reading | None, mistakes: Mistakes) -> Project | None:
@@ -209,8 +224,10 @@ def _check_store(
         if getattr(one.spec, "format", "") == "delta":
             is_whole = bool(getattr(one.spec, "IS_WHOLE", False))
             is_read_here = is_whole and not getattr(one.spec, "options", None)
-            if not is_read_here and not takes_spark(str(getattr(one.spec, "path", ""))):
-                message = f"a Delta table in a store would be read by Spark, {NO_ACCESS[is_whole]}"
+            store = store_of(str(getattr(one.spec, "path", "")))
+            if store and not store.takes_spark and not is_read_here:
+                why = NO_ACCESS[is_whole]
+                message = f"a Delta table on {store.name} would be read by Spark, {why}"
                 mistakes.add(one.document, (*one.where, "path"), message)
 
 

@@ -16,14 +16,14 @@ Options = Annotated[
 ]
 
 
-Driver = Literal["postgresql"]
+Driver = Literal["postgresql", "s3"]
 # Settings of Spark SQL that concern how it computes, not what.
 _OF_PACE = ("shuffle.", "adaptive.", "codegen.", "files.", "autoBroadcast", "ui.", "warehouse.")
 PACE = tuple(f"spark.sql.{part}" for part in _OF_PACE)
 
 
 class SparkSettings(Model):
-    """Settings of Spark: its place, who commits small changes, and the databases it can read."""
+    """Settings of Spark: its place, who commits small changes, and what else it can read."""
 
     engine: Literal["submit", "connect"] = "submit"
     master: str = "local[*]"

@@ -1,16 +1,15 @@
-"""Kinds of stores, and the committers that may meet on one table in each.
+"""Kinds of stores, and what a committer needs so that several may meet on one table in each.
 
 A commit of Delta creates the file of the next version. Two committers may meet only if both create
 it by an operation of the store that fails when the file is there, in every process and on every
-machine. Delta's jar commits to S3 with a lock inside one JVM, which other processes don't see. So
-on S3 Spark computes, and delta-rs reads and commits.
+machine. delta-rs is asked for it by options. Spark is asked by settings: those that Delta's jar has
+by itself for S3 are a lock inside one JVM, which other processes don't see. Where that is not
+tested, Spark computes, and delta-rs reads and commits.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-DELTA_RS, SPARK, AUTO = "delta-rs", "spark", "auto"  # committers, and the choice between them
-BOTH = frozenset({DELTA_RS, SPARK})
 UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER")
 Fault = tuple[tuple[str, ...], str]
 OFF = ("", "0", "false", "no", "off")
@@ -20,15 +19,15 @@ OFF = ("", "0", "false", "no", "off")
 class Store:
     """One kind of store. `exclusive`: the operation by which only one commit of a number wins.
 
-    `options`: those by which delta-rs is asked for it. `unsafe`: variables that would end it.
-    `why_not_spark`: why only delta-rs commits there. `lacks`: why no lake may lie there yet.
+    `options`, `conf`: those by which delta-rs and Spark are asked for it. `unsafe`: variables that
+    would end it. `why_not_spark`: why Spark has no access. `lacks`: why no lake may lie there yet.
     """
 
     name: str
     schemes: tuple[str, ...]
     exclusive: str
-    committers: frozenset[str]
     options: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] = field(default_factory=dict)
     unsafe: tuple[str, ...] = ()
     why_not_spark: str = ""
     lacks: str = ""
@@ -36,32 +35,33 @@ class Store:
     @property
     def takes_spark(self) -> bool:
         """True if Spark itself may read and write tables there."""
-        return SPARK in self.committers
+        return not self.why_not_spark
 
 
+S3 = Store(
+    "S3",
+    ("s3", "s3a"),
+    "PUT with If-None-Match: *",
+    {"conditional_put": "etag"},
+    {
+        "spark.delta.logStore.s3.impl": "sluice.storage.ConditionalLogStore",
+        "spark.delta.logStore.s3a.impl": "sluice.storage.ConditionalLogStore",
+    },
+    UNSAFE,
+)
 STORES = (
-    Store("a disk", ("", "file"), "a link or rename that replaces nothing", BOTH),
-    Store(
-        "S3",
-        ("s3", "s3a"),
-        "PUT with If-None-Match: *",
-        frozenset({DELTA_RS}),
-        {"conditional_put": "etag"},
-        UNSAFE,
-        "Delta's jar has no put-if-absent there, so two processes could commit one version",
-    ),
+    Store("a disk", ("", "file"), "a link or rename that replaces nothing"),
+    S3,
     Store(
         "Azure",
         ("abfs", "abfss"),
         "PUT with If-None-Match: *",
-        frozenset({DELTA_RS}),
         why_not_spark="its connector to Azure is not tested with Sluice",
     ),
     Store(
         "Google Cloud Storage",
         ("gs",),
         "a write with ifGenerationMatch=0",
-        BOTH,
         lacks="exclusive commits could not be tested there",
     ),
 )
@@ -99,9 +99,9 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
             ("lake",),
             f"no lake may lie on {store.name} yet: {store.lacks}; write a path, s3:// or abfss://",
         )
-    if committer != AUTO and committer not in store.committers:
+    if committer == "spark" and not store.takes_spark:
         why = store.why_not_spark
-        message = f"`{committer}` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
+        message = f"`spark` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
         yield ("spark", "commit"), message
     for name in store.unsafe:
         if environ.get(name, "").lower() not in OFF:

@@ -1,9 +1,9 @@
-"""Delta's two jars, for the installed Spark, and the database drivers: found, or fetched once.
+"""Delta's two jars, for the installed Spark, and the drivers: found, or fetched once.
 
 `classpath` looks in `SLUICE_JARS`, in the cache folder and beside the package. If the jars are in
 none of them, it fetches them into the cache. A jar is put in place only after its SHA-256 was
-checked, so finding one costs only a look at its size. `python -m sluice.spark.jars` fetches
-Delta's jars and prints their paths.
+checked, so finding one costs only a look at its size. `python -m sluice.spark.jars [DRIVER...]`
+fetches Delta's jars, and those of drivers, and prints their paths.
 
 Only the jars themselves are fetched. Spark already contains their dependencies, in the versions
 that it runs.
@@ -14,7 +14,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,22 +21,9 @@ from sluice.cache import cache_folder
 from sluice.declare.settings import Driver
 from sluice.errors import MissingDependency
 from sluice.spark import ivy
-
-
-@dataclass(frozen=True, slots=True)
-class Jar:
-    """One artifact, as published."""
-
-    name: str
-    version: str
-    size: int
-    sha256: str
-    organisation: str = "io.delta"
-
-    @property
-    def file(self) -> str:
-        return f"{self.name}-{self.version}.jar"
-
+from sluice.spark.jar import Jar
+from sluice.spark.log_store import log_store
+from sluice.spark.s3a_jars import S3A
 
 STORAGE = Jar(
     "delta-storage",
@@ -56,14 +42,17 @@ DELTA: Mapping[str, Jar] = {
 }
 
 
-DRIVERS: Mapping[Driver, Jar] = {
-    "postgresql": Jar(
-        "postgresql",
-        "42.7.8",
-        1_116_727,
-        "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
-        "org.postgresql",
+DRIVERS: Mapping[Driver, tuple[Jar, ...]] = {
+    "postgresql": (
+        Jar(
+            "postgresql",
+            "42.7.8",
+            1_116_727,
+            "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+            "org.postgresql",
+        ),
     ),
+    "s3": S3A,
 }
 
 
@@ -71,8 +60,10 @@ def classpath(
     environ: Mapping[str, str] = os.environ, drivers: Iterable[Driver] = ()
 ) -> list[Path]:
     """Return all jars for `spark.driver.extraClassPath`, fetching missing ones first."""
-    jars = [[delta(), STORAGE], *([DRIVERS[driver]] for driver in drivers)]
-    return [path for group in jars for path in _found(group, environ)]
+    asked = list(drivers)
+    jars = [[delta(), STORAGE], *(DRIVERS[driver] for driver in asked)]
+    found = [path for group in jars for path in _found(group, environ)]
+    return [*found, log_store(found, environ)] if "s3" in asked else found
 
 
 def delta() -> Jar:
@@ -158,6 +149,6 @@ def _download(folder: Path, jars: Sequence[Jar], environ: Mapping[str, str]) -> 
 
 if __name__ == "__main__":
     try:
-        print(*classpath(), sep="\n")
+        print(*classpath(drivers=[name for name in DRIVERS if name in sys.argv[1:]]), sep="\n")
     except MissingDependency as error:
         sys.exit(f"error: {error}")

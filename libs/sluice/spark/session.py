@@ -7,7 +7,7 @@ through Spark Connect. The settings that they need of either are here.
 import gc
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -17,6 +17,7 @@ from sluice import extras
 from sluice.declare.project import SparkSettings
 from sluice.extras import require
 from sluice.meter import METER
+from sluice.spark import s3a
 from sluice.spark.archive import Archive
 from sluice.spark.jars import classpath
 from sluice.spark.java import environment, java_home
@@ -292,6 +293,15 @@ def local_conf(settings: SparkSettings, *, is_short: bool = False) -> dict[str, 
         "spark.executor.extraJavaOptions": CODE_CACHE,
         **STATIC_CONF,
         **(LOOPBACK if settings.master.startswith("local") else {}),
+        **(s3a.conf() if "s3" in settings.drivers else {}),
+        **_sent(settings, found),
         **RUNTIME_CONF,
         **settings.conf,
     }
+
+
+def _sent(settings: SparkSettings, jars: Iterable[Path]) -> dict[str, str]:
+    """Return what brings the jars to workers that may share no disk with this machine."""
+    if settings.master.startswith("local") or "s3" not in settings.drivers:
+        return {}
+    return {"spark.jars": ",".join(map(str, jars))}

@@ -4,7 +4,8 @@ These errors were observed. delta-rs, committing onto exactly one version, raise
 or a plain DeltaError if a table was created meanwhile. Spark raises one of Delta's concurrency
 errors: ConcurrentTransaction if the other commit carries the same application's number. Otherwise
 it raises ConcurrentAppend, ConcurrentDeleteRead, MetadataChanged and so on. Their codes appear in
-the message, also through Spark Connect.
+the message, also through Spark Connect. In S3, Spark may also raise S3A's own error for a file that
+another writer created meanwhile, which Delta passes on.
 """
 
 import re
@@ -16,7 +17,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from sluice.delta.log.opened import exists, opened
 from sluice.errors import LostRace
 
-_SPARK = re.compile(r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)")
+_SPARK = re.compile(
+    r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)|s3a\.RemoteFileChangedException"
+)
 _CREATED = "already exists"
 
 

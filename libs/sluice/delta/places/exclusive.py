@@ -15,11 +15,10 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
-from sluice.declare.stores import takes_spark
 from sluice.delta.places.folders import remove
 from sluice.delta.places.small_files import SmallFiles
 from sluice.delta.places.stores import endpoint_of, open_table, options
-from sluice.errors import StoreRefused, UsageError
+from sluice.errors import StoreRefused
 
 RIVALS = 32
 FOLDER = "__store"  # below the lake
@@ -35,15 +34,6 @@ def check_exclusive(table_uri: str) -> None:
     if options(table_uri) is not None:
         lake = table_uri.rstrip("/").rsplit("/", 2)[0].partition("/__")[0]
         _check_lake(lake, endpoint_of(lake))
-
-
-def check_spark_may_commit(table_uri: str) -> None:
-    """Raise UsageError if Spark's commits to a table would not exclude other processes'."""
-    if not takes_spark(table_uri):
-        raise UsageError(
-            f"Spark must not commit to {table_uri}: Delta's jar has no put-if-absent there",
-            hint="nothing was committed; this is a defect of Sluice, which commits by delta-rs",
-        )
 
 
 @lru_cache(maxsize=64)

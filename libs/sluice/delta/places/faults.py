@@ -14,9 +14,11 @@ _OF_STORE = re.compile(
     r"S3 error|AWS Error|Azure [Ee]rror|MicrosoftAzure|Hierarchical Namespace|"
     r"Kernel error|privileges to complete|Error performing (?:GET|PUT|HEAD|DEL|"
     r"POST|list|bulk)|error sending request|HTTP error|In bucket|'\S+' in bucket|object store|"
-    r"Failed to (?:read|write|parse) .*External:"
+    r"Failed to (?:read|write|parse) .*External:|hadoop\.fs\.s3a\.|amazon\.awssdk|\(Service: S3,"
 )
-_PLACE = re.compile(r"https?://[^\s/?]+/([^\s/?]+)|[Bb]ucket '([^']+)'|<BucketName>([^<]+)<")
+_PLACE = re.compile(
+    r"s3a?://([^\s/:]+)|https?://[^\s/?]+/([^\s/?]+)|[Bb]ucket '([^']+)'|<BucketName>([^<]+)<"
+)
 _AZURE = re.compile(r"Azure|AuthorizationFailure|AuthenticationFailed|Hierarchical Namespace")
 _METHOD = re.compile(r"performing (?:(PUT|POST|DELETE)|(GET|HEAD|list))")
 
@@ -49,7 +51,7 @@ _LASTING = (
         "the landing folder",
     ),
     _Known(
-        r"NoSuchBucket|NO_SUCH_BUCKET|bucket does not exist",
+        r"NoSuchBucket|NO_SUCH_BUCKET|bucket does not exist|UnknownStoreException",
         "there is no bucket of this name",
         "make it, or mend `lake`, the source's `path`, or AWS_ENDPOINT_URL",
     ),
@@ -81,7 +83,7 @@ _LASTING = (
     ),
     _Known(
         r"[Nn]o credentials|CredentialsNotLoaded|credential provider|failed to load .*credentials|"
-        r"169\.254\.169\.254|CredentialsError",
+        r"169\.254\.169\.254|CredentialsError|NoAuthWithAWS",
         "no credentials were found",
         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or run under a role",
     ),
@@ -91,7 +93,8 @@ _LASTING = (
         "make room or raise the quota, and run again",
     ),
     _Known(
-        r"AccessDenied|ACCESS_DENIED|403 Forbidden|HTTP status 403|privileges to complete",
+        r"AccessDenied|ACCESS_DENIED|403 Forbidden|HTTP status 403|privileges to complete|"
+        r"Status Code: 403",
         "the credentials may not {do} there",
         "grant GetObject, PutObject, DeleteObject and ListBucket for the lake, and GetObject and "
         "ListBucket for the landing folder",
@@ -103,7 +106,7 @@ _PASSING = re.compile(
     r"503 Service|50[0234] |InternalError|INTERNAL_FAILURE|INTERNAL_ERROR|SERVICE_UNAVAILABLE|"
     r"NETWORK_CONNECTION|REQUEST_TIMEOUT|operation timed out|curlCode|error decoding response body|"
     r"body from connection|HTTP error: request or response body|end of file before message length|"
-    r"UNKNOWN.*HTTP status 5\d\d",
+    r"UNKNOWN.*HTTP status 5\d\d|Status Code: 50\d|Unable to execute HTTP request",
     re.IGNORECASE,
 )
 

@@ -21,13 +21,12 @@ from pyarrow.fs import (
     S3FileSystem,
 )
 
-from sluice.declare.stores import scheme_of, store_of
+from sluice.declare.stores import S3, scheme_of, store_of
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 ATTEMPTS = 6  # of one request, with growing pauses: some ten seconds in all
 RETRIES = {"max_retries": str(ATTEMPTS - 1), "retry_timeout": "30s", "timeout": "60s"}
-S3 = ("s3", "s3a")
 AZURE = ("abfs", "abfss")
 AZURE_KEYS = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY")
 AZURE_TOKENS = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
@@ -40,7 +39,7 @@ def located(uri: str) -> tuple[FileSystem, str]:
     scheme = scheme_of(uri)
     if not scheme:
         return LocalFileSystem(), uri
-    if scheme in S3:
+    if scheme in S3.schemes:
         return _s3(tuple(sorted(_environ().items()))), uri.partition("://")[2].rstrip("/")
     if scheme in AZURE:
         container, account, below = _azure_parts(uri)
@@ -68,10 +67,10 @@ def options(uri: str) -> dict[str, str] | None:
     if scheme in ("", "file"):
         return None
     asked = {**RETRIES, **(store.options if store else {})}
-    if scheme not in (*S3, *AZURE):
+    if scheme not in (*S3.schemes, *AZURE):
         return asked
     endpoint = endpoint_of(uri)
-    named = {"endpoint_url": endpoint, "region": _region()} if scheme in S3 else {}
+    named = {"endpoint_url": endpoint, "region": region()} if scheme in S3.schemes else {}
     is_plain = endpoint.startswith("http://")
     return {**asked, **{k: v for k, v in named.items() if v}, "allow_http": str(is_plain).lower()}
 
@@ -116,7 +115,7 @@ def _named(*variables: str) -> str:
     return next((os.environ[name] for name in variables if os.environ.get(name)), "")
 
 
-def _region() -> str:
+def region() -> str:
     """Return the region; a server of one's own has one, whatever it is called."""
     return _named(*REGIONS) or ("us-east-1" if _named(*ENDPOINTS) else "")
 
@@ -124,7 +123,7 @@ def _region() -> str:
 @lru_cache(maxsize=8)
 def _s3(environ: tuple[tuple[str, str], ...]) -> S3FileSystem:  # noqa: ARG001 - what it depends on
     """Return the client for these variables; it looks for credentials as every AWS tool does."""
-    named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": _region()}
+    named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": region()}
     return S3FileSystem(
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
         allow_delayed_open=True,  # a small file is one request

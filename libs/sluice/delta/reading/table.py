@@ -20,6 +20,7 @@ from sluice.delta.log.opened import CHECKPOINTS, opened
 from sluice.delta.log.position import Head, Position, head_of
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.spark_commits import check_spark_may_commit
 from sluice.delta.places.stores import open_table, options
 from sluice.delta.reading.local import (
     has_local_feed,
@@ -106,6 +107,7 @@ def _check_handed(uri: str, size: int, limits: Limits) -> None:
 
 def replace_where(uri: str, rows: DataFrame, predicate: str) -> None:
     """Put `rows` in place of those that `predicate` selects, by Spark. Raises LostRace."""
+    check_spark_may_commit(rows.sparkSession, uri)
     with lost_race_of(uri, open_table(uri).version()):
         writer = rows.write.format("delta").mode("overwrite")
         writer.option("replaceWhere", predicate).save(uri)

@@ -13,8 +13,8 @@ from sluice.changes.diff import CHANGE
 from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.log.position import Head, Position
-from sluice.delta.places.exclusive import check_spark_may_commit
 from sluice.delta.places.failpoint import passing
+from sluice.delta.places.spark_commits import check_spark_may_commit
 from sluice.delta.places.stores import open_table
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.fence import Committed, fenced, result_of, won
@@ -116,7 +116,7 @@ class SparkCommit:
         position that came too late is recognized by its `after`.
         """
         uri = self.before.uri
-        check_spark_may_commit(uri)
+        check_spark_may_commit(self.session, uri)
         settings = {_METADATA: self.position.to_json(), _ROW_GROUP: str(GROUP_ROWS)}
         with lost_race_of(uri, self.before.version), _set(self.session, settings):
             rows = self.session.read.format("delta").load(uri)  # no version: the transaction's
@@ -157,7 +157,7 @@ class SparkCommit:
     def _fenced(self) -> Iterator[None]:
         """Number the commit, and put the position into it."""
         with fenced(self.before, self.position) as mine:
-            check_spark_may_commit(self.before.uri)
+            check_spark_may_commit(self.session, self.before.uri)
             settings = {
                 f"{_TXN}.txnAppId": self.before.table,
                 f"{_TXN}.txnVersion": str(mine.batch),

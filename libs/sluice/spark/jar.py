@@ -1,0 +1,18 @@
+"""One published artifact of Java: where it comes from, and what it must be."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One artifact, as published."""
+
+    name: str
+    version: str
+    size: int
+    sha256: str
+    organisation: str = "io.delta"
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}-{self.version}.jar"

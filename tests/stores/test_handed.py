@@ -1,0 +1,75 @@
+"""Where Spark has no access, it computes what it is handed, and commits nothing.
+
+So it is on Azure. On S3 these tests let it be so, to hold the same ways without Azurite.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.stores.conftest import StoredShop
+from tests.support.stores import Store
+
+from sluice.declare.stores import S3, SCHEMES
+from sluice.delta.places.spark_commits import check_spark_may_commit
+from sluice.engine.advance import Run
+from sluice.errors import UsageError
+from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.verify import verify
+from sluice.spark.session import Spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BY_SPARK = "lake: {place}/lake\nspark: {{small_batches: spark}}\n"
+
+
+@pytest.fixture
+def by_spark(
+    spark: "SparkSession", store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StoredShop:
+    """A shop whose batches are all Spark's, which has no access to the store."""
+    for scheme in S3.schemes:
+        monkeypatch.setitem(SCHEMES, scheme, replace(S3, why_not_spark="it has no access"))
+    shop = StoredShop.begin(tmp_path / "shop", store)
+    place = store.uri(shop.bucket)
+    (shop.config / "sluice.yaml").write_text(BY_SPARK.format(place=place))
+    shop.limits = replace(shop.limits, read_here_bytes=0, quarantined_rows=0)
+    return shop
+
+
+def state(shop: Shop) -> dict[str, Any]:
+    for rows in (FIRST, CORRECTED):
+        shop.land(1, *rows)
+        shop.run(day(1))
+    shop.check()
+    return shop.state()
+
+
+def test_batches_verify_and_rebuild_are_those_of_a_disk(
+    by_spark: StoredShop, tmp_path: Path
+) -> None:
+    disk = Shop.create(tmp_path / "disk")
+    assert state(by_spark) == state(disk)
+    project, spark = by_spark.project, Spark(by_spark.project.spark)
+    views = [t for t in project.graph.tables.values() if t.is_view]
+    assert all(v.is_sound for t in views for v in verify(spark, project, t))
+    for shop in (by_spark, disk):
+        for table in shop.project.graph.tables.values():
+            rebuild(spark, shop.project, table, Run("test"))
+        shop.check()
+    assert by_spark.state()["rows"] == disk.state()["rows"]
+
+
+def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -> None:
+    by_spark.limits = replace(by_spark.limits, handed_bytes=10)
+    by_spark.land(1, *FIRST)
+    with pytest.raises(UsageError, match="the most is 10"):
+        by_spark.run(day(1))
+
+
+def test_spark_may_not_commit_there(by_spark: StoredShop, spark: "SparkSession") -> None:
+    with pytest.raises(UsageError, match="Spark must not commit"):
+        check_spark_may_commit(spark, by_spark.uri("sales"))
