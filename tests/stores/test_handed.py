@@ -5,20 +5,17 @@ So it is on Azure. On S3 these tests let it be so, to hold the same ways without
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.crash.shop import FIRST, day
+from tests.stores.beside_disk import hold_alike
 from tests.stores.conftest import StoredShop
 from tests.support.stores import Store
 
 from sluice.declare.stores import S3, SCHEMES
 from sluice.delta.places.spark_commits import check_spark_may_commit
-from sluice.engine.advance import Run
 from sluice.errors import UsageError
-from sluice.operate.definitions.rebuild import rebuild
-from sluice.operate.verify import verify
-from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,27 +37,10 @@ def by_spark(
     return shop
 
 
-def state(shop: Shop) -> dict[str, Any]:
-    for rows in (FIRST, CORRECTED):
-        shop.land(1, *rows)
-        shop.run(day(1))
-    shop.check()
-    return shop.state()
-
-
 def test_batches_verify_and_rebuild_are_those_of_a_disk(
     by_spark: StoredShop, tmp_path: Path
 ) -> None:
-    disk = Shop.create(tmp_path / "disk")
-    assert state(by_spark) == state(disk)
-    project, spark = by_spark.project, Spark(by_spark.project.spark)
-    views = [t for t in project.graph.tables.values() if t.is_view]
-    assert all(v.is_sound for t in views for v in verify(spark, project, t))
-    for shop in (by_spark, disk):
-        for table in shop.project.graph.tables.values():
-            rebuild(spark, shop.project, table, Run("test"))
-        shop.check()
-    assert by_spark.state()["rows"] == disk.state()["rows"]
+    hold_alike(by_spark, tmp_path / "disk")
 
 
 def test_more_than_this_process_may_hand_over_is_refused(by_spark: StoredShop) -> None:

@@ -3,21 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.crash.conftest import Pool
 from tests.crash.shop import CORRECTED, FIRST, Shop, day
 from tests.crash.test_kills import mended
+from tests.stores.beside_disk import hold_alike, state
 from tests.stores.conftest import StoredShop
 from tests.support.proxy import COMMIT, Harm, Proxy, Rule
 from tests.support.s3a import reach
 from tests.support.stores import Store
-
-from sluice.engine.advance import Run
-from sluice.operate.definitions.rebuild import rebuild
-from sluice.operate.verify import verify
-from sluice.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,27 +39,10 @@ def large(shop: StoredShop) -> None:
     shop.limits = replace(shop.limits, **dict.fromkeys(LIMITS, 0))
 
 
-def state(shop: Shop) -> dict[str, Any]:
-    for rows in (FIRST, CORRECTED):
-        shop.land(1, *rows)
-        shop.run(day(1))
-    shop.check()
-    return shop.state()
-
-
 def test_batches_verify_and_rebuild_are_those_of_a_disk(
     by_spark: StoredShop, tmp_path: Path
 ) -> None:
-    disk = Shop.create(tmp_path / "disk")
-    assert state(by_spark) == state(disk)
-    project, spark = by_spark.project, Spark(by_spark.project.spark)
-    views = [t for t in project.graph.tables.values() if t.is_view]
-    assert all(v.is_sound for t in views for v in verify(spark, project, t))
-    for shop in (by_spark, disk):
-        for table in shop.project.graph.tables.values():
-            rebuild(spark, shop.project, table, Run("test"))
-        shop.check()
-    assert by_spark.state()["rows"] == disk.state()["rows"]
+    hold_alike(by_spark, tmp_path / "disk")
 
 
 @pytest.mark.parametrize("harm", [Harm.LOST, Harm.DROPPED, Harm.BUSY])

@@ -1,0 +1,35 @@
+"""A shop in a store beside one on a disk, after the same day and its correction."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.crash.shop import CORRECTED, FIRST, Shop, day
+from tests.stores.conftest import StoredShop
+
+from sluice.engine.advance import Run
+from sluice.operate.definitions.rebuild import rebuild
+from sluice.operate.verify import verify
+from sluice.spark.session import Spark
+
+
+def state(shop: Shop) -> dict[str, Any]:
+    """What a shop holds once a day was delivered and corrected."""
+    for rows in (FIRST, CORRECTED):
+        shop.land(1, *rows)
+        shop.run(day(1))
+    shop.check()
+    return shop.state()
+
+
+def hold_alike(stored: StoredShop, folder: Path) -> None:
+    """Batches, `verify` and `rebuild` in the store must end as in a new shop on a disk."""
+    disk = Shop.create(folder)
+    assert state(stored) == state(disk)
+    project, spark = stored.project, Spark(stored.project.spark)
+    views = [t for t in project.graph.tables.values() if t.is_view]
+    assert all(v.is_sound for t in views for v in verify(spark, project, t))
+    for shop in (stored, disk):
+        for table in shop.project.graph.tables.values():
+            rebuild(spark, shop.project, table, Run("test"))
+        shop.check()
+    assert stored.state()["rows"] == disk.state()["rows"]
