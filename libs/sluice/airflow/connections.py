@@ -21,17 +21,22 @@ VARIABLE = "AIRFLOW_CONN_"
 LENDING = Lock()
 
 
-def export(project: "Project", tables: Iterable[str] = ()) -> None:
-    """Export the connections of these tables and of the lake to this process and its children.
+def export(project: "Project", tables: Iterable[str]) -> None:
+    """Export the connections that these tables name to this process and its children.
 
     A connection that Airflow lacks is left to the job, which reports what is missing.
     """
-    os.environ.update(_variables(project, tables))
+    os.environ.update(_of_tables(project, tables))
+
+
+def export_lake(project: "Project") -> None:
+    """Export the lake's connection likewise. Raises UsageError if no variable stands for it."""
+    os.environ.update(_of_lake(project))
 
 
 def environ(project: "Project") -> dict[str, str]:
     """Return this process's environment with the lake's connection, for another process."""
-    return {**os.environ, **_variables(project, ())}
+    return {**os.environ, **_of_lake(project)}
 
 
 @contextmanager
@@ -46,7 +51,7 @@ def lent(project: "Project", tables: Iterable[str]) -> Iterator[None]:
         yield
         return
     with LENDING:
-        lent_now = _variables(project, names)
+        lent_now = {**_of_lake(project), **_of_tables(project, names)}
         own = {name: os.environ.get(name) for name in lent_now}
         os.environ.update(lent_now)
         try:
@@ -57,14 +62,14 @@ def lent(project: "Project", tables: Iterable[str]) -> Iterator[None]:
                 os.environ.update({name: text} if text else {})
 
 
-def _variables(project: "Project", tables: Iterable[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if lake := _connection(project.lake_connection):
-        found |= variables(lake)
-    for name in _named(project, tables):
-        if connection := _connection(name):
-            found[f"{VARIABLE}{name.upper()}"] = connection.as_json()
-    return found
+def _of_lake(project: "Project") -> dict[str, str]:
+    found = _connection(project.lake_connection)
+    return variables(found) if found else {}
+
+
+def _of_tables(project: "Project", tables: Iterable[str]) -> dict[str, str]:
+    found = {name: _connection(name) for name in _named(project, tables)}
+    return {f"{VARIABLE}{n.upper()}": one.as_json() for n, one in found.items() if one}
 
 
 def _connection(name: str) -> Connection | None:

@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from sluice.airflow.connections import export
+from sluice.airflow.connections import export_lake
 from sluice.airflow.graph import Task
 from sluice.airflow.projects import project
 from sluice.airflow.request import is_preview
@@ -52,5 +52,5 @@ class QualityTask(BaseOperator):  # type: ignore[misc]
     def _publish(self) -> str:
         from sluice.report.publish import publish  # needs Arrow; DAG files do not
 
-        export(project(self.config))
+        export_lake(project(self.config))
         return str(publish(project(self.config)))

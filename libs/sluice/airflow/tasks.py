@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from sluice.airflow.assets import asset, facts, has_changed
 from sluice.airflow.commands import Command, Run, job
-from sluice.airflow.connections import export
+from sluice.airflow.connections import export, export_lake
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.launch import Launch
 from sluice.airflow.lineage import name_parent
@@ -55,7 +55,7 @@ class JobTask(BaseOperator):  # type: ignore[misc]
 
         with refusing():
             run = asked(context, self.work.timezone)
-            export(project(self.config))
+            export_lake(project(self.config))
         if run.is_preview:
             return self._preview(run, context)
         pending = pending_of(project(self.config), self.work, run)

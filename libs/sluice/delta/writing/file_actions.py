@@ -73,7 +73,7 @@ def come(folder: str, rows: pa.Table, part: Part, *, changes: bool) -> Action:
     }
 
 
-def told(folder: str, rows: pa.Table, part: Part) -> Action:
+def fed(folder: str, rows: pa.Table, part: Part) -> Action:
     """Write change data of a partition; return its action."""
     path = f"{FEED}/{part.path(f'cdc-00000-{uuid.uuid4()}.snappy.parquet')}"
     size = written(folder, unquote(path), rows)

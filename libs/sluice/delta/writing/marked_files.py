@@ -55,7 +55,7 @@ class MarkedFiles:
             left = [rows_at(self.folder, path, self._numbers(path), new.schema) for path in some]
             yield from self._added(by_key(pa.concat_tables([new, *left]), key), part)
         for part, changes in by_part(self._changes(rows), self.partition):
-            yield file_actions.told(self.folder, changes, part)
+            yield file_actions.fed(self.folder, changes, part)
 
     def _loose(self, part: Part) -> list[str]:
         """Return the small files of a partition, once they are many.
