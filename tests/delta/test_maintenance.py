@@ -20,6 +20,7 @@ from sluice.delta.log.position import Pin, head, head_as_found, positions
 from sluice.delta.reading.local import plain
 from sluice.delta.upkeep import maintenance
 from sluice.delta.upkeep.maintenance import Filing, upkeep
+from sluice.delta.upkeep.unmarking import drop_before
 from sluice.delta.upkeep.vacuum import committed_at, vacuum
 from sluice.delta.writing import by_spark, fence
 from sluice.delta.writing.filing import GROUP_ROWS, is_in_order
@@ -150,7 +151,7 @@ def test_a_batch_that_comes_in_between_keeps_its_rows_and_its_position(
     if how == "compact":
         chosen.compact(chosen.slices, "compact")
     elif how == "drop":
-        assert chosen.drop(1, NOW) == 0
+        assert drop_before(chosen, 1, NOW) == 0
     else:
         chosen.refile(session, chosen.slices, "seal")
     assert len(table.rows()) == len(stood) + 3
@@ -190,7 +191,7 @@ def test_expired_slices_leave_whole_and_the_feed_says_so(tmp_path: Path) -> None
     gone = [row for row in table.rows() if row["part"] < 2]
     before = table.head
     since = datetime(2017, 1, 2, tzinfo=UTC)
-    assert filing(table).drop(2, since) == 8
+    assert drop_before(filing(table), 2, since) == 8
     after = table.head
     assert {row["part"] for row in table.rows()} == {2}
     assert sorted(str(r) for kind, r in table.feed(after.version) if kind == "delete") == sorted(
@@ -198,7 +199,7 @@ def test_expired_slices_leave_whole_and_the_feed_says_so(tmp_path: Path) -> None
     )
     assert (after.position.kind, after.position.stored_from) == ("expiry", since)
     assert (after.next_batch, after.data_version) == (before.next_batch + 1, after.version)
-    assert filing(table).drop(2, since) == 0
+    assert drop_before(filing(table), 2, since) == 0
     assert table.head.version == after.version
 
 

@@ -35,10 +35,11 @@ from sluice.delta.log.position import head
 from sluice.delta.log.vectors import has_vectors
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_few, read_rows
-from sluice.delta.upkeep import maintenance
+from sluice.delta.upkeep import rewriting
 from sluice.delta.upkeep.invariants import feed_faults, position_faults
-from sluice.delta.upkeep.maintenance import Filing, unmarked
+from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import merge
+from sluice.delta.upkeep.unmarking import drop_before, unmark, unmarked
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
 from sluice.limits import Limits
 from sluice.read.ordered.keyed import KeyedTable
@@ -183,7 +184,7 @@ def test_the_feed_of_expired_slices_shows_the_rows_that_they_had(table: Small) -
     """delta-rs' feed shows the marked rows of a removed file instead of the others."""
     table.commit(*CHANGES)
     before, rows = table.head, expected(*CHANGES)
-    assert filing(table).drop(2, SINCE) > 0
+    assert drop_before(filing(table), 2, SINCE) > 0
     after = table.head
     assert table.rows() == in_order([r for r in rows if r["p"] >= 2])
     assert table.feed(after.version) == [
@@ -199,33 +200,29 @@ def test_the_feed_of_expired_slices_shows_the_rows_that_they_had(table: Small) -
 def test_slices_without_marks_expire_in_one_commit(table: Small) -> None:
     table.commit(*CHANGES)
     version = table.head.version
-    assert filing(table).drop(0, SINCE) == 0
+    assert drop_before(filing(table), 0, SINCE) == 0
     marked = DeltaTable(table.uri).file_uris([("p", "in", ["2", "3"])])
     table.commit(*[("delete", r) for r in expected(*CHANGES) if r["p"] < 2])
-    assert filing(table).drop(3, SINCE) == len([m for m in marked if "p=2" in m])
+    assert drop_before(filing(table), 3, SINCE) == len([m for m in marked if "p=2" in m])
     assert table.head.version == version + 2
 
 
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("place", ["merging", "committing", "committed"])
 def test_a_batch_that_comes_before_slices_expire_keeps_its_rows(
-    table: Small, monkeypatch: pytest.MonkeyPatch, nth: int
+    table: Small, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     table.commit(*CHANGES)
-    original, calls = maintenance.open_table, list[int]()
 
-    def late(*given: Any, **named: Any) -> DeltaTable:
-        found = original(*given, **named)
-        calls.append(len(calls))
-        if len(calls) == nth:
+    def late(here: str, _: str) -> None:
+        if here == place:
             table.commit(("insert", row(300, "late")))
-        return found
 
-    monkeypatch.setattr(maintenance, "open_table", late)
-    assert filing(table).drop(2, SINCE) == 0
+    monkeypatch.setattr(rewriting, "passing", late)
+    assert drop_before(filing(table), 2, SINCE) == 0
     monkeypatch.undo()
     late_row: Change = ("insert", row(300, "late"))
     assert table.rows() == in_order(expected(*CHANGES, late_row))
-    assert filing(table).drop(2, SINCE) > 0
+    assert drop_before(filing(table), 2, SINCE) > 0
     assert not list(feed_faults(table.uri))
 
 
@@ -234,9 +231,9 @@ def correct(table: Small, place: str) -> None:
     table.commit(*CHANGES)
 
 
-def expire(table: Small, place: str) -> None:
-    os.environ[VARIABLE] = f"{place}:{Path(table.uri).name}"
-    filing(table).drop(2, SINCE)
+def expire(table: Small, place: str, nth: int) -> None:
+    os.environ[VARIABLE] = f"{place}:{Path(table.uri).name}#{nth}"
+    drop_before(filing(table), 2, SINCE)
 
 
 @pytest.mark.parametrize("place", ["committing", "marked", "committed"])
@@ -252,17 +249,26 @@ def test_a_kill_while_rows_are_marked_leaves_all_or_nothing(table: Small, place:
     assert not list(feed_faults(table.uri))
 
 
-@pytest.mark.parametrize("place", ["committing", "committed"])
-def test_a_kill_before_slices_expire_is_mended_by_the_next_upkeep(table: Small, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "nth", "is_done"),
+    [
+        ("committing", 1, False),
+        ("committed", 1, False),
+        ("committing", 2, False),
+        ("committed", 2, True),
+    ],
+)
+def test_a_kill_before_slices_expire_is_mended_by_the_next_upkeep(
+    table: Small, place: str, nth: int, is_done: bool
+) -> None:
     table.commit(*CHANGES)
-    process = forked(expire, table, place)
+    process = forked(expire, table, place, nth)
     process.join()
     assert process.exitcode == -9
     rows = expected(*CHANGES)
-    is_done = place == "committed"
     left = [r for r in rows if r["p"] >= 2]
     assert table.rows() == in_order(left if is_done else rows)
-    assert (filing(table).drop(2, SINCE) > 0) is not is_done
+    assert (drop_before(filing(table), 2, SINCE) > 0) is not is_done
     assert table.rows() == in_order(left)
     assert not list(feed_faults(table.uri))
     assert not list(position_faults(table.uri))
@@ -282,9 +288,9 @@ def test_rows_that_are_only_marked_leave_the_files_and_other_partitions_stay(tab
     """As `forget` asks."""
     table.commit(*CHANGES)
     before = {Path(uri) for uri in DeltaTable(table.uri).file_uris()}
-    assert filing(table).unmark(filing(table).slices).version == table.head.version
+    assert unmark(filing(table), filing(table).slices).version == table.head.version
     after = {Path(uri) for uri in DeltaTable(table.uri).file_uris()}
-    assert {path.parent.name for path in before & after} == {"p=2", "p=3"}
+    assert {path.parent.name for path in before - after} == {"p=0", "p=1"}
     texts = [v for path in after for v in pq.read_table(path)["v"].to_pylist()]
     assert sorted(texts) == sorted(r["v"] for r in expected(*CHANGES))
 
@@ -359,7 +365,7 @@ def test_marked_and_merged_tables_have_the_same_rows_and_feeds(tmp_path: Path, s
                 merge(at, at.slices, "seal")
             case "expiry" if earliest < PARTS + 3:
                 earliest += chance.choice([0, 1])
-                gone = [filing(small).drop(earliest, SINCE) > 0 for small in both]
+                gone = [drop_before(filing(small), earliest, SINCE) > 0 for small in both]
                 feeds = [s.feed(s.head.version) for s in both if any(gone)]
                 assert gone[1:] == gone[:-1]
                 assert feeds[1:] == feeds[:-1]

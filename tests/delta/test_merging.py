@@ -26,7 +26,7 @@ from sluice.delta.log.position import Pin
 from sluice.delta.log.vectors import has_vectors
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_rows
-from sluice.delta.upkeep import laid, merging
+from sluice.delta.upkeep import laid, rewriting
 from sluice.delta.upkeep.invariants import feed_faults, position_faults
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import merge
@@ -104,7 +104,7 @@ def test_no_piece_reads_more_than_the_limit(table: Table, monkeypatch: pytest.Mo
             held[0] = 0
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
-    monkeypatch.setattr(merging, "passing", piece)
+    monkeypatch.setattr(rewriting, "passing", piece)
     monkeypatch.setattr(laid, "_width", lambda *_: 0)  # a sample, before the pieces
     table.upkeep()
     assert len(read) > 3
@@ -224,7 +224,7 @@ def test_other_engines_read_a_table_between_two_pieces(
             found = read.get(key)
             assert (found and found["v"]) == table.rows.get(key)
 
-    monkeypatch.setattr(merging, "passing", look)
+    monkeypatch.setattr(rewriting, "passing", look)
     table.upkeep()
 
 
@@ -250,7 +250,7 @@ def test_a_batch_that_comes_in_between_costs_only_a_piece(
             table.change([0, 2 * FILE, 12 * FILE - 2, 7], gone=[2, 4])
             lost.append(table.stored.head.version)
 
-    monkeypatch.setattr(merging, "passing", first)
+    monkeypatch.setattr(rewriting, "passing", first)
     table.upkeep()
     table.check()
     assert len(pieces) >= 3
@@ -275,7 +275,7 @@ def test_a_batchs_position_holds_although_upkeep_goes_on(
             at = table.stored.head
             commit_arrow(at, rows, ["id"], a_position(at.next_batch, inputs=pin), LIMITS)
 
-    monkeypatch.setattr(merging, "passing", once)
+    monkeypatch.setattr(rewriting, "passing", once)
     table.upkeep()
     assert table.stored.head.position.inputs == pin
     assert table.stored.head.position.kind == "compact"

@@ -20,7 +20,7 @@ from tests.support.games import seeds
 from sluice.changes.order import Direction
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.reading.local import read_rows
-from sluice.delta.upkeep import laid, merging
+from sluice.delta.upkeep import laid, merging, rewriting
 from sluice.delta.upkeep.invariants import feed_faults, position_faults
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import may_merge, merge
@@ -152,7 +152,7 @@ def test_a_batch_between_two_pieces_of_a_slice_costs_only_one(
             if len(pieces) == 2:
                 worn.change([0, 1, 2 * FILE, 12 * FILE - 2, 7], gone=[2, 4])
 
-    monkeypatch.setattr(merging, "passing", between)
+    monkeypatch.setattr(rewriting, "passing", between)
     worn.upkeep()
     worn.check()
     assert len(pieces) > 6

@@ -9,7 +9,6 @@ position holds.
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -18,13 +17,11 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.changes.order import Direction
-from sluice.delta.log.conflicts import lost_race_of
 from sluice.delta.log.opened import opened
-from sluice.delta.log.position import Head, Position, head_of
+from sluice.delta.log.position import Head, Position
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.stores import open_table
 from sluice.delta.writing.by_spark import SparkCommit
-from sluice.delta.writing.commit import drop_arrow
 from sluice.delta.writing.filing import Slice, filed, files_for, slices_of
 from sluice.delta.writing.statistics import writer_properties
 from sluice.errors import LostRace
@@ -81,56 +78,6 @@ class Filing:
             return 0
         passing("committed", self.before.uri)
         return int(done["numFilesRemoved"])
-
-    def unmark(self, slices: Sequence[Slice]) -> Head:
-        """Write the files of slices again if rows are only marked in some of them; return the head.
-
-        Starts no Spark. Raises LostRace if another writer was first.
-        """
-        marked = [s for s in slices if s.gone]
-        if not marked:
-            return self.before
-        table = open_table(self.before.uri, version=self.before.version)
-        schema, parts = pa.schema(table.schema().to_arrow()), table.metadata().partition_columns
-        numbers = [str(s.number) for s in marked if s.number is not None]
-        here = [(name, "in", numbers) for name in parts if len(numbers) == len(marked)]
-        shown = [*(d.column for d in self.order), *schema.names]
-        with lost_race_of(self.before.uri, self.before.version):
-            table.optimize.z_order(
-                [next(name for name in shown if name not in parts)],
-                partition_filters=here or None,
-                writer_properties=writer_properties(schema),
-                commit_properties=unfenced(upkeep(self.before, "compact")),
-            )
-        return head_of(open_table(self.before.uri, self.before.version + 1), self.before.uri)
-
-    def drop(self, number: int, stored_from: datetime) -> int:
-        """Delete the slices before a number, whose rows have all expired; return how many files.
-
-        Of a file with marked rows that a commit removes, delta-rs' feed shows these rows and not
-        the others. So such a file is first written again.
-        """
-        gone = [s for s in self.slices if s.number is not None and s.number < number]
-        if not gone or self.partition is None:
-            return 0
-        try:
-            before = self.unmark(gone)
-            numbered = replace(upkeep(before, "expiry"), batch=before.next_batch)
-            position = replace(numbered, unchanged_since=None, stored_from=stored_from)
-            drop_arrow(before, f"{self.partition} < {number}", position)
-        except LostRace:
-            return 0
-        return sum(len(s.paths) for s in gone)
-
-
-def unmarked(before: Head, limits: Limits) -> Head:
-    """Return the table's head once none of its rows are only marked, before it is overwritten.
-
-    Of a marked file that a commit removes, delta-rs' feed shows the marked rows, not the others.
-    Raises LostRace.
-    """
-    filing = Filing(before, limits)
-    return before if before.position is None else filing.unmark(filing.slices)
 
 
 def unfenced(position: Position) -> CommitProperties:

@@ -67,7 +67,7 @@ def gathering(files: Sequence[Laid], limits: Limits) -> list[Piece]:
         chosen += covers
     elif len(small) >= limits.small_files:
         chosen += small
-    return list(_packed(chosen, limits.piece_bytes))
+    return list(packed(chosen, limits.piece_bytes))
 
 
 def merging(files: Sequence[Laid], limits: Limits) -> list[Piece]:
@@ -95,7 +95,7 @@ def _is_one(files: Sequence[Laid], limits: Limits) -> bool:
     return sum(file.bytes for file in files) <= limits.piece_bytes
 
 
-def _packed(files: Sequence[Laid], most: int) -> Iterator[Piece]:
+def packed(files: Sequence[Laid], most: int) -> Iterator[Piece]:
     """Yield pieces of whole files, or of row groups of large ones."""
     takes, held = list[Take](), 0
     for file in files:

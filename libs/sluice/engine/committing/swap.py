@@ -17,7 +17,7 @@ from sluice.declare.stores import takes_spark
 from sluice.delta.log.position import Head, Position
 from sluice.delta.reading.local import nullable, to_arrow
 from sluice.delta.reading.table import snapshot
-from sluice.delta.upkeep.maintenance import unmarked
+from sluice.delta.upkeep.unmarking import unmarked
 from sluice.delta.writing.by_spark import SparkCommit, changelog_counts
 from sluice.delta.writing.columns import add_columns
 from sluice.delta.writing.commit import (

@@ -1,6 +1,7 @@
 """Upkeep of a window store: dropping expired slices, sealing closed ones, keeping open ones few."""
 
 from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.unmarking import drop_before
 from sluice.delta.writing.filing import Slice, is_in_order
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.query.retention import first_visible
@@ -26,7 +27,7 @@ class StoreKept(Kept):
         if not store.retention or not position or not position.horizon:
             return 0
         earliest = first_visible(position.horizon, store.retention.keep)
-        return filing.drop(store.grain.number(earliest), store.grain.begin(earliest))
+        return drop_before(filing, store.grain.number(earliest), store.grain.begin(earliest))
 
     @property
     def _store(self) -> WindowStoreRows:

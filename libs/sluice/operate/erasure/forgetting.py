@@ -22,6 +22,7 @@ from sluice.delta.places.inventory import folders_of
 from sluice.delta.places.lake import layout
 from sluice.delta.upkeep.erasure import erase_past
 from sluice.delta.upkeep.invariants import rows_by
+from sluice.delta.upkeep.unmarking import unmark
 from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.delta.writing.fence import Committed
 from sluice.engine.advance import Run, advance
@@ -209,4 +210,4 @@ class Forgetting:
         """Write files again whose deleted rows are only marked."""
         for kept in kept_in(table, self.project):
             if filing := kept.filing:
-                filing.unmark(filing.slices)
+                unmark(filing, filing.slices)
