@@ -13,6 +13,7 @@ from tests.support.tasks import context
 from sluice.airflow.blueprint import site
 from sluice.airflow.connections import environ, lent
 from sluice.airflow.outcome import JobRefused
+from sluice.airflow.quality_task import QualityTask
 from sluice.airflow.store import variables
 from sluice.airflow.tasks import SeparateJob
 from sluice.declare.project import load
@@ -67,6 +68,15 @@ def test_a_task_names_a_connection_that_it_cannot_use(
     monkeypatch.setenv("AIRFLOW_CONN_MY_LAKE", "postgres://u:p@host/db")
     (work, *_) = site(config).pipelines[0].graph.tasks
     task = SeparateJob(task_id=work.id, work=work, config=config)
+    with pytest.raises(JobRefused, match="my_lake is of type 'postgres'"):
+        task.execute({**context(DAY), "params": {}})
+
+
+def test_the_task_of_the_report_names_it_too(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MY_LAKE", "postgres://u:p@host/db")
+    pipeline = site(config).pipelines[0]
+    task = QualityTask(task_id="quality", work=pipeline.graph.tasks[-1], config=config)
+    monkeypatch.setattr(task, "_states", lambda _: {"sales": "success"})
     with pytest.raises(JobRefused, match="my_lake is of type 'postgres'"):
         task.execute({**context(DAY), "params": {}})
 

@@ -5,14 +5,15 @@ that failed. A job that left no such file was killed, or its machine failed: a r
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from sluice.errors import ExitCode
+from sluice.errors import ExitCode, SluiceError
 
 FINAL = (ExitCode.DIFFERENCES, ExitCode.CONFIGURATION, ExitCode.QUALITY, ExitCode.HISTORY)
 Report = dict[str, Any]
@@ -115,3 +116,13 @@ def _left(report: Mapping[str, Any]) -> str:
 
 SIDES = (("-", "before"), ("+", "after"))
 SIGNS = (("+", "inserted"), ("~", "updated"), ("-", "deleted"))
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Raise JobRefused in place of an error that is named."""
+    try:
+        yield
+    except SluiceError as error:
+        refused = Outcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
+        raise JobRefused(refused) from None

@@ -12,8 +12,7 @@ import shlex
 import sys
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,10 @@ from sluice.airflow.connections import export, export_lake
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.launch import Launch
 from sluice.airflow.lineage import name_parent
-from sluice.airflow.outcome import JobRefused, Outcome, Report, check, foreseen, sentence
+from sluice.airflow.outcome import Outcome, Report, check, foreseen, refusing, sentence
 from sluice.airflow.projects import project
 from sluice.airflow.request import asked
 from sluice.delta.places.failpoint import passing
-from sluice.errors import SluiceError
 from sluice.terminal.program import as_guest
 
 Context = Mapping[str, Any]
@@ -186,13 +184,3 @@ class SeparateJob(JobTask):
         """End the job with the task."""
         if self._launched:
             self._launched.stop()
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Raise JobRefused in place of an error that is named."""
-    try:
-        yield
-    except SluiceError as error:
-        refused = Outcome(error=error.message, hint=error.hint, exit_code=int(error.exit_code))
-        raise JobRefused(refused) from None

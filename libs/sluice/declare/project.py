@@ -176,15 +176,9 @@ def _read(
 def _assembled(project: Project, pipelines: list[Pipeline], graph: Graph, root: Path) -> Project:
     named = {pipeline.name: pipeline for pipeline in pipelines}
     found = project.model_copy(update={"pipelines": named, "root": root, "graph": graph})
-    spark = _reaching(project.spark, [project.lake, *_places(graph)])
+    places = (table.spec.place for table in graph.tables.values())
+    spark = _reaching(project.spark, [project.lake, *places])
     return found.model_copy(update={"lake": found.resolve(project.lake), "spark": spark})
-
-
-def _places(graph: Graph) -> Iterator[str]:
-    """Yield where sources and dimensions lie."""
-    for table in graph.tables.values():
-        followed = getattr(table.spec, "delta", None)
-        yield str(getattr(table.spec, "path", "") or getattr(followed, "path", ""))
 
 
 def _reaching(spark: SparkSettings, places: Iterable[str]) -> SparkSettings:

@@ -77,6 +77,11 @@ class TableSpec(Model):
         return ""
 
     @property
+    def place(self) -> str:
+        """Path of the files or of the table that it reads, if any; or ''."""
+        return ""
+
+    @property
     def connections(self) -> tuple[str, ...]:
         """Connections that its rows are read by."""
         return ()

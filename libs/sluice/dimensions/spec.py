@@ -50,6 +50,10 @@ class Dimension(Declared):
         return (*self.key, self.valid_from) if self.valid_from else self.key
 
     @property
+    def place(self) -> str:
+        return self.path
+
+    @property
     def announced(self) -> str:
         return self.path if self.format == "delta" else ""
 

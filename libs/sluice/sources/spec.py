@@ -163,6 +163,10 @@ class Source(Declared):
         return f"the Delta table {self.delta.path}" if self.delta else ""
 
     @property
+    def place(self) -> str:
+        return self.path or self.announced
+
+    @property
     def announced(self) -> str:
         return self.delta.path if self.delta else ""
 
