@@ -31,8 +31,11 @@ class Limits:
     kept_bytes: int = 24_000_000
     """One table in Arrow that, once read here, is kept for other views of the run."""
 
-    searched_bytes: int = 512_000_000
-    """Files of a large table that this process searches for rows that match others."""
+    searched_bytes: int = 8_000_000_000
+    """Files of a large table on a disk that polars searches for rows that match others."""
+
+    scanned_bytes: int = 512_000_000
+    """The same where Arrow searches, which decodes all wanted columns first."""
 
     matched_rows: int = 200_000
     """Facts, or rows found for them, that this process holds."""
@@ -72,12 +75,6 @@ class Limits:
 
     cogroup_feed_bytes: int = 16_000_000
     """A cogroup's feeds that this process reads."""
-
-    cogroup_state_bytes: int = 256_000_000
-    """A cogroup's state in which this process picks the touched rows."""
-
-    cogroup_input_bytes: int = 1_000_000_000
-    """An input in which this process picks the rows of groups to be recomputed."""
 
     cogroup_handed_rows: int = 50_000
     """Rows of a cogroup's feeds, of its state, and of each input, that are passed to Spark."""

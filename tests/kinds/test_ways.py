@@ -46,7 +46,7 @@ PICKED = {**NARROWED, "computed_here_bytes": NONE}
 SCANNED = {  # begun without Spark, and left to it
     **NARROWED,
     "narrowed_bytes": NONE,
-    **dict.fromkeys(("kept_bytes", "searched_bytes", "matched_rows"), NONE),
+    **dict.fromkeys(("kept_bytes", "searched_bytes", "scanned_bytes", "matched_rows"), NONE),
     **dict.fromkeys(("few_tasks_bytes", "few_tasks_merge_bytes"), NONE),
     **dict.fromkeys(("uncounted_changelog_bytes", "counted_changelog_bytes"), NONE),
     **dict.fromkeys(("topk_feed_bytes", "cogroup_feed_bytes", "lookup_uncounted_bytes"), NONE),
@@ -57,8 +57,7 @@ FOUND_TO_BE_MANY = {
     **PICKED,
     **dict.fromkeys(("topk_state_bytes", "topk_handed_rows"), NONE),
     **dict.fromkeys(("topk_full_bytes", "topk_full_share"), NONE),
-    **dict.fromkeys(("cogroup_state_bytes", "cogroup_input_bytes", "cogroup_handed_rows"), NONE),
-    "picked_groups": NONE,
+    **dict.fromkeys(("cogroup_handed_rows", "picked_groups"), NONE),
     **dict.fromkeys(("counted_changelog_bytes", "held_changelog_bytes"), NONE),
     **dict.fromkeys(("spread_sample_rows", "least_ranges", "sampled_changelog_rows"), 1),
     **dict.fromkeys(("file_rows", "slice_rows", "slice_file_rows"), 1),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 from tests.delta.tables import a_position, by_marking
 from tests.kinds.cogroup.test_extension import SALES, SOLD, view
 from tests.kinds.cogroup.test_merging import ROWS, lake_of
@@ -87,3 +88,19 @@ def test_windows_that_had_expired_stay_away_if_the_latest_rows_are_marked(
 
 def days_of(lake: Lake) -> list[int]:
     return sorted(row["window_start"].day for row in lake.rows("found"))
+
+
+@pytest.mark.parametrize("engine", ["process", "spark"])
+@pytest.mark.parametrize("is_gone", [False, True], ids=["comes", "goes"])
+def test_the_state_and_inputs_are_searched_here_though_they_are_large(
+    tmp_path: Path, spark: "SparkSession", engine: str, *, is_gone: bool
+) -> None:
+    """The state for a row that comes; the input too, for a greatest one that goes."""
+    lake = lake_of(tmp_path, spark, "most: max(v)")
+    beyond = {"process": "scanned_bytes", "spark": "searched_bytes"}[engine]
+    lake.limit(read_here_bytes=-1, narrowed_bytes=-1, **{beyond: -1})
+    lake.put("sales", gone=ROWS[1:3]) if is_gone else lake.put("sales", {**ROWS[3], "id": 9})
+    state, found = lake.advance()
+    assert {r.engine.partition(":")[0] for r in (state, found)} == {engine}
+    assert state.recomputed == is_gone
+    assert [v for v in lake.verdicts("found") if not v.is_equal] == []

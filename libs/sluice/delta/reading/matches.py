@@ -51,7 +51,14 @@ class Place:
     @property
     def is_large(self) -> bool:
         """True if Spark would scan it; smaller tables are read here in any case."""
-        return self._bytes > self.limits.read_here_bytes
+        return self.bytes > self.limits.read_here_bytes
+
+    @property
+    def may_search(self) -> bool:
+        """True if it is small enough to be searched here, by polars or by Arrow."""
+        by_polars = local_path(self.uri) is not None and can_search()
+        most = self.limits.searched_bytes if by_polars else self.limits.scanned_bytes
+        return self.bytes <= most
 
     @property
     def types(self) -> StructType:
@@ -63,7 +70,8 @@ class Place:
         return opened(self.uri, self.version)
 
     @cached_property
-    def _bytes(self) -> int:
+    def bytes(self) -> int:
+        """Bytes of its files."""
         return size_of(self._table).bytes
 
     def rows(self, wanted: Iterable[Values]) -> pa.Table | None:
@@ -71,7 +79,7 @@ class Place:
 
         None if they can't be determined, or are too many.
         """
-        if self._bytes > self.limits.searched_bytes:
+        if not self.may_search:
             return None
         return self.few(wanted, self.limits.matched_rows)
 

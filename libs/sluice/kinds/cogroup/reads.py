@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from sluice.delta.log.feed_size import table_size
 from sluice.delta.reading.found import Values
 from sluice.delta.reading.local import (
     arrow_schema,
@@ -47,12 +46,12 @@ class GroupReads:
         """Read the feeds and the state; None if there is too much to read."""
         plan, lake, limits = batch.plan, batch.context.lake, batch.context.limits
         assert plan.before is not None
-        size = table_size(plan.uri, plan.before.version).bytes
+        place = Place(plan.uri, plan.before.version, limits)
         ranges = {lake.uri(i): range_ for i, range_ in plan.ranges.items()}
         if (
             plan.pins.keys() != plan.recorded.keys()
             or plan.size.bytes > limits.cogroup_feed_bytes
-            or size > limits.cogroup_state_bytes
+            or not place.may_search
             or not all(has_local_feed(uri, upto) for uri, (_, upto) in ranges.items())
         ):
             return None
@@ -60,9 +59,8 @@ class GroupReads:
         wanted = _touched(state, feeds, arrow_schema(plan.uri, plan.before.version))
         count = sum(feed.num_rows for feed in feeds.values())
         most = limits.cogroup_handed_rows
-        if count > most or (wanted is None and size > limits.read_here_bytes):
+        if count > most or (wanted is None and place.is_large):
             return None
-        place = Place(plan.uri, plan.before.version, limits)
         rows = _rows(place, most, wanted, batch.horizon)
         if rows is None:
             return None
@@ -79,15 +77,15 @@ def few_rows(batch: Batch, part: CogroupState, groups: pa.Table) -> dict[str, Da
     found, limits = {}, batch.context.limits
     for input_id in part.inputs:
         uri, version = batch.context.lake.uri(input_id), batch.plan.pins[input_id].version
-        size, columns = table_size(uri, version).bytes, part.columns(input_id)
-        if size <= limits.read_here_bytes:
+        place = Place(uri, version, limits, part.columns(input_id))
+        if not place.is_large:
             rows = snapshot(batch.session, uri, version, limits)
-            found[input_id] = rows.select(*names(columns))
+            found[input_id] = rows.select(*names(tuple(place.columns)))
             continue
         wanted = _made_of(part, input_id, groups, arrow_schema(uri, version))
-        if wanted is None or size > limits.cogroup_input_bytes:
+        if wanted is None or not place.may_search:
             return None
-        few = Place(uri, version, limits, columns).few(wanted, limits.cogroup_handed_rows)
+        few = place.few(wanted, limits.cogroup_handed_rows)
         if few is None:
             return None
         found[input_id] = handed_over(batch.session, uri, version, few).coalesce(1)
@@ -103,6 +101,8 @@ def _rows(
         return read_few(place.uri, place.version, most)
     if place.is_large and now is None:
         return place.few([wanted], most)
+    if place.bytes > place.limits.scanned_bytes:
+        return None
     where, bounds = _among(wanted)
     if horizon and now is not None:
         expired = _expired(horizon, now, arrow_schema(place.uri, place.version))
