@@ -42,7 +42,8 @@ S3 = Store(
     "S3",
     ("s3", "s3a"),
     "PUT with If-None-Match: *",
-    {"conditional_put": "etag"},
+    # With an endpoint, delta-rs looks for profiles and roles only if it is asked to.
+    {"conditional_put": "etag", "aws_force_credential_load": "true"},
     {
         "spark.delta.logStore.s3.impl": "sluice.storage.ConditionalLogStore",
         "spark.delta.logStore.s3a.impl": "sluice.storage.ConditionalLogStore",

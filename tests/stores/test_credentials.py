@@ -1,0 +1,110 @@
+"""Keys that stand in no variable: they come from a profile, or from a container's own endpoint."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.crash.shop import FIRST, day
+from tests.stores.conftest import StoredShop
+from tests.support.java import LEAN
+from tests.support.stores import Store, using
+
+from daemons import is_listening
+from ports import free_port
+from sluice.errors import SluiceError
+
+BY_SPARK = "lake: s3://{bucket}/lake\nspark: {{small_batches: spark, commit: spark}}\n"
+RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
+
+
+def keyless(store: Store) -> dict[str, str]:
+    """The store's variables without its keys, and no file of this machine's own."""
+    nowhere = dict.fromkeys(("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"), os.devnull)
+    return {**{n: v for n, v in store.environ().items() if "KEY" not in n}, **nowhere}
+
+
+def profile(store: Store, folder: Path) -> dict[str, str]:
+    """The variables by which a profile named `lake` is chosen."""
+    file = folder / "credentials"
+    user, secret = store.key
+    file.write_text(
+        "[default]\naws_access_key_id = other\naws_secret_access_key = other\n"
+        f"[lake]\naws_access_key_id = {user}\naws_secret_access_key = {secret}\n"
+    )
+    return {**keyless(store), "AWS_SHARED_CREDENTIALS_FILE": str(file), "AWS_PROFILE": "lake"}
+
+
+@contextmanager
+def container(store: Store, folder: Path) -> Iterator[dict[str, str]]:
+    """An endpoint that gives out keys for an hour, as a container's host does."""
+    until = datetime.now(UTC) + timedelta(hours=1)
+    answer = {
+        "AccessKeyId": store.key[0],
+        "SecretAccessKey": store.key[1],
+        "Token": "",
+        "Expiration": f"{until:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    (folder / "keys").write_text(json.dumps(answer))
+    port = free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "--bind=127.0.0.1"]
+    host = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+    try:
+        while not is_listening(port):
+            assert host.poll() is None
+        uri = f"http://127.0.0.1:{port}/keys"
+        yield {**keyless(store), "AWS_CONTAINER_CREDENTIALS_FULL_URI": uri}
+    finally:
+        host.kill()
+        host.wait()
+
+
+def delivered_and_read(shop: StoredShop) -> None:
+    shop.run(day(1))
+    shop.check()
+
+
+def test_a_profile_is_used_by_tables_and_files(
+    shop: StoredShop, store: Store, tmp_path: Path
+) -> None:
+    with using(profile(store, tmp_path)):
+        delivered_and_read(shop)
+
+
+def test_a_profile_without_rights_is_refused(
+    shop: StoredShop, store: Store, tmp_path: Path
+) -> None:
+    with (
+        using({**profile(store, tmp_path), "AWS_PROFILE": "default"}),
+        pytest.raises(SluiceError, match="key"),
+    ):
+        shop.run(day(1))
+
+
+def test_a_containers_endpoint_is_used_by_tables_and_files(
+    shop: StoredShop, store: Store, tmp_path: Path
+) -> None:
+    with container(store, tmp_path) as environ, using(environ):
+        delivered_and_read(shop)
+
+
+def sluice(shop: StoredShop, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sluice.cli.main", *words, "--config", str(shop.config)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_spark_that_a_command_starts_uses_a_profile(
+    shop: StoredShop, store: Store, tmp_path: Path
+) -> None:
+    (shop.config / "sluice.yaml").write_text(BY_SPARK.format(bucket=shop.bucket))
+    shop.land(1, *FIRST)
+    with using({**profile(store, tmp_path), **LEAN}):
+        done = sluice(shop, *RUN)
+        assert done.returncode == 0, done.stderr
+        shop.check()
