@@ -1,6 +1,7 @@
 """Makes the secrets of a deployment on its first start: one file each, for its user alone.
 
-`python make_secrets.py FOLDER`. Files that are there are left alone, so it is safe to repeat.
+`python make_secrets.py FOLDER KEYS`. KEYS gets those of the store alone, which Spark sees, too.
+Files that are there are left alone, so it is safe to repeat.
 """
 
 import json
@@ -8,7 +9,7 @@ import os
 import sys
 from base64 import urlsafe_b64encode
 from pathlib import Path
-from secrets import token_bytes, token_urlsafe
+from secrets import token_bytes, token_hex, token_urlsafe
 
 KEYS = {"fernet": 32, "jwt": 64, "session": 32}  # bytes
 
@@ -23,7 +24,27 @@ def main() -> None:
     _keep(folder / "passwords.json", json.dumps({"admin": token_urlsafe(12)}))
     for name, size in KEYS.items():
         _keep(folder / name, urlsafe_b64encode(token_bytes(size)).decode())
+    _keep_keys(Path(sys.argv[2]))
     print(f"the password of admin is in {folder / 'passwords.json'}")
+
+
+def _keep_keys(folder: Path) -> None:
+    """Keeps the store's only user: for the store, and in the form of a profile for its clients."""
+    user, secret = token_hex(10), token_urlsafe(30)
+    owner = {
+        "name": "sluice",
+        "credentials": [{"accessKey": user, "secretKey": secret}],
+        "actions": ["Admin"],
+    }
+    _keep(folder / "store.json", json.dumps({"identities": [owner]}))
+    known = json.loads((folder / "store.json").read_text("utf-8"))["identities"][0]["credentials"][
+        0
+    ]
+    profile = (
+        f"[default]\naws_access_key_id = {known['accessKey']}\n"
+        f"aws_secret_access_key = {known['secretKey']}\n"
+    )
+    _keep(folder / "credentials", profile)
 
 
 def _keep(file: Path, text: str) -> None:

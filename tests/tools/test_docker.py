@@ -27,10 +27,10 @@ def test_the_dockerfile_has_no_complaint_of_hadolint() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_compose_reads_the_file_and_only_the_ui_is_published_on_loopback() -> None:
+def test_compose_reads_the_file_and_publishes_two_ports_on_loopback() -> None:
     done = resolved(DOCKER / "compose.yaml")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("host_ip: 127.0.0.1") == done.stdout.count("published:") == 1
+    assert done.stdout.count("host_ip: 127.0.0.1") == done.stdout.count("published:") == 2
 
 
 def test_compose_refuses_a_misspelt_key(tmp_path: Path) -> None:
@@ -54,11 +54,16 @@ def test_what_the_images_take_is_there_and_what_they_leave_out_is_ignored() -> N
 
 
 def test_secrets_are_made_once_and_for_their_owner_alone(tmp_path: Path) -> None:
-    command = [sys.executable, str(DOCKER / "make_secrets.py"), str(tmp_path)]
+    folders = [tmp_path / "secrets", tmp_path / "keys"]
+    for folder in folders:
+        folder.mkdir()
+    command = [sys.executable, str(DOCKER / "make_secrets.py"), *map(str, folders)]
     subprocess.run(command, check=True, capture_output=True)
-    made = {file.name: file.read_text("utf-8") for file in tmp_path.iterdir()}
-    assert set(made) == {"postgres", "database", "passwords.json", "fernet", "jwt", "session"}
-    assert all(file.stat().st_mode & 0o077 == 0 for file in tmp_path.iterdir())
-    assert made["postgres"] in made["database"]
+    own, keys = ({f.name: f.read_text("utf-8") for f in folder.iterdir()} for folder in folders)
+    assert set(own) == {"postgres", "database", "passwords.json", "fernet", "jwt", "session"}
+    assert set(keys) == {"store.json", "credentials"}
+    assert all(f.stat().st_mode & 0o077 == 0 for folder in folders for f in folder.iterdir())
+    assert own["postgres"] in own["database"]
     subprocess.run(command, check=True, capture_output=True)
-    assert {file.name: file.read_text("utf-8") for file in tmp_path.iterdir()} == made
+    again = [{f.name: f.read_text("utf-8") for f in folder.iterdir()} for folder in folders]
+    assert again == [own, keys]
