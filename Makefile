@@ -37,8 +37,8 @@ test-stores: $(SETUP) ## the demo in a store; kills and races on two more, which
 	  tests/stores/test_lake.py $(ARGS)
 	@$(PY) -m pytest --store azurite tests/stores/azure.py tests/stores/test_exclusive.py \
 	  tests/stores/test_crashes.py tests/stores/test_lake.py tests/stores/test_previews.py \
-	  tests/stores/test_opened.py tests/stores/test_log_cleaning.py tests/stores/test_handed.py \
-	  $(ARGS)
+	  tests/stores/test_opened.py tests/stores/test_environments.py \
+	  tests/stores/test_log_cleaning.py tests/stores/test_handed.py $(ARGS)
 
 soak: $(SETUP) ## kill 200 runs of random histories, an hour at least (make soak ARGS="--minutes 10 --kills 20")
 	@$(PY) -m tests.crash.soak $(ARGS)

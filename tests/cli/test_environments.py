@@ -378,14 +378,3 @@ def test_what_can_not_be_done_is_named(project: Here) -> None:
         ended = project.sluice(*arguments)
         assert (ended.code, said in ended.err) == (2, True), ended.err
     assert digest(project) == files
-
-
-def test_a_lake_in_an_object_store_has_no_environments(project: Here) -> None:
-    settings = project.folder / "config" / "sluice.yaml"
-    settings.write_text(settings.read_text().replace("lake: lake", "lake: s3://bucket/lake"))
-    for arguments in (("env", "create", "dev"), ("env", "list"), ("--env", "dev", "status")):
-        ended = project.sluice(*arguments)
-        assert (ended.code, "is an object store, which has no environments" in ended.err) == (
-            2,
-            True,
-        )

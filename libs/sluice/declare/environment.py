@@ -1,10 +1,12 @@
-"""Environments of a lake: lakes of their own beside it, at `<lake>/__env/<name>`.
+"""Environments of a lake: lakes of their own beside it, below `<lake>/__env/<name>`.
 
-`SLUICE_ENV` chooses one. Whatever is read and written then lies there. A file in it notes what it
-began with, so a folder without that file is none.
+`SLUICE_ENV` chooses one. Whatever is read and written then lies there. On a disk the folder is the
+lake, and a file in it notes what it began with; without that file it is none. In an object store
+its name belongs to the lake that the only commit of the table `claim` names.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from os import environ as process_environ
 from pathlib import Path
 
@@ -14,36 +16,73 @@ from sluice.language.names import check_name, near
 VARIABLE = "SLUICE_ENV"
 FOLDER = "__env"
 NOTE = "environment"
+CLAIM = "claim"
+_ONLY_COMMIT = f"{CLAIM}/_delta_log/{0:020}.json"
 
 
 def names(lake: str) -> list[str]:
-    """Return the names of the environments of a lake. Raises UsageError for an object store."""
+    """Return the names of the environments of a lake."""
+    return sorted(places(lake))
+
+
+def places(lake: str) -> dict[str, str]:
+    """Return where the environments of a lake lie, by name."""
     if "://" in lake:
-        raise UsageError(
-            f"{lake} is an object store, which has no environments: they share files by links",
-            hint="a lake on a disk can have them; leave out --env and SLUICE_ENV",
-        )
-    return sorted(note.parent.name for note in Path(lake, FOLDER).glob(f"*/{NOTE}.json"))
+        return dict(_claimed(lake))
+    found = Path(lake, FOLDER).glob(f"*/{NOTE}.json")
+    return {note.parent.name: str(note.parent) for note in found}
 
 
 def place(lake: str, name: str) -> str:
-    """Return where an environment lies, or would. Raises UsageError for what is no name."""
+    """Return the folder of an environment. Raises UsageError for what is no name."""
     try:
-        return str(Path(lake, FOLDER, check_name(name)))
+        folder = f"{FOLDER}/{check_name(name)}"
     except ValueError as error:
         raise UsageError(f"environment {error}", hint="for example dev") from None
+    return f"{lake.rstrip('/')}/{folder}" if "://" in lake else str(Path(lake, folder))
+
+
+def folders(lake: str) -> list[str]:
+    """Return the names below which environments of a lake in a store lie, claimed or not."""
+    from pyarrow.fs import FileSelector, FileType
+
+    from sluice.declare.filesystems import located
+
+    files, root = located(f"{lake.rstrip('/')}/{FOLDER}")
+    found = files.get_file_info(FileSelector(root, allow_not_found=True))
+    return sorted(f.base_name for f in found if f.type == FileType.Directory)
+
+
+def claimed(folder: str) -> str | None:
+    """Return the lake to which an environment's folder in a store belongs; None if to none."""
+    from sluice.declare.filesystems import located
+
+    files, path = located(f"{folder}/{_ONLY_COMMIT}")
+    try:
+        with files.open_input_stream(path) as stream:
+            actions = [json.loads(line) for line in stream.read().splitlines()]
+    except FileNotFoundError:
+        return None
+    return next(f"{folder}/{a['metaData']['name']}" for a in actions if "metaData" in a)
+
+
+def _claimed(lake: str) -> Iterator[tuple[str, str]]:
+    for name in folders(lake):
+        if there := claimed(place(lake, name)):
+            yield name, there
 
 
 def existing(lake: str, name: str) -> str:
     """Return where an environment lies. Raises UsageError, with those that there are."""
-    known = names(lake)
+    known = places(lake)
     if name not in known:
         guess = f"; did you mean {match!r}?" if (match := near(name, known)) else ""
+        there = ", ".join(sorted(known)) or "none"
         raise UsageError(
             f"the lake {lake} has no environment {name!r}{guess}",
-            hint=f"`sluice env create {name}` makes it; there are: {', '.join(known) or 'none'}",
+            hint=f"`sluice env create {name}` makes it; there are: {there}",
         )
-    return place(lake, name)
+    return known[name]
 
 
 def of_base(environ: Mapping[str, str] = process_environ) -> dict[str, str]:

@@ -5,7 +5,7 @@ through this process. What a killed process has left is removed a day after it b
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -36,14 +36,16 @@ def copies(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Share]]:
     sweep(folder)
     beside = LakeLayout(f"{folder}/{uuid4().hex}")
     try:
-        yield beside, lambda table_ids: _share(lake, beside, table_ids)
+        yield beside, lambda table_ids: share(lake, beside, table_ids)
     finally:
         remove(beside.root)
 
 
-def sweep(folder: str) -> None:
-    """Remove the lakes in a folder that were begun long ago."""
+def sweep(folder: str, kept: Collection[str] = ()) -> None:
+    """Remove the lakes in a folder that were begun long ago, except those to be kept."""
     for name, began in _begun(folder):
+        if name in kept:
+            continue
         if began is None or datetime.now(UTC) - began > LEFT_AFTER:
             remove(f"{folder}/{name}")
 
@@ -60,7 +62,8 @@ def _begun(folder: str) -> Iterator[tuple[str, datetime | None]]:
             yield entry.base_name, files.get_file_info(f"{entry.path}/{BEGUN}").mtime
 
 
-def _share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> bool:
+def share(lake: LakeLayout, beside: LakeLayout, table_ids: Iterable[str]) -> bool:
+    """Copy tables of a lake to another one; return false if one of them changed meanwhile."""
     wanted = list(table_ids)
     files, root = located(lake.root)
     _, target = located(beside.root)

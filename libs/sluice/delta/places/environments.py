@@ -1,11 +1,12 @@
-"""Environments on the disk: a lake's tables, shared at the versions that they have now.
+"""Environments: a lake's tables, shared at the versions that they have now.
 
-An environment is an overlay that is kept: its files are links, so nothing that happens to the lake
-takes them away. A file in it notes its times and the tables that it began with.
+An environment is an overlay that is kept: its files are links, in a store copies, so nothing that
+happens to the lake takes them away. A file in it notes its times and the tables that it began with.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,9 @@ from shutil import rmtree
 from typing import Any
 from uuid import uuid4
 
-from sluice.declare.environment import NOTE, existing, names, place
+from sluice.declare.environment import NOTE, existing, names, place, places
+from sluice.delta.places import claims
+from sluice.delta.places.claims import Settle, tables_of
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import stored
 from sluice.delta.places.lake import LakeLayout
@@ -21,7 +24,6 @@ from sluice.delta.places.overlay import FOLDER, overlay, sweep
 from sluice.delta.places.small_files import SmallFiles
 from sluice.delta.places.stores import open_table
 from sluice.errors import UsageError
-from sluice.language.internal import declared
 
 
 @dataclass(frozen=True)
@@ -47,22 +49,35 @@ def create(lake: LakeLayout, name: str, now: datetime, expires: datetime) -> Env
 
     Raises UsageError if there is one of that name, Retryable if the tables change meanwhile.
     """
-    target = Path(place(lake.root, name))
-    if name in names(lake.root):  # refuses an object store
+    folder = place(lake.root, name)
+    if name in names(lake.root):
         raise _taken(name)
-    tables = dict.fromkeys(map(declared, stored(lake)))
-    with overlay(lake, tables) as beside:
+    with (claims.beside if "://" in folder else _beside)(lake, folder) as (beside, settle):
         began = {table_id: _began(beside.uri(table_id)) for table_id in stored(beside)}
         made = Environment(name, now, expires, began)
         _write(beside.root, made)
         passing("sharing", name)
-        target.parent.mkdir(exist_ok=True)
-        rmtree(target, ignore_errors=True)  # left by a run that a drop has overtaken
-        try:
-            Path(beside.root).rename(target)
-        except OSError:
-            raise _taken(name) from None
+        if not settle():
+            raise _taken(name)
     return made
+
+
+@contextmanager
+def _beside(lake: LakeLayout, folder: str) -> Iterator[tuple[LakeLayout, Settle]]:
+    """Yield a lake with all tables of another, and what renames it to its folder."""
+    target = Path(folder)
+    with overlay(lake, tables_of(lake)) as beside:
+
+        def settle() -> bool:
+            target.parent.mkdir(exist_ok=True)
+            rmtree(target, ignore_errors=True)  # left by a run that a drop has overtaken
+            try:
+                Path(beside.root).rename(target)
+            except OSError:
+                return False
+            return True
+
+        yield beside, settle
 
 
 def read(lake: str) -> Environment | None:
@@ -78,7 +93,7 @@ def read(lake: str) -> Environment | None:
 
 def listed(lake: LakeLayout) -> list[Environment]:
     """Return the environments of a lake, by name."""
-    found = (read(place(lake.root, name)) for name in names(lake.root))
+    found = (read(there) for _, there in sorted(places(lake.root).items()))
     return [one for one in found if one]
 
 
@@ -91,10 +106,13 @@ def keep(lake: LakeLayout, name: str, expires: datetime) -> None:
 
 def drop(lake: LakeLayout, name: str) -> None:
     """Remove an environment; once it has begun, it is none any more."""
-    there = Path(existing(lake.root, name))
+    there = existing(lake.root, name)
+    if "://" in there:
+        claims.drop(lake, name, there)
+        return
     leaving = Path(lake.root, FOLDER)
     leaving.mkdir(exist_ok=True)
-    there.rename(leaving / uuid4().hex)
+    Path(there).rename(leaving / uuid4().hex)
     passing("dropping", name)
     sweep(leaving)
 
@@ -102,7 +120,7 @@ def drop(lake: LakeLayout, name: str) -> None:
 def expire(lake: LakeLayout, now: datetime) -> list[str]:
     """Remove the environments that have expired, and return their names."""
     if "://" in lake.root:
-        return []
+        claims.unfinished(lake)
     gone = [one.name for one in listed(lake) if one.expires <= now]
     for name in gone:
         drop(lake, name)

@@ -36,12 +36,17 @@ def overlay(lake: LakeLayout, table_ids: Iterable[str]) -> Iterator[LakeLayout]:
     wanted = list(table_ids)
     shared = copied.copies(lake, _previews(lake)) if "://" in lake.root else _links(lake)
     with shared as (beside, share):
-        if not any(share(wanted) for _ in range(ATTEMPTS)):
-            raise Retryable(
-                f"the tables of {lake.root} changed while they were looked at",
-                hint="wait until the run that writes them has ended",
-            )
+        share_whole(lake, share, wanted)
         yield beside
+
+
+def share_whole(lake: LakeLayout, share: copied.Share, table_ids: list[str]) -> None:
+    """Share tables of a lake at one moment. Raises Retryable if they change each time."""
+    if not any(share(table_ids) for _ in range(ATTEMPTS)):
+        raise Retryable(
+            f"the tables of {lake.root} changed while they were looked at",
+            hint="wait until the run that writes them has ended",
+        )
 
 
 @contextmanager

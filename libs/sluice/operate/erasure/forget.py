@@ -21,6 +21,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes.erasures import Unfinished, begun
+from sluice.delta.places.claims import unfinished
 from sluice.delta.places.environments import read
 from sluice.delta.places.failpoint import passing
 from sluice.delta.places.inventory import leftovers
@@ -135,8 +136,7 @@ def _check(spark: Spark, project: Project, tables: Sequence[Table]) -> None:
     for node in (n for t in stored for n in nodes_of(t, project.graph)):
         if exists(lake.uri(node.id)):
             plan_batch(node, lake, project.graph, project.limits)
-    if "://" not in lake.root:
-        _check_environments(lake.root)
+    _check_environments(lake.root)
     _check_previews(lake)
 
 
@@ -155,13 +155,15 @@ def _check_environments(lake: str) -> None:
 
 
 def _check_previews(lake: LakeLayout) -> None:
-    if going_on := previews(lake):
+    going_on = [f"{PREVIEW}/{name}" for name in previews(lake)]
+    if "://" in lake.root:
+        going_on += unfinished(lake)
+    if going_on:
         hint = "wait until it has ended, and run this again"
         if "://" in lake.root:
             hint += ". If it was killed, remove the folder, or wait until it is a day old"
         raise Retryable(
-            f"a preview is at work in {lake.root}/{PREVIEW}/{going_on[0]}, which has the tables' "
-            "files, too",
+            f"a preview is at work in {lake.root}/{going_on[0]}, which has the tables' files, too",
             hint=hint,
         )
 

@@ -1,0 +1,112 @@
+"""Access to the files at a path or URI: pyarrow's file system, with the server and its keys.
+
+Endpoint, region and credentials come from the environment (`AWS_*`, `AZURE_*`), a profile or a
+role, and are kept nowhere else.
+"""
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyarrow.fs import (
+    AwsStandardS3RetryStrategy,
+    AzureFileSystem,
+    FileSystem,
+    LocalFileSystem,
+    S3FileSystem,
+)
+
+from sluice.declare.stores import S3, scheme_of
+
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+ATTEMPTS = 6  # of one request, with growing pauses: some ten seconds in all
+AZURE = ("abfs", "abfss")
+AZURE_KEYS = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY")
+AZURE_TOKENS = ("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY")
+AZURE_ENDPOINTS = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+EMULATED, EMULATOR = "AZURE_STORAGE_USE_EMULATOR", "AZURITE_BLOB_STORAGE_URL"
+
+
+def located(uri: str) -> tuple[FileSystem, str]:
+    """Return the file system of a path or URI, and the path in it."""
+    scheme = scheme_of(uri)
+    if not scheme:
+        return LocalFileSystem(), uri
+    if scheme in S3.schemes:
+        return _s3(tuple(sorted(access().items()))), uri.partition("://")[2].rstrip("/")
+    if scheme in AZURE:
+        container, account, below = _azure_parts(uri)
+        files = _azure(account, tuple(sorted(access().items())))
+        return files, f"{container}/{below}".rstrip("/")
+    found: tuple[FileSystem, str] = FileSystem.from_uri(uri)
+    return found
+
+
+def uri_of(path: str, beside: str) -> str:
+    """Return the URI of a path in the file system in which another URI lies."""
+    scheme = beside.partition("://")[0]
+    if scheme.lower() not in AZURE:
+        return f"{scheme}://{path}"
+    container, _, below = path.partition("/")
+    return f"{scheme}://{container}@{urlsplit(beside).netloc.rpartition('@')[2]}/{below}"
+
+
+def endpoint_of(uri: str) -> str:
+    """Return the server that the environment names for a store; '' for the provider's own."""
+    return _azure_endpoint() if scheme_of(uri) in AZURE else _named(*ENDPOINTS)
+
+
+def access() -> Mapping[str, str]:
+    """Return the variables by which this process reaches stores."""
+    return {n: value for n, value in os.environ.items() if n.startswith(("AWS_", "AZUR"))}
+
+
+def _named(*variables: str) -> str:
+    """Return the first of these variables that is set."""
+    return next((os.environ[name] for name in variables if os.environ.get(name)), "")
+
+
+def region() -> str:
+    """Return the region; a server of one's own has one, whatever it is called."""
+    return _named(*REGIONS) or ("us-east-1" if _named(*ENDPOINTS) else "")
+
+
+@lru_cache(maxsize=8)
+def _s3(environ: tuple[tuple[str, str], ...]) -> S3FileSystem:  # noqa: ARG001 - what it depends on
+    """Return the client for these variables; it looks for credentials as every AWS tool does."""
+    named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": region()}
+    return S3FileSystem(
+        retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        allow_delayed_open=True,  # a small file is one request
+        connect_timeout=5,
+        request_timeout=60,
+        **{name: value for name, value in named.items() if value},
+    )
+
+
+def _azure_endpoint() -> str:
+    """Return the server that is named; Azurite, the emulator, has variables of its own."""
+    is_emulated = _named(EMULATED).lower() in ("1", "true")
+    return _named(*((EMULATOR,) if is_emulated else AZURE_ENDPOINTS))
+
+
+def _azure_parts(uri: str) -> tuple[str, str, str]:
+    """Return container, account and path of `abfss://container@account.dfs.core.windows.net/…`."""
+    parts = urlsplit(uri)
+    container, _, host = parts.netloc.rpartition("@")
+    return container, host.partition(".")[0], parts.path.strip("/")
+
+
+@lru_cache(maxsize=8)
+def _azure(account: str, environ: tuple[tuple[str, str], ...]) -> AzureFileSystem:  # noqa: ARG001
+    """Return the client for these variables: by key, token, or what Azure's own tools look for."""
+    named = {"account_key": _named(*AZURE_KEYS), "sas_token": _named(*AZURE_TOKENS)}
+    if endpoint := _azure_endpoint():
+        server = urlsplit(endpoint)
+        for service in ("blob", "dfs"):
+            named[f"{service}_storage_authority"] = server.netloc
+            named[f"{service}_storage_scheme"] = server.scheme
+    return AzureFileSystem(account, **{name: value for name, value in named.items() if value})

@@ -1,0 +1,137 @@
+"""Environments of a lake in a store: whole or not at all, one of a name, and gone when dropped."""
+
+import json
+import subprocess
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+
+import pytest
+from tests.crash.shop import CORRECTED, FIRST, day
+from tests.stores.conftest import StoredShop
+from tests.stores.test_previews import RUN, objects, sluice
+
+from sluice.declare.environment import names
+from sluice.delta.places import copied, environments
+from sluice.delta.places.claims import unfinished
+from sluice.delta.places.failpoint import VARIABLE
+from sluice.delta.places.lake import layout
+from sluice.errors import UsageError
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+RIVALS = 6
+
+
+@pytest.fixture
+def lake(shop: StoredShop) -> StoredShop:
+    """A day that was run, and then delivered again."""
+    shop.land(1, *FIRST)
+    shop.run(day(1))
+    shop.land(1, *CORRECTED)
+    return shop
+
+
+def done(ended: "subprocess.CompletedProcess[str]") -> str:
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def own(shop: StoredShop) -> set[str]:
+    """The objects of the lake itself."""
+    return {path for path in objects(shop) if "/__env/" not in path}
+
+
+def outcomes(shop: StoredShop) -> dict[str, str]:
+    told = done(sluice(shop, "env", "diff", "dev", "--json"))
+    found = {one["table"]: one["outcome"] for one in map(json.loads, told.splitlines())}
+    return {name.removeprefix("shop."): outcome for name, outcome in found.items()}
+
+
+def test_what_is_run_in_one_stays_there_until_it_is_dropped_whole(lake: StoredShop) -> None:
+    before, state = own(lake), lake.state()
+    assert "environment dev: " in done(sluice(lake, "env", "create", "dev"))
+    assert {*outcomes(lake).values()} == {"untouched"}
+    done(sluice(lake, "--env", "dev", *RUN))
+    assert (own(lake), lake.state()) == (before, state)
+    assert {"sales", "totals", "best"} <= {n for n, o in outcomes(lake).items() if o == "differs"}
+    (listed,) = map(json.loads, done(sluice(lake, "env", "list", "--json")).splitlines())
+    assert (listed["environment"], listed["own"] > 0, listed["moved_on"]) == ("dev", True, 0)
+    done(sluice(lake, "env", "keep", "dev", "--expires", "30 days"))
+    done(sluice(lake, "--env", "dev", "verify"))
+    done(sluice(lake, "env", "drop", "dev"))
+    assert objects(lake) == before
+
+
+def test_a_changed_definition_is_promoted_and_then_both_are_equal(lake: StoredShop) -> None:
+    done(sluice(lake, "env", "create", "dev"))
+    file = lake.config / "pipelines" / "shop.yaml"
+    text = file.read_text()
+    assert "limit: 2" in text
+    file.write_text(text.replace("limit: 2", "limit: 1"))
+    done(sluice(lake, "--env", "dev", "rebuild", "--changed"))
+    told = done(sluice(lake, "env", "promote", "dev", "--json"))
+    agreed = [one for one in map(json.loads, told.splitlines()) if "kind" not in one]
+    assert {one["outcome"] for one in agreed} == {"equal"}
+    assert "nothing to promote" in done(sluice(lake, "env", "promote", "dev"))
+
+
+def test_what_a_kill_has_left_is_no_environment_and_goes_a_day_later(
+    lake: StoredShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, root = objects(lake), layout(lake.project)
+    for edge, words in (("sharing:dev", ("create", "dev")), ("dropping:dev", ("drop", "dev"))):
+        assert sluice(lake, "env", *words, **{VARIABLE: edge}).returncode == -9
+        assert names(root.root) == []
+        assert len(unfinished(root)) == 1 + (words[0] == "drop")
+        refused = sluice(lake, "forget", "sales", "--where", "item = 'tea'")
+        assert (refused.returncode, "__env/dev/" in refused.stderr) == (3, True), refused.stderr
+        done(sluice(lake, "env", "create", "dev"))
+    assert names(root.root) == ["dev"]
+    monkeypatch.setattr(copied, "LEFT_AFTER", timedelta())
+    assert unfinished(root) == []
+    assert {*outcomes(lake).values()} == {"untouched"}
+    done(sluice(lake, "env", "drop", "dev"))
+    assert objects(lake) == before
+
+
+def test_of_several_that_make_one_of_a_name_at_once_one_wins(lake: StoredShop) -> None:
+    root, ready = layout(lake.project), Barrier(RIVALS)
+    ended: list[str] = []
+
+    def rival() -> None:
+        ready.wait()
+        try:
+            environments.create(root, "dev", NOW, NOW + timedelta(days=7))
+            ended.append("made")
+        except UsageError as error:
+            ended.append(error.message)
+
+    rivals = [Thread(target=rival) for _ in range(RIVALS)]
+    for one in rivals:
+        one.start()
+    for one in rivals:
+        one.join()
+    lost = "there is an environment 'dev' already"
+    assert sorted(ended) == sorted(["made", *[lost] * (RIVALS - 1)])
+    assert unfinished(root) == []
+    assert {*outcomes(lake).values()} == {"untouched"}
+
+
+def test_it_expires(lake: StoredShop) -> None:
+    root, before = layout(lake.project), objects(lake)
+    environments.create(root, "dev", NOW, NOW + timedelta(days=7))
+    assert environments.expire(root, NOW + timedelta(days=6)) == []
+    assert environments.expire(root, NOW + timedelta(days=8)) == ["dev"]
+    assert objects(lake) == before
+
+
+def test_what_can_not_be_done_is_named(lake: StoredShop) -> None:
+    done(sluice(lake, "env", "create", "dev"))
+    for words, said in (
+        (("--env", "deev", "status"), "has no environment 'deev'; did you mean 'dev'?"),
+        (("env", "drop", "x"), "`sluice env create x` makes it; there are: dev"),
+        (("env", "create", "dev"), "there is an environment 'dev' already"),
+        (("env", "create", "../x"), "environment '../x' is not a name"),
+        (("forget", "sales", "--where", "item = 'tea'"), "environments have these rows, too: dev"),
+    ):
+        ended = sluice(lake, *words)
+        assert (ended.returncode, said in ended.stderr) == (2, True), ended.stderr
