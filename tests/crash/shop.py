@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,7 @@ from tests.support.lake import counted, frozen, stored_rows
 from sluice.declare.project import Project, load
 from sluice.delta.log.position import positions
 from sluice.delta.notes.intervals import notes
-from sluice.delta.places.lake import layout
+from sluice.delta.places.lake import LakeLayout, layout
 from sluice.delta.places.stores import is_table, open_table
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval
@@ -76,8 +77,13 @@ class Deployed:
     def project(self) -> Project:
         return load(self.config)
 
+    @cached_property
+    def layout(self) -> LakeLayout:
+        """Where its tables are, whatever becomes of its other settings."""
+        return layout(self.project)
+
     def uri(self, name: str) -> str:
-        return layout(self.project).uri(f"shop.{name}")
+        return self.layout.uri(f"shop.{name}")
 
 
 class Shop(Deployed):

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from itertools import islice
 from os import environ as process_environ
@@ -83,11 +84,15 @@ class Kept:
 def kept_in(folder: Path, config: Path) -> Kept:
     """Return the file in a folder that keeps a configuration's result."""
     shown = repr((str(config), str(config.absolute())))  # messages show paths as they were given
-    files = (*stamps(config), *stamps(PACKAGE, ".py"))
-    made_by = (sys.version, *map(version, LIBRARIES))
-    state = repr((shown, str(config.resolve()), made_by, files))
+    state = repr((shown, str(config.resolve()), _made_by(), stamps(config)))
     name = hashlib.sha256(shown.encode()).hexdigest()[:16]
     return Kept(folder / f"{name}.kept", hashlib.sha256(state.encode()).hexdigest())
+
+
+@cache
+def _made_by() -> tuple[object, ...]:
+    """Return what identifies the code of this process, which has read its files once."""
+    return (sys.version, *map(version, LIBRARIES), *stamps(PACKAGE, ".py"))
 
 
 def stamps(folder: Path, suffix: str = "") -> tuple[Stamp, ...]:
