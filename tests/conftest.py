@@ -4,9 +4,10 @@ Spark has two cores, Delta's jars and the drivers, and nothing that tests don't 
 share an Airflow go to one process. With `--engine here` operators are computed by the interpreter.
 """
 
+import gc
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LIVE = "tests/airflow/live/"
+SMALL_FILES = ("tests/declare/", "tests/language/", "tests/read/")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 settings.register_profile("unhurried", deadline=None)  # a busy machine is not a defect
@@ -120,6 +122,22 @@ def browser() -> Iterator["Browser"]:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays to the end: Python need not look for waste in it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Small files come last, so that no process waits for a large one of the other."""
+    items.sort(key=lambda item: item.nodeid.startswith(SMALL_FILES))
 
 
 class ByService(LoadFileScheduling):
