@@ -16,6 +16,7 @@ from functools import partial
 from sluice.declare.project import Project, load
 from sluice.engine.advance import Run
 from sluice.language.interval import Interval, parse_time
+from sluice.operate.processes import Process, forked
 from sluice.operate.run import run
 from sluice.sources.ingest import ingest
 from sluice.spark.session import Spark, with_spark
@@ -41,21 +42,26 @@ def days(
     starts = [start + number * DAY for number in range(count + 1)]
     every = [Interval(start, start + DAY) for start in starts]
 
-    def work(spark: Spark) -> float:
-        take = partial(_deliver, name=source) if source else _run
-        take(spark, project, every[:1])
-        begun()
-        began = time.monotonic()
-        take(spark, project, every[1:])
-        return (time.monotonic() - began) / count
-
-    return with_spark(project.spark, work)
-
-
-def _run(spark: Spark, project: Project, days: Sequence[Interval]) -> None:
     limits = replace(project.limits, round_intervals=1)
     daily = project.model_copy(update={"limits": limits})
-    run(spark, daily, project.pipelines["retail"], days)
+    tables = [] if source else project.graph.pipeline("retail")
+
+    def work(spark: Spark) -> float:
+        take = partial(_deliver, name=source) if source else partial(_run, processes=processes)
+        take(spark, daily, every[:1])
+        begun()
+        began = time.monotonic()
+        take(spark, daily, every[1:])
+        return (time.monotonic() - began) / count
+
+    with forked(daily, tables) as processes:
+        return with_spark(project.spark, work)
+
+
+def _run(
+    spark: Spark, project: Project, days: Sequence[Interval], processes: Sequence[Process]
+) -> None:
+    run(spark, project, project.pipelines["retail"], days, processes=processes)
 
 
 def _deliver(spark: Spark, project: Project, days: Sequence[Interval], name: str) -> None:

@@ -33,7 +33,7 @@ from sluice.operate.run import check_dates
 from sluice.operate.upkeep.maintain import Upkeep
 from sluice.operate.upkeep.sweep import Swept
 from sluice.operate.verify import Verdict
-from sluice.operate.workers import Workers
+from sluice.operate.workers import Worker, Workers
 from sluice.sources.spec import is_topic
 from sluice.spark.session import Spark
 from sluice.spark.starting import lasting
@@ -104,9 +104,11 @@ class Job:
         tables = [graph.table(name) for name in self.names]
         asked = {t.id: self.asked(t) for t in tables}
 
-        def take(spark: Spark, table: Table) -> Sequence[Report]:
-            intervals = asked.get(table.id, ())
-            return tuple(self.failures.attempt(table, lambda: step(self, spark, table), intervals))
+        def take(worker: Worker, table: Table) -> Sequence[Report]:
+            def work() -> Iterable[Report]:
+                return step(self, worker.spark, table)
+
+            return tuple(self.failures.attempt(table, work, asked.get(table.id, ())))
 
         with Workers(self.spark) as workers:
             for done in workers.in_order(tables, graph, take):

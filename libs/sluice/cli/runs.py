@@ -28,6 +28,7 @@ from sluice.operate.bring import followed
 from sluice.operate.failures import Failures
 from sluice.operate.outside import news_of_sources
 from sluice.operate.preview import downstream
+from sluice.operate.processes import Process, forked
 from sluice.operate.run import News, check_dates, intervals_to_run, rounds_of
 from sluice.operate.run import run as run_pipeline
 from sluice.report.publish import publish
@@ -36,6 +37,7 @@ from sluice.sources.stream import is_stream
 from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted
+from sluice.terminal.program import is_program
 
 
 @click.command()
@@ -69,29 +71,36 @@ def run(
     declared = _pipeline(project, pipeline)
     if changed and (start or end):
         raise UsageError("--changed finds its intervals itself: leave out --start and --end")
-    first, last = (parse_time(t, declared.timezone) if t else None for t in (start, end))
-    now = datetime.now(UTC)
-    news = news_of_sources(project, declared, now) if changed else None
-    intervals = (
-        intervals_to_run(project, declared, first, last, now)
-        if news is None
-        else sorted(frozenset[Interval]().union(*news.values()))
-    )
     tables = project.graph.pipeline(pipeline)
     if preview:
+        intervals, news = _asked(project, declared, start, end, changed=changed)
         with project_of(project, tables, preview, format_) as (beside, show):
             _run_steps(beside, declared, intervals, show, format_, allow_empty, news)
         return
-    show = partial(summary, format_=format_)
-    try:
-        _run_steps(project, declared, intervals, show, format_, allow_empty, news)
-    except BaseException:
-        with suppress(Exception):  # a failing report must not hide why the run failed
-            publish(project)
-        raise
+    with forked(project, tables if is_program() else ()) as processes:
+        intervals, news = _asked(project, declared, start, end, changed=changed)
+        show = partial(summary, format_=format_)
+        try:
+            _run_steps(project, declared, intervals, show, format_, allow_empty, news, processes)
+        except BaseException:
+            with suppress(Exception):  # a failing report must not hide why the run failed
+                publish(project)
+            raise
     path = publish(project)
     if format_ is Format.TABLE:
         click.echo(f"{counted(len(intervals), 'interval')}; quality report: {path}")
+
+
+def _asked(
+    project: Project, pipeline: Pipeline, start: str | None, end: str | None, *, changed: bool
+) -> tuple[Sequence[Interval], News | None]:
+    """Return the intervals of a run, and those of each source if not all are every source's."""
+    now = datetime.now(UTC)
+    if changed:
+        news = news_of_sources(project, pipeline, now)
+        return sorted(frozenset[Interval]().union(*news.values())), news
+    first, last = (parse_time(t, pipeline.timezone) if t else None for t in (start, end))
+    return intervals_to_run(project, pipeline, first, last, now), None
 
 
 def _run_steps(
@@ -102,6 +111,7 @@ def _run_steps(
     format_: Format,
     allow_empty: bool,
     only: News | None,
+    processes: Sequence[Process] = (),
 ) -> None:
     """Run the pipeline behind a bar of progress, and show what was done."""
     count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits, only)
@@ -109,7 +119,14 @@ def _run_steps(
 
         def work(spark: Spark) -> None:
             run_pipeline(
-                spark, project, pipeline, intervals, steps.done, allow_empty=allow_empty, only=only
+                spark,
+                project,
+                pipeline,
+                intervals,
+                steps.done,
+                allow_empty=allow_empty,
+                only=only,
+                processes=processes,
             )
 
         try:

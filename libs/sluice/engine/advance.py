@@ -6,7 +6,7 @@ discards the diff: the next attempt plans again from the new head.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -58,19 +58,29 @@ class Run:
 
 def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[BatchReport, ...]:
     """Bring a view, and the internal tables behind it, up to its inputs. Safe to repeat."""
-    return advance_nodes(spark, project, nodes_of(table, project.graph), run)
+    return tuple(advanced(spark, project, table, run))
+
+
+def advanced(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
+    """Do so, and yield each report when its batch is done."""
+    yield from _advanced(spark, project, nodes_of(table, project.graph), run)
 
 
 def advance_nodes(
     spark: Spark, project: Project, nodes: Iterable[Node], run: Run
 ) -> tuple[BatchReport, ...]:
     """Run one batch of each node, handing what one has computed on to the next."""
-    context, reports, carried = Context.of(project), [], None
+    return tuple(_advanced(spark, project, nodes, run))
+
+
+def _advanced(
+    spark: Spark, project: Project, nodes: Iterable[Node], run: Run
+) -> Iterator[BatchReport]:
+    context, carried = Context.of(project), None
     with ExitStack() as held:
         for node in nodes:
             report, carried = _Step(spark, context, node, run, carried, held).taken()
-            reports.append(report)
-    return tuple(reports)
+            yield report
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sluice.delta.log.position import head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.lake import layout
 from sluice.dimensions.load import load
-from sluice.engine.advance import Run, advance
+from sluice.engine.advance import Run, advanced
 from sluice.engine.report import BatchReport
 from sluice.errors import UsageError
 from sluice.language.internal import INTERVALS
@@ -22,8 +22,9 @@ from sluice.language.interval import Interval, show
 from sluice.limits import Limits
 from sluice.operate.bring import brought
 from sluice.operate.failures import Failures
+from sluice.operate.processes import Process
 from sluice.operate.upkeep.maintain import maintain
-from sluice.operate.workers import Workers
+from sluice.operate.workers import Worker, Workers
 from sluice.sources.delivery import stored_as
 from sluice.sources.ingest import deliver, follow
 from sluice.sources.spec import Source
@@ -44,11 +45,12 @@ def run(
     *,
     allow_empty: bool = False,
     only: News | None = None,
+    processes: Sequence[Process] = (),
 ) -> None:
     """Run a pipeline over `intervals`, and report every finished batch to `on_step`.
 
     `on_step` is called from several threads. `only`: those of the intervals that each source
-    delivers, if not all.
+    delivers, if not all. `processes`: those of this project that help.
 
     Sources are ingested interval by interval. Dimensions and views follow once a round: a view
     costs a batch's overhead and the rows that changed, however many intervals brought them. Streams
@@ -62,7 +64,7 @@ def run(
     rounds = rounds_of(every, project.limits)
     failures = Failures(project, _run_name(pipeline, every))
     pins = _of_other_pipelines(project, pipeline)
-    with Workers(spark) as workers:
+    with Workers(spark, processes) as workers:
         for nth, these in enumerate(rounds):
             failures.run_id = _run_name(pipeline, these)
             steps = _Steps(failures, every, these, on_step, nth == 0, allow_empty, pins, only)
@@ -117,52 +119,60 @@ class _Steps:
     def project(self) -> Project:
         return self.failures.project
 
-    def take(self, spark: Spark, table: Table) -> None:
+    def take(self, worker: Worker, table: Table) -> None:
         """Run one table's step; report its failure, or that of a table before it."""
         this = Run(self.failures.run_id, self.pins, allow_empty=self.allow_empty)
         is_by_interval = table.is_source and not is_stream(table)
         taken = self._ingested if is_by_interval else self._taken
-        for report in chain(self._brought(spark, table, this), taken(spark, table, this)):
+        for report in chain(self._brought(worker, table, this), taken(worker, table, this)):
             self.on_step(report)
 
-    def _brought(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
+    def _brought(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         if self.project.environment:
             yield from self.failures.attempt(
-                table, lambda: brought(spark, self.project, table, this)
+                table, lambda: brought(worker.spark, self.project, table, this)
             )
 
-    def _taken(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
-        return self.failures.attempt(table, lambda: self._step(spark, table, this))
+    def _taken(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
+        return self.failures.attempt(table, lambda: self._step(worker, table, this))
 
-    def _step(self, spark: Spark, table: Table, this: Run) -> Iterable[BatchReport]:
+    def _step(self, worker: Worker, table: Table, this: Run) -> Iterable[BatchReport]:
         if is_stream(table):
-            return ingest_stream(spark, self.project, table, this) if self.is_first else ()
+            return ingest_stream(worker.spark, self.project, table, this) if self.is_first else ()
         if table.is_dimension:
-            return self._loaded(spark, table, this) if self.is_first else ()
-        return advance(spark, self.project, table, this)
+            return self._loaded(worker, table, this) if self.is_first else ()
+        return worker.do(advanced, self.project, table, this)
 
-    def _ingested(self, spark: Spark, table: Table, this: Run) -> Iterator[BatchReport]:
+    def _ingested(self, worker: Worker, table: Table, this: Run) -> Iterator[BatchReport]:
         spec = table.spec
         assert isinstance(spec, Source)
         uri = layout(self.project).uri(stored_as(table, spec))
 
         def work() -> Iterator[BatchReport]:
             for interval in self._asked(table, self.intervals):
-                yield deliver(spark, self.project, table, interval, this)
+                yield from worker.do(_delivered, self.project, table, interval, this)
 
         if table.id not in self.failures.errors:
             asked, blocks = self._asked(table, self.every), lambda: not exists(uri)
             yield from self.failures.attempt(table, work, asked, blocks=blocks)
-        yield from self.failures.attempt(table, lambda: follow(spark, self.project, table, this))
+        yield from self.failures.attempt(
+            table, lambda: worker.do(follow, self.project, table, this)
+        )
 
     def _asked(self, table: Table, intervals: Sequence[Interval]) -> list[Interval]:
         """Return those of the intervals that the source delivers."""
         return [i for i in intervals if self.only is None or i in self.only[table.id]]
 
-    def _loaded(self, spark: Spark, table: Table, this: Run) -> tuple[BatchReport, ...]:
-        reports = load(spark, self.project, table, this)
+    def _loaded(self, worker: Worker, table: Table, this: Run) -> tuple[BatchReport, ...]:
+        reports = worker.do(load, self.project, table, this)
         self.pins[table.id] = reports[-1].version or 0
         return reports
+
+
+def _delivered(
+    spark: Spark, project: Project, table: Table, interval: Interval, run: Run
+) -> tuple[BatchReport, ...]:
+    return (deliver(spark, project, table, interval, run),)
 
 
 def _of_other_pipelines(project: Project, pipeline: Pipeline) -> dict[str, int]:

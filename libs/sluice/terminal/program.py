@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 _is_guest: ContextVar[bool] = ContextVar("_is_guest", default=False)
+_is_program: ContextVar[bool] = ContextVar("_is_program", default=False)
 
 
 def run(command: click.Command) -> NoReturn:
@@ -24,6 +25,7 @@ def run(command: click.Command) -> NoReturn:
     """
     if _is_guest.get():
         sys.exit(command.main())
+    _is_program.set(True)
     code: object = 0
     try:
         command.main()
@@ -37,6 +39,11 @@ def run(command: click.Command) -> NoReturn:
     with suppress(OSError):  # a reader that is gone
         sys.stdout.flush()
     os._exit(code if isinstance(code, int) else 1)
+
+
+def is_program() -> bool:
+    """True if this process does nothing but one command, so that it may be forked."""
+    return _is_program.get()
 
 
 @contextmanager
