@@ -37,9 +37,8 @@ def _keep_keys(folder: Path) -> None:
         "actions": ["Admin"],
     }
     _keep(folder / "store.json", json.dumps({"identities": [owner]}))
-    known = json.loads((folder / "store.json").read_text("utf-8"))["identities"][0]["credentials"][
-        0
-    ]
+    (stored,) = json.loads((folder / "store.json").read_text("utf-8"))["identities"]
+    (known,) = stored["credentials"]
     profile = (
         f"[default]\naws_access_key_id = {known['accessKey']}\n"
         f"aws_secret_access_key = {known['secretKey']}\n"
