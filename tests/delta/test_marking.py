@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import duckdb
 import polars as pl
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from polars.exceptions import SchemaError
 from pyspark.sql.types import StructType
 from tests.delta.tables import ID_AND_V, LARGE, Change, Small, a_position, by_marking, by_spark
 
@@ -356,3 +358,15 @@ def test_a_table_in_several_partitions_or_by_texts_is_merged(
     assert before is not None
     rows = stored.slice(0, 1).append_column(CHANGE, [["update"]])
     assert is_marked(before, rows, ["id"], LARGE) is marked
+
+
+def test_a_table_that_polars_cannot_read_is_rewritten_by_the_commit(
+    table: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if another writer had left files with columns of other types."""
+    monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
+    done = table.commit(*CHANGES)
+    monkeypatch.undo()
+    assert table.rows() == sorted(expected(*CHANGES), key=repr)
+    assert not has_vectors(DeltaTable(table.uri))
+    assert done.changed == len(CHANGES)

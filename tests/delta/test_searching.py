@@ -7,11 +7,14 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from polars.exceptions import SchemaError
 
 from sluice.delta.log.vectors import FEATURE
 from sluice.delta.reading import searching
@@ -147,3 +150,36 @@ def test_too_many_rows_are_not_held(tmp_path: Path) -> None:
     uri = written(tmp_path, random.Random(5), ())
     place = Place(uri, DeltaTable(uri).version(), replace(Limits(), matched_rows=ROWS // 3))
     assert place.rows([{"is_on": pa.chunked_array([pa.array([True, False, None])])}]) is None
+
+
+@pytest.mark.parametrize("most", [0, 1_000_000])
+def test_files_are_read_together_up_to_a_number_of_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """All of their rows may be wanted, and are held until they are counted."""
+    uri, held = written(tmp_path, random.Random(3), ()), list[int]()
+    collected = pl.collect_all
+
+    def noted(frames: list[pl.LazyFrame]) -> list[pl.DataFrame]:
+        held.append(len(frames))
+        return collected(frames)
+
+    monkeypatch.setattr(searching, "BYTES", most)
+    monkeypatch.setattr(pl, "collect_all", noted)
+    whole = pa.chunked_array([pa.array([0, 10**12], pa.int64())])
+    assert Place(uri, DeltaTable(uri).version(), Limits()).few([{"big": whole}], 10 * ROWS)
+    count = len(DeltaTable(uri).file_uris())
+    assert count > 1
+    assert held == ([1] * count if not most else [count])
+
+
+def test_arrow_scans_no_larger_table_than_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where polars fails at a file with columns of other types."""
+    uri = written(tmp_path, random.Random(4), ())
+    monkeypatch.setattr(pl, "collect_all", Mock(side_effect=SchemaError("other types")))
+    place = Place(uri, DeltaTable(uri).version(), Limits(scanned_bytes=-1))
+    wanted = [{"small": pa.chunked_array([pa.array([1], pa.int16())])}]
+    assert place.few(wanted, 10 * ROWS) is None
+    assert replace(place, limits=Limits()).few(wanted, 10 * ROWS) is not None

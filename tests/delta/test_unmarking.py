@@ -57,6 +57,22 @@ def test_only_marked_files_are_written_again_and_nobody_notices(table: Table) ->
     assert not list(position_faults(table.uri))
 
 
+@pytest.mark.parametrize("piece_bytes", range(60_000, 700_000, 80_000))
+def test_row_groups_that_are_all_marked_may_be_left_for_another_piece(
+    table: Table, piece_bytes: int
+) -> None:
+    """An earlier piece takes the file's last rows, and the file with them."""
+    for nth in range(6):
+        end = 2 * FILE * (nth + 1)
+        upper = range(end - 10_000 * (1 + nth % 3), end, 2)
+        table.change([], gone=[key for key in upper if key in table.rows])
+    table.limits = replace(table.limits, piece_bytes=piece_bytes)
+    unmark(table.filing, table.filing.slices)
+    table.check()
+    assert gone(table) == 0
+    assert not list(position_faults(table.uri))
+
+
 def test_no_piece_reads_or_writes_more_than_the_limit(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typing import cast
 
 import psutil
 import pytest
+from pyspark import SparkContext
 
 from sluice.declare.project import Project, load
 from sluice.declare.settings import SparkSettings
@@ -88,8 +89,11 @@ def sales(project: Project) -> Table:
 
 
 @pytest.fixture
-def process(project: Project) -> Iterator[Process]:
-    process = Process(project, ())
+def process(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
+    """Forked, as in a run, before Spark is started."""
+    with monkeypatch.context() as patch:
+        patch.setattr(SparkContext, "_gateway", None)
+        process = Process(project, ())
     yield process
     process.end()
 

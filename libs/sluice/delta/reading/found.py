@@ -20,6 +20,10 @@ Pages = Iterable[tuple[Path, pa.Table]]  # rows by file, with their numbers
 MOST_BYTES = 32_000_000  # of Arrow, in all tables
 
 
+class Unreadable(Exception):
+    """A file has columns of other types than its table, so polars can't search it."""
+
+
 @dataclass(frozen=True)
 class Found:
     """All rows of one version whose values are among those wanted, with their numbers, by file."""

@@ -25,7 +25,7 @@ from sluice.delta.log.opened import opened
 from sluice.delta.places.walk import local_path
 from sluice.delta.reading.bare import is_bare
 from sluice.delta.reading.clusters import Span, clusters
-from sluice.delta.reading.found import Found, Values, keep
+from sluice.delta.reading.found import Found, Unreadable, Values, keep
 from sluice.delta.reading.live import LiveRows, live_rows
 from sluice.delta.reading.local import plain, spark_schema
 from sluice.limits import Limits
@@ -84,7 +84,7 @@ class Place:
         return self.few(wanted, self.limits.matched_rows)
 
     def few(self, wanted: Iterable[Values], most: int) -> pa.Table | None:
-        """Return rows like `rows`, of a table of any size; None if they are more than `most`."""
+        """Return rows like `rows`, of a table that may be searched; None if more than `most`."""
         schema = plain(pa.schema(self._table.schema().to_arrow()).empty_table()).schema
         exact = [_exact(schema, values) for values in wanted]
         known = [values for values in exact if values]
@@ -100,12 +100,14 @@ class Place:
             far = files_far(self._table, known)
             files = searching.files_of(self._table, folder, far)
             search = searching.Search(schema, known, most + 1)
-            with suppress(searching.Unreadable):
+            with suppress(Unreadable):
                 pages: dict[Path, pa.Table] = {}
                 rows = _joined(_noted(search.rows(files, chosen.names), pages), chosen, most)
                 if rows is not None and not self.columns and len(known) == 1:
                     keep(self.uri, self.version, Found(known[0], pages))
                 return rows
+        if self.bytes > self.limits.scanned_bytes:
+            return None
         return _joined(_scanned(self._table, self.uri, known, chosen.names), chosen, most)
 
 

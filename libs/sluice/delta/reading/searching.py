@@ -20,10 +20,10 @@ from polars.exceptions import PolarsError
 
 from sluice.delta.log.active import active_files
 from sluice.delta.log.vectors import file_name, kept_rows
-from sluice.delta.reading.found import Values
+from sluice.delta.reading.found import Unreadable, Values
 
 ROW = "_sluice_row"
-FILES = 16  # read at a time
+FILES, BYTES = 16, 128_000_000  # read at a time
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class File:
     """A file. `kept`: true for the rows that it still has; `constants`: columns beside it."""
 
     path: Path
+    bytes: int
     kept: pa.BooleanArray | None = None
     constants: Mapping[str, Any] = field(default_factory=dict)
 
@@ -38,10 +39,6 @@ class File:
     def lost(self) -> int:
         """The number of rows that it no longer has."""
         return 0 if self.kept is None else self.kept.false_count
-
-
-class Unreadable(Exception):
-    """A file has columns of other types than its table."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,7 @@ class Search:
         Raises Unreadable for a file with columns of other types.
         """
         near = [(file, test) for file in files if (test := self._test(file)) is not None]
-        for at in range(0, len(near), FILES):
-            some = near[at : at + FILES]
+        for some in _together(near):
             frames = [self._frame(file, test, columns) for file, test in some]
             try:
                 found = pl.collect_all(frames)
@@ -115,12 +111,26 @@ def files_of(table: DeltaTable, folder: str, far: Collection[str] = ()) -> list[
     return [
         File(
             Path(folder, unquote(file["path"])),
+            file["size_bytes"],
             kept.get(file_name(file["path"])),
             {name: file[f"partition.{name}"] for name in parts},
         )
         for file in active_files(table).to_pylist()
         if file["path"] not in far
     ]
+
+
+def _together(near: Sequence[tuple[File, pl.Expr]]) -> Iterator[list[tuple[File, pl.Expr]]]:
+    """Yield files to be read at a time: all of their rows may be wanted."""
+    some, held = list[tuple[File, pl.Expr]](), 0
+    for file, test in near:
+        if some and (len(some) == FILES or held + file.bytes > BYTES):
+            yield some
+            some, held = [], 0
+        some.append((file, test))
+        held += file.bytes
+    if some:
+        yield some
 
 
 def _among(name: str, values: pa.ChunkedArray) -> pl.Expr:

@@ -71,7 +71,8 @@ def _by_pieces(filing: Filing, slices: Sequence[Slice]) -> Head:
         now = Now.of(filing)
         if now is None or now.head.version != head.version:
             raise lost(head.uri, head.version)
-        if rewrite(now, piece, filing.limits, KIND) is not None:
+        left = tuple(take for take in piece.takes if take.path in now.files)
+        if rewrite(now, replace(piece, takes=left), filing.limits, KIND) is not None:
             head = _at(head.uri, head.version + 1)
     checkpoint(head.uri)
     return head

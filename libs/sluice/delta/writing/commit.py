@@ -8,6 +8,7 @@ names has won. A diff is thrown away after a lost race, because it was made from
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -16,6 +17,7 @@ from sluice.changes.diff import CHANGE
 from sluice.delta.log.opened import keep, taken
 from sluice.delta.log.position import Head, Position
 from sluice.delta.places.stores import open_table
+from sluice.delta.reading.found import Unreadable
 from sluice.delta.reading.local import plain
 from sluice.delta.writing.fence import Committed, fenced, properties, result_of, won
 from sluice.delta.writing.filing import by_key
@@ -59,7 +61,8 @@ def commit_arrow(
     alters = done.changed > done.inserted
     limits = limits or Limits()
     if alters and is_marked(before, rows, key, limits):
-        return commit_marked(before, rows, key, position, limits)
+        with suppress(Unreadable):
+            return commit_marked(before, rows, key, position, limits)
     table = taken(before.uri, before.version)
     columns = [field.name for field in table.schema().fields]
     with fenced(before, position) as mine:

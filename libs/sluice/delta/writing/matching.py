@@ -85,7 +85,12 @@ def matched(
     files = {Path(folder, unquote(path)): path for path in near}
     if pages is None:
         lives = [
-            File(file, kept.get(file_name(path)), partition_of(near[path], schema))
+            File(
+                file,
+                near[path]["size"],
+                kept.get(file_name(path)),
+                partition_of(near[path], schema),
+            )
             for file, path in files.items()
         ]
         pages = Search(schema, [keys.values]).rows(lives, schema.names)
