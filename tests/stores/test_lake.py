@@ -103,8 +103,15 @@ def test_conditional_writes_are_asked_for_and_no_secret_is_an_option() -> None:
     assert options("/lake") is None
 
 
-@pytest.mark.parametrize("name", ["DeltaTable(", "from_uri(", "DeltaStorageHandler("])
-def test_tables_and_files_are_opened_in_one_place(name: str) -> None:
-    libs = Path(__file__).parents[2] / "libs"
-    users = {p.name for p in libs.rglob("*.py") if name in p.read_text()}
-    assert users <= {"stores.py"}
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("DeltaTable(", "delta/places/stores.py"),
+        ("DeltaStorageHandler(", "delta/places/stores.py"),
+        ("from_uri(", "declare/filesystems.py"),
+    ],
+)
+def test_tables_and_files_are_opened_in_one_place(name: str, place: str) -> None:
+    libs = Path(__file__).parents[2] / "libs" / "sluice"
+    users = {str(p.relative_to(libs)) for p in libs.rglob("*.py") if name in p.read_text()}
+    assert users <= {place}
