@@ -5,7 +5,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from tests.delta.tables import Small, a_position, by_delta_rs
-from tests.delta.worn import BY_ID, FILE, LIMITS, Table, added, data, paths
+from tests.delta.worn import BY_ID, FILE, LIMITS, Table, added, bytes_read, data, paths
 from tests.support.forked import forked
 from tests.support.games import seeds
 
@@ -89,23 +89,7 @@ def test_no_piece_writes_more_than_the_limit(table: Table) -> None:
 
 
 def test_no_piece_reads_more_than_the_limit(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, held = list[int](), [0]
-    original = pq.ParquetFile.read_row_groups
-
-    def noted(self: pq.ParquetFile, groups: Any, columns: Any = None, **options: Any) -> pa.Table:
-        if "v" in columns:
-            sizes = [self.metadata.row_group(i) for i in groups]
-            held[0] += sum(g.column(i).total_compressed_size for g in sizes for i in range(2))
-        return original(self, groups, columns=columns, **options)
-
-    def piece(place: str, uri: str) -> None:
-        if place == "merging":
-            read.append(held[0])
-            held[0] = 0
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
-    monkeypatch.setattr(rewriting, "passing", piece)
-    monkeypatch.setattr(laid, "_width", lambda *_: 0)  # a sample, before the pieces
+    read = bytes_read(monkeypatch)
     table.upkeep()
     assert len(read) > 3
     assert 0 < max(read) <= table.limits.piece_bytes

@@ -2,12 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from tests.delta.worn import FILE, LIMITS, Table, added, data, paths
+from tests.delta.worn import FILE, LIMITS, Table, added, bytes_read, data, paths
 from tests.support.forked import forked
 
 from sluice.delta.log.actions import Log
@@ -76,23 +74,7 @@ def test_row_groups_that_are_all_marked_may_be_left_for_another_piece(
 def test_no_piece_reads_or_writes_more_than_the_limit(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, held, version = list[int](), [0], table.stored.head.version
-    original = pq.ParquetFile.read_row_groups
-
-    def noted(self: pq.ParquetFile, groups: Any, columns: Any = None, **options: Any) -> pa.Table:
-        if "v" in columns:
-            sizes = [self.metadata.row_group(i) for i in groups]
-            held[0] += sum(g.column(i).total_compressed_size for g in sizes for i in range(2))
-        return original(self, groups, columns=columns, **options)
-
-    def piece(place: str, uri: str) -> None:
-        if place == "merging":
-            read.append(held[0])
-            held[0] = 0
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
-    monkeypatch.setattr(rewriting, "passing", piece)
-    monkeypatch.setattr(laid, "_width", lambda *_: 0)  # a sample, before the pieces
+    read, version = bytes_read(monkeypatch), table.stored.head.version
     unmark(table.filing, table.filing.slices)
     assert len(read) > 1
     assert 0 < max(read) <= table.limits.piece_bytes

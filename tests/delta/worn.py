@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from tests.delta.tables import ID_AND_V, WITH_P, Small, a_position
 
@@ -14,6 +15,7 @@ from sluice.changes.diff import CHANGE
 from sluice.changes.order import Direction
 from sluice.delta.log.actions import Action, Log
 from sluice.delta.reading.local import read_rows
+from sluice.delta.upkeep import laid, rewriting
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.merging import may_merge, merge
 from sluice.delta.writing.commit import commit_arrow
@@ -136,3 +138,25 @@ def data(table: Table, path: str) -> int:
 
 def paths(table: Table) -> set[str]:
     return {Path(uri).name for uri in DeltaTable(table.uri).file_uris()}
+
+
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the bytes that each piece has read before it writes."""
+    read, held = list[int](), [0]
+    original = pq.ParquetFile.read_row_groups
+
+    def noted(self: pq.ParquetFile, groups: Any, columns: Any = None, **options: Any) -> pa.Table:
+        if "v" in columns:
+            sizes = [self.metadata.row_group(i) for i in groups]
+            held[0] += sum(g.column(i).total_compressed_size for g in sizes for i in range(2))
+        return original(self, groups, columns=columns, **options)
+
+    def piece(place: str, uri: str) -> None:
+        if place == "merging":
+            read.append(held[0])
+            held[0] = 0
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
+    monkeypatch.setattr(rewriting, "passing", piece)
+    monkeypatch.setattr(laid, "_width", lambda *_: 0)  # a sample, before the pieces
+    return read

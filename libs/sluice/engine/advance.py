@@ -62,8 +62,8 @@ def advance(spark: Spark, project: Project, table: Table, run: Run) -> tuple[Bat
 
 
 def advanced(spark: Spark, project: Project, table: Table, run: Run) -> Iterator[BatchReport]:
-    """Do so, and yield each report when its batch is done."""
-    yield from _advanced(spark, project, nodes_of(table, project.graph), run)
+    """Advance as `advance` does, but yield each report when its batch is done."""
+    return _advanced(spark, project, nodes_of(table, project.graph), run)
 
 
 def advance_nodes(

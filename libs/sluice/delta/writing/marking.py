@@ -87,8 +87,8 @@ def commit_marked(
         (partition,) = table.metadata().partition_columns or (None,)
         marked = MarkedFiles(folder, files, kept, found, schema, limits, partition)
         txn = {"appId": before.table, "version": mine.batch, "lastUpdated": now()}
-        told = info(before, mine, "MERGE")
-        actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), told]
+        noted = info(before, mine, "MERGE")
+        actions = [*vectors_allowed(table), {"txn": txn}, *marked.actions(rows, key), noted]
         passing("marked", uri)
         commit_actions(before, actions)
     return won(before, position, done)
