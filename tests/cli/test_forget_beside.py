@@ -1,11 +1,24 @@
 """`sluice drop` and `sluice rename` beside `sluice forget`: what was to be forgotten stays so."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.cli.forgetting import PEOPLE, forgotten, places
 from tests.cli.trips import Here
+
+from sluice.declare.project import load
+from sluice.delta.log.position import Head
+from sluice.delta.upkeep.maintenance import Filing
+from sluice.delta.upkeep.unmarking import unmark
+from sluice.delta.writing.filing import Slice
+from sluice.limits import Limits
+from sluice.operate.erasure import forgetting
+from sluice.operate.erasure.forget import forget
+from sluice.operate.erasure.subject import Asked, by_condition
+from sluice.read.lake import open_lake
+from sluice.spark.session import Spark
 
 SHOP = """
 pipeline: trips
@@ -52,6 +65,32 @@ def test_with_now_it_leaves_nothing_of_the_subjects(project: Here) -> None:
     assert not [place for place in places(project, "4711") if "visits" in place]
     left = {path.name for path in (project.folder / "lake/trips").glob("visits*")}
     assert left == {"visits__forgotten"}
+
+
+def test_a_delivery_between_its_pieces_is_kept_and_they_go_on(
+    project: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large table it first marks the rows, then writes their files again."""
+    large = Limits(merged_bytes=-1, marked_share=1_000)
+    loaded = load(project.folder / "config").model_copy(update={"limits": large})
+    visits, races = loaded.graph.table("visits"), list[int]()
+
+    def beside(filing: Filing, slices: Sequence[Slice]) -> Head:
+        if any(s.gone for s in slices) and not races:
+            project.land("visits", 2, [{"id": 99, "shop": 1, "at": "day 2"}])
+            day = ("--start", "2024-01-02", "--end", "2024-01-03")
+            assert project.sluice("ingest", "visits", *day).code == 0
+            races.append(filing.before.version)
+        return unmark(filing, slices)
+
+    monkeypatch.setattr(forgetting, "unmark", beside)
+    asked = Asked("id = 4711", lambda schema, uri: by_condition(visits, schema, uri, "id = 4711"))
+    assert forget(Spark(loaded.spark), loaded, visits, asked).is_proven
+    assert len(races) == 1
+    assert not list(places(project, "4711"))
+    assert {4712, 4713, 99} == {
+        row["id"] for row in open_lake(project.folder / "config").table("visits").read()
+    }
 
 
 def as_calls() -> str:

@@ -3,9 +3,9 @@
 Sources with and without a key, a dimension with both kinds of lookup, cogroups that add, that keep
 extremes and that count days for a while, a top-k, diamonds, a window store, a union, a distinct
 select, joins of which one is bounded in time, window functions. A history lands files: new days,
-corrected ones, late rows, rows for the quarantine, another price list; it says which intervals are
-run over it, some again, some out of order, some several at once; and it declares views otherwise,
-which are then rebuilt.
+days of keys from everywhere and of neighbouring ones, corrected days, late rows, rows for the
+quarantine, another price list; it says which intervals are run over it, some again, some out of
+order, some several at once; and it declares views otherwise, which are then rebuilt.
 """
 
 import json
@@ -132,6 +132,7 @@ views:
 NOTES = ("sales__quarantine", "sales__intervals", "orders__intervals", "items__intervals")
 DAYS = 8
 What = Literal["run", "maintain", "redefine", "verify"]
+Where = Literal["few", "scattered", "near"]
 
 
 @dataclass(frozen=True)
@@ -285,6 +286,9 @@ class History:
         match chance.choices(KINDS, WEIGHTS):
             case ["new"]:
                 numbers = [chance.randint(1, DAYS)]
+            case ["scattered" | "near" as where]:
+                numbers = [chance.randint(1, DAYS)]
+                return Step(self._days(chance, numbers, where), (day(numbers[0]),))
             case ["correct"]:
                 numbers = [chance.choice(self.landed)]
             case ["several"]:
@@ -301,12 +305,15 @@ class History:
         prices = self._prices(chance) if chance.random() < 0.2 else {}
         return Step({**prices, **self._days(chance, numbers)}, tuple(map(day, numbers)))
 
-    def _days(self, chance: random.Random, numbers: Sequence[int]) -> dict[str, list[Any]]:
+    def _days(
+        self, chance: random.Random, numbers: Sequence[int], where: Where = "few"
+    ) -> dict[str, list[Any]]:
         files: dict[str, list[Any]] = {}
         for number in numbers:
             self.landed.append(number)
-            files[f"sales/2024-01-{number:02}"] = [sale(chance, number) for _ in some(chance)]
-            files[f"orders/2024-01-{number:02}"] = [order(chance, number) for _ in some(chance)]
+            sold, ordered = keys(chance, where), keys(chance, where)
+            files[f"sales/2024-01-{number:02}"] = [sale(chance, number, i) for _, i in sold]
+            files[f"orders/2024-01-{number:02}"] = [order(chance, number, *key) for key in ordered]
         return files
 
     def _redefined(self, chance: random.Random) -> Step:
@@ -324,9 +331,13 @@ class History:
         return {"items": [{"item": i, "price": str(chance.randint(1, 9))} for i in known]}
 
 
-KINDS = ("new", "correct", "several", "again", "prices", "maintain", "redefine")
-WEIGHTS = (5, 5, 3, 1, 2, 1, 2)
+KINDS = (
+    *("new", "scattered", "near", "correct", "several", "again", "prices", "maintain"),
+    "redefine",
+)
+WEIGHTS = (4, 3, 3, 5, 3, 1, 2, 2, 2)
 SHOPS, ITEMS = ["a", "b", "c"], ["tea", "oil", "jam", "nut", "fig"]
+RANGE, MANY = 2_000, 150  # keys that scattered and near days draw from, and how many they have
 
 
 def loaded(config: Path) -> Project:
@@ -341,19 +352,26 @@ def loaded(config: Path) -> Project:
     return project.model_copy(update={"limits": replace(project.limits, **changed)})
 
 
-def some(chance: random.Random) -> range:
-    """No row at all now and then."""
-    return range(chance.choice([0, 1, 3, 8, 15]))
+def keys(chance: random.Random, where: Where) -> list[tuple[int, str]]:
+    """Ids of orders and items: few, which come again and again, or many of a long range."""
+    if where == "few":
+        count = chance.choice([0, 1, 3, 8, 15])
+        return [(chance.randint(1, 20), chance.choice(ITEMS)) for _ in range(count)]
+    first = chance.randrange(RANGE - MANY)
+    numbers = (
+        chance.sample(range(RANGE), MANY) if where == "scattered" else range(first, first + MANY)
+    )
+    return [(100 + number, f"item {number:04}") for number in numbers]
 
 
-def sale(chance: random.Random, number: int) -> dict[str, Any]:
-    item = None if chance.random() < 0.1 else chance.choice(ITEMS)
+def sale(chance: random.Random, number: int, item: str) -> dict[str, Any]:
+    known = None if chance.random() < 0.1 else item
     amount = f"{chance.randint(-300, 2000) / 100:.2f}"
-    return {"shop": chance.choice(SHOPS), "item": item, "amount": amount, "at": at(chance, number)}
+    return {"shop": chance.choice(SHOPS), "item": known, "amount": amount, "at": at(chance, number)}
 
 
-def order(chance: random.Random, number: int) -> dict[str, Any]:
-    told = {"id": chance.randint(1, 20), "shop": chance.choice(SHOPS), "item": chance.choice(ITEMS)}
+def order(chance: random.Random, number: int, key: int, item: str) -> dict[str, Any]:
+    told = {"id": key, "shop": chance.choice(SHOPS), "item": item}
     return {**told, "quantity": chance.randint(1, 9), "at": at(chance, number)}
 
 

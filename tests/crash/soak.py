@@ -31,6 +31,7 @@ from tests.crash.bazaar import MARKING, Bazaar, History, Reader, Step
 from tests.crash.conftest import Pool, Worker
 from tests.crash.model import DAY, Model, counted
 
+import sluice
 from sluice.language.interval import Interval
 
 STEPS = 12  # of a history
@@ -114,6 +115,7 @@ class Soak:
             model.take(step)
             found = self._disturbed(lake, step, chance) or self._mended(lake, step)
             found = found or unlike(model, lake) or disturbed(readers)
+            found = found or missed(model, lake, chance)
             self.write()
             if found:
                 self._keep(at, {"history": seed, "step": nth, "commit": commit, "found": found})
@@ -247,6 +249,18 @@ def unlike(model: Model, lake: Bazaar) -> list[str]:
         if rows != wanted:
             found.append(f"{name} is not the model's: {rows - wanted} in place of {wanted - rows}")
     return found
+
+
+def missed(model: Model, lake: Bazaar, chance: random.Random) -> list[str]:
+    """Keys of a cogroup that a reader does not find, or finds otherwise than the model."""
+    columns = model.columns["totals"]
+    rows = [dict(zip(columns, row, strict=True)) for row in model.tables()["totals"]]
+    if not rows or not lake.rows("totals", columns):
+        return []
+    table = sluice.open(str(lake.config)).table("totals")
+    wanted = chance.sample(rows, min(5, len(rows)))
+    found = [(table.get(row["shop"], row["item"]), row) for row in wanted]
+    return [f"get found {one}, not {row}" for one, row in found if one != row]
 
 
 def disturbed(readers: Sequence[Reader]) -> list[str]:

@@ -67,6 +67,19 @@ def test_a_get_opens_one_file_and_reads_one_row_group(tmp_path):
     assert (found.touched.files, found.touched.row_groups) == (1, 1)
 
 
+def test_a_get_opens_the_largest_file_first_and_no_other_once_it_has_the_row(tmp_path):
+    uri, scattered = str(tmp_path / "t"), ([0, 401, 799], [1, 399, 798])
+    others = sorted({*range(800)} - {*scattered[0], *scattered[1]})
+    for keys in (scattered[0], others, scattered[1]):
+        write(uri, pa.table({"k": keys, "v": [str(k) for k in keys]}), group_rows=25)
+    table = keyed(uri, "k")
+    assert [table.get(key) for key in (399, 401)] == [{"k": k, "v": str(k)} for k in (399, 401)]
+    assert table.get(900) is None
+    found = table.only(table.key.exactly(400))
+    assert list(found) == [{"k": 400, "v": "400"}]
+    assert (found.touched.files, found.touched.row_groups) == (1, 1)
+
+
 def test_a_get_of_a_key_outside_all_files_opens_none(tmp_path):
     found = keyed(some_table(tmp_path), "k").range(key_from=-5, key_to=-1)
     assert list(found) == []

@@ -1,11 +1,12 @@
 """The steps by which subjects' rows leave a lake, in their order. Each is safe to repeat."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -46,6 +47,7 @@ from sluice.spark.session import Spark
 
 KIND = "forget"
 ATTEMPTS = 3
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -94,16 +96,8 @@ class Forgetting:
     def _rows(self) -> Iterator[Done]:
         """Delete the delivered rows; commit even if there are none, so others plan again."""
         for holder in delivered_in(self.table):
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    done = self._deleted(holder)
-                except LostRace:
-                    if attempt == ATTEMPTS:
-                        raise
-                else:
-                    if done:
-                        yield self._done(holder.id, "rows deleted", done.deleted, done.version)
-                    break
+            if done := _tried(partial(self._deleted, holder)):
+                yield self._done(holder.id, "rows deleted", done.deleted, done.version)
 
     def _deleted(self, holder: Holder) -> Committed | None:
         """Delete the rows in a table; do nothing if it was never filled."""
@@ -208,6 +202,18 @@ class Forgetting:
 
     def _unmark(self, table: Table) -> None:
         """Write files again whose deleted rows are only marked."""
-        for kept in kept_in(table, self.project):
-            if filing := kept.filing:
-                unmark(filing, filing.slices)
+
+        def every() -> None:
+            for kept in kept_in(table, self.project):
+                if filing := kept.filing:
+                    unmark(filing, filing.slices)
+
+        _tried(every)
+
+
+def _tried(work: Callable[[], T]) -> T:
+    """Return what `work` returns; it starts from the new head if another writer was first."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(LostRace):
+            return work()
+    return work()

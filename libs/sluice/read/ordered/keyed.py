@@ -97,8 +97,15 @@ class KeyedTable(KeyValues):
         """Return the row of that key, or None; of a history, the version that stands."""
         columns = self.row_key.first(len(key)) if self.current else self.row_key
         span = columns.exactly(key[0] if len(key) == 1 else key)
+        if self.current is None:
+            return next(self.only(span), None)
         rows = self.select((span,), Order(self.identity))
-        return next((row for row in rows if self.current is None or row[self.current]), None)
+        return next((row for row in rows if row[self.current]), None)
+
+    def only(self, span: Span) -> Rows:
+        """Return the visible row in a span that holds one at most."""
+        scan = Scan(self.snapshot, (*self.spans, span))
+        return Rows(scan.only(self.snapshot.visible), self.schema, self.version, scan.touched)
 
     def between(
         self,

@@ -101,6 +101,17 @@ class Scan:
                 left = left if left is None else left - table.num_rows
                 yield table
 
+    def only(self, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+        """Yield the wanted row, if there is one at most; the file with most rows is read first.
+
+        Of a key that many batches' files may hold, it is the likeliest place.
+        """
+        for file in sorted(self.files(), key=lambda file: -(file.rows or 0)):
+            for group in self.row_groups(file):
+                if (table := self.read(group, columns)).num_rows:
+                    yield table.select(columns)
+                    return
+
     @cached_property
     def _spans(self) -> tuple[Span, ...]:
         """Spans that each hold every wanted row."""
