@@ -1,10 +1,14 @@
-"""A lake of one pipeline called `bench`, and a warm session on it."""
+"""A lake of one pipeline called `bench`, a warm session on it, and what work there costs."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice.declare.project import Project, load
+from sluice.delta.log.actions import Log
 from sluice.delta.log.position import Head, head
 from sluice.delta.places.lake import layout
 from sluice.delta.reading.table import snapshot
@@ -45,3 +49,25 @@ class BenchLake:
     def now(self, name: str) -> DataFrame:
         """What a table holds now."""
         return snapshot(self.session, self.uri(name), self.head(name).version, Limits())
+
+
+def written_bytes(uri: str, version: int) -> int:
+    """Return the bytes of a commit: new files, those of the change feed, and the commit itself."""
+    actions = Log(uri).actions(version)
+    known = {action["remove"]["path"] for action in actions if "remove" in action}
+    files = [action[kind] for action in actions for kind in ("add", "cdc") if kind in action]
+    log = Path(uri, "_delta_log", f"{version:020d}.json").stat().st_size
+    return log + sum(file["size"] for file in files if file["path"] not in known)
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the processor seconds of this process and those it has started, and the result."""
+    before = _cpu()
+    result = work()
+    return round(_cpu() - before, 2), result
+
+
+def _cpu() -> float:
+    mine = psutil.Process()
+    times = [each.cpu_times() for each in (mine, *mine.children(recursive=True))]
+    return float(sum(each.user + each.system for each in times))

@@ -27,8 +27,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table as Shown
-from tests.benchmarks.random_keys import timed as cpu_of
-from tests.benchmarks.random_keys import written_bytes
+from tests.benchmarks.bench_lake import timed as cpu_of
+from tests.benchmarks.bench_lake import written_bytes
 
 from sluice.declare.meaning.definition import definition
 from sluice.declare.project import Project
@@ -247,7 +247,7 @@ def measure(shop: Shop, given: argparse.Namespace) -> Iterator[Step]:
     yield baseline.step("join all again and write", baseline.written, given.facts, 0, 0.0)
     yield baseline.step("join all again and merge", baseline.merged, 0, 0, 0.0)
     yield from _batches(shop, given.batches, baseline)
-    yield from _dimension_changes(shop, given.changes, baseline)
+    yield from dimension_changes(shop, given.changes, baseline)
     yield from _reload(shop, baseline)
 
 
@@ -273,7 +273,8 @@ def _batches(shop: Shop, sizes: list[int], baseline: Baseline) -> Iterator[Step]
                 yield timed(shop, view, f"{view}: {size:,} facts {what}", baseline)
 
 
-def _dimension_changes(shop: Shop, sizes: list[int], baseline: Baseline) -> Iterator[Step]:
+def dimension_changes(shop: Shop, sizes: list[int], baseline: Baseline) -> Iterator[Step]:
+    """Measure what so many changed products cost the refreshed lookup."""
     shop.land_products(2)  # warms up
     shop.load("products")
     shop.advance("refreshed")

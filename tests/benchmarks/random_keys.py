@@ -1,18 +1,20 @@
 """Batches of a cogroup whose changed keys come from everywhere.
 
 python -m tests.benchmarks.random_keys [--keys 1000000] [--batches 30] [--changes 10000]
-    [--built FOLDER] [--merged] [--maintained] [--json FILE]
+    [--facts 0] [--built FOLDER] [--merged] [--maintained] [--json FILE]
 
 Three streams with one row for each key. A batch adds a row to 80 % of the changed keys, brings 15 %
 new keys, and takes all rows of 5 % away; new keys lie between old ones. The tables are built by
 Spark, which then stops: batches, reads and merging of files run in this process. Printed for each
-batch that is shown: seconds of its processors, megabytes written by state and view, and their share
-of both tables. Then the reads before the batches and after them: milliseconds until a key's row is
-there in a table opened again, and processor seconds of a scan. At last, as many random rows of one
-input are updated, as a delivery to a source with a key does, and both tables of the view are filed
-again, in pieces, as upkeep does with worn ones. With `--maintained` each batch is followed by what
-upkeep is due, and its sum is shown instead. `--built` keeps the built tables for another run.
-`--merged`: no table is large enough for vectors.
+batch that is shown: its seconds and those of its processors, megabytes written by state and view,
+and their share of both tables. Then the reads before the batches and after them: milliseconds until
+a key's row is there in a table opened again, and processor seconds of a scan. At last, as many
+random rows of one input are updated, as a delivery to a source with a key does, and both tables of
+the view are filed again, in pieces, as upkeep does with worn ones. With `--maintained` each batch
+is followed by what upkeep is due, and its sum is shown instead. With `--facts 10000000`, so many
+are joined to 100,000 products by a lookup with `refresh`, and one product changes. What was reached
+is printed beside the goals. `--built` keeps the built tables for another run. `--merged`: no table
+is large enough for vectors.
 """
 
 import argparse
@@ -22,23 +24,23 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import psutil  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table as Printed
 from tests.benchmarks.bare_tables import append, position
-from tests.benchmarks.bench_lake import BenchLake, declared
+from tests.benchmarks.bench_lake import BenchLake, declared, timed, written_bytes
+from tests.benchmarks.lookup import Baseline, Shop, dimension_changes
 
 from sluice.changes.diff import CHANGE
-from sluice.delta.log.actions import Log
 from sluice.delta.log.feed_size import table_size
 from sluice.delta.writing.commit import commit_arrow
 from sluice.engine.advance import Run, advance
@@ -54,6 +56,7 @@ SOURCE = """
 STREAM = "{0}: {{from: {0}, aggregates: {{n_{0}: count(*), v_{0}: sum(v), mean_{0}: avg(v)}}}}"
 UPDATED, NEW = 0.8, 0.15
 SHOWN = (1, 2, 10, 20, 30)
+PRODUCTS = 100_000
 TABLES = ("view__state", "view")
 
 
@@ -63,6 +66,7 @@ class Measured:
 
     keys: int
     batch: int | str
+    seconds: float
     cpu: float
     megabytes: float
     share: float
@@ -164,14 +168,16 @@ class Bench(BenchLake):
     ) -> Measured:
         before = {name: self.head(name) for name in tables}
         size = sum(table_size(h.uri, h.version).bytes for h in before.values()) / 1e6
+        began = time.perf_counter()
         cpu, engine = timed(work)
+        seconds = round(time.perf_counter() - began, 2)
         written = sum(
             written_bytes(self.uri(name), version) / 1e6
             for name in tables
             for version in range(before[name].version + 1, self.head(name).version + 1)
         )
         share = 100 * written / size
-        return Measured(self.keys, what, cpu, round(written, 2), round(share, 1), engine)
+        return Measured(self.keys, what, seconds, cpu, round(written, 2), round(share, 1), engine)
 
     def reads(self, batch: int | str) -> Reads:
         """Measure reads as things stand."""
@@ -203,28 +209,6 @@ def rows_of(ids: np.ndarray, keys: np.ndarray) -> pa.Table:
     return pa.table({"id": ids, "k": keys, "v": values.cast(pa.decimal128(12, 2))})
 
 
-def written_bytes(uri: str, version: int) -> int:
-    """Return the bytes of a commit: new files, those of the change feed, and the commit itself."""
-    actions = Log(uri).actions(version)
-    known = {action["remove"]["path"] for action in actions if "remove" in action}
-    files = [action[kind] for action in actions for kind in ("add", "cdc") if kind in action]
-    log = Path(uri, "_delta_log", f"{version:020d}.json").stat().st_size
-    return log + sum(file["size"] for file in files if file["path"] not in known)
-
-
-def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the processor seconds of this process and those it has started, and the result."""
-    before = _cpu()
-    result = work()
-    return round(_cpu() - before, 2), result
-
-
-def _cpu() -> float:
-    mine = psutil.Process()
-    times = [each.cpu_times() for each in (mine, *mine.children(recursive=True))]
-    return float(sum(each.user + each.system for each in times))
-
-
 def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
     """Build the tables unless they are there, and measure on a copy."""
     limits = replace(Limits(), merged_bytes=sys.maxsize) if given.merged else Limits()
@@ -247,11 +231,45 @@ def run(folder: Path, given: argparse.Namespace) -> Iterator[Measured | Reads]:
     bench.spark.stop()
 
 
+def lookup(folder: Path, facts: int) -> Measured:
+    """Measure a lookup with `refresh` when one of the products that its facts name changes."""
+    shop = Shop(folder, "local[2]", "3g")
+    shop.land_dimensions(PRODUCTS, PRODUCTS)
+    for name in ("products", "customers"):
+        shop.load(name)
+    shop.sell(facts)
+    shop.advance("refreshed")
+    (step,) = dimension_changes(shop, [1], Baseline(0, 0))
+    shop.spark.stop()
+    uri = shop.uri("refreshed")
+    share = step.megabytes / table_size(uri, DeltaTable(uri).version()).bytes * 1e8
+    return Measured(facts, "a lookup", step.seconds, step.cpu, step.megabytes, round(share, 1), "")
+
+
 def summed(done: Sequence[Measured]) -> Measured:
     """Return all upkeep as one."""
     cpu, size = sum(one.cpu for one in done), sum(one.megabytes for one in done)
     share = sum(one.share for one in done)
     return replace(done[-1], cpu=round(cpu, 2), megabytes=round(size, 2), share=round(share, 1))
+
+
+def goals(found: Sequence[Measured | Reads], batches: int) -> Iterator[tuple[str, str, str]]:
+    """Yield what is to be reached: what of it is, and the goal."""
+    measured = {one.batch: one for one in found if isinstance(one, Measured)}
+    reads = {one.batch: one for one in found if isinstance(one, Reads)}
+    each = [one for batch, one in measured.items() if isinstance(batch, int)]
+    shares, seconds = [one.share for one in each], [one.cpu for one in each]
+    before, after = reads[0], reads[batches]
+    shown = f"{median(shares):.1f}, at most {max(shares)}"
+    yield "a batch writes, % of state and view", shown, "2"
+    longer = "1.3 times that of a million keys"
+    yield "a batch takes, CPU s", f"{median(seconds):.1f}, at most {max(seconds)}", longer
+    yield "`get` after the batches", f"{after.get_ms / before.get_ms:.1f} times", "2 times"
+    yield "a scan after the batches", f"{after.scan_cpu / before.scan_cpu:.1f} times", "1.3 times"
+    yield "upkeep writes, % of state and view", str(measured["upkeep"].share), "200"
+    yield "a source's update, % of its table", str(measured["a source"].share), "5"
+    if "a lookup" in measured:
+        yield "a changed product writes, MB", str(measured["a lookup"].megabytes), "1"
 
 
 def main(argv: list[str]) -> None:
@@ -260,6 +278,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=10_000)
     parser.add_argument("--batches", type=int, default=30)
+    parser.add_argument("--facts", type=int, default=0)
     parser.add_argument("--built", type=Path)
     parser.add_argument("--merged", action="store_true")
     parser.add_argument("--maintained", action="store_true")
@@ -267,22 +286,28 @@ def main(argv: list[str]) -> None:
     given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         found = list(run(Path(folder), given))
-    console = Console(width=120)
+        found += [lookup(Path(folder, "shop"), given.facts)] if given.facts else []
     batches = [one for one in found if isinstance(one, Measured)]
-    reads = [one for one in found if isinstance(one, Reads)]
-    printed = Printed("keys", "batch", "cpu s", "MB", "% of tables", "engine")
-    for one in batches:
-        if one.batch in SHOWN or one.batch == given.batches or isinstance(one.batch, str):
-            printed.add_row(*map(str, asdict(one).values()))
-    console.print(printed)
-    printed = Printed("after batches", "get ms", "scan cpu s", "files")
-    for read in reads:
-        printed.add_row(*map(str, asdict(read).values()))
-    console.print(printed)
+    chosen = (*SHOWN, given.batches)
+    show(
+        ("rows", "batch", "s", "CPU s", "MB", "% of tables", "engine"),
+        [asdict(b).values() for b in batches if isinstance(b.batch, str) or b.batch in chosen],
+    )
+    reads = [asdict(one).values() for one in found if isinstance(one, Reads)]
+    show(("after batches", "get ms", "scan CPU s", "files"), reads)
+    show(("", "reached", "goal"), goals(found, given.batches))
     text = json.dumps([asdict(one) for one in found])
     print(text)
     if given.json:
         given.json.write_text(text)
+
+
+def show(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Print a table."""
+    printed = Printed(*columns)
+    for row in rows:
+        printed.add_row(*map(str, row))
+    Console(width=120).print(printed)
 
 
 if __name__ == "__main__":
