@@ -105,3 +105,27 @@ def test_each_kind_of_store_has_an_operation_that_excludes_others(store):
         uri = f"{scheme}://b/lake" if scheme else "/lake"
         assert store_of(uri) is store
         assert bool(list(faults(uri, "auto", {}))) == bool(store.lacks)
+
+
+PROFILE = "[profile lake]\nrole_arn = arn:aws:iam::1:role/lake\n"
+
+
+@pytest.mark.parametrize("more", ["source_profile = base\n", "credential_source = Ec2\n"])
+def test_a_profile_that_names_a_role_is_refused_with_what_to_set(tmp_path, more):
+    config = tmp_path / "config"
+    config.write_text(PROFILE + more)
+    environ = {"AWS_PROFILE": "lake", "AWS_CONFIG_FILE": str(config)}
+    said = mistakes(tmp_path, "lake: s3://b/lake\n", **environ)
+    assert "sluice.yaml:1: lake: the profile 'lake' names a role by `role_arn`" in said
+    assert "set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE" in said
+
+
+def test_other_profiles_and_keys_are_not(tmp_path):
+    config = tmp_path / "config"
+    config.write_text(f"{PROFILE}source_profile = base\n[profile base]\nregion = us-east-1\n")
+    profile = {"AWS_PROFILE": "lake", "AWS_CONFIG_FILE": str(config)}
+    for other in ({"AWS_PROFILE": "base"}, {"AWS_ACCESS_KEY_ID": "k"}):
+        loaded(tmp_path, "lake: s3://b/lake\n", **{**profile, **other})
+    loaded(tmp_path, "lake: lake\n", **profile)
+    config.write_text(f"{PROFILE}web_identity_token_file = /token\n")
+    loaded(tmp_path, "lake: s3://b/lake\n", **profile)

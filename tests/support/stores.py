@@ -24,6 +24,7 @@ BUCKET = "lakes"
 PATIENCE = 240.0  # seconds
 PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
 GRPC = tuple(f"{port}.grpc" for port in PORTS)
+METRICS = "metricsPort"
 
 
 @dataclass
@@ -92,12 +93,12 @@ class Store:
 
 
 @contextmanager
-def running() -> Iterator[Store]:
-    """A store with an empty bucket."""
+def running(roles: Mapping[str, object] | None = None) -> Iterator[Store]:
+    """A store with an empty bucket. `roles`: what its token service knows; it has none without."""
     folder = Path(tempfile.mkdtemp(prefix="sluice-store-"))
-    store = Store(folder, {name: free_port() for name in (*PORTS, *GRPC)})
+    store = Store(folder, {name: free_port() for name in (*PORTS, *GRPC, METRICS)})
     try:
-        with serving(store, _command(store)):
+        with serving(store, [*_command(store), *_roles(store, roles)]):
             yield store
     finally:
         for port in store.ports.values():  # it puts them there whatever it is told
@@ -155,6 +156,14 @@ def _command(store: Store) -> list[str]:
         f"-filer.localSocket={store.folder / 'filer'}",
         *(f"-{name}={port}" for name, port in store.ports.items()),
     ]
+
+
+def _roles(store: Store, roles: Mapping[str, object] | None) -> list[str]:
+    if roles is None:
+        return []
+    known = store.folder / "roles.json"
+    known.write_text(json.dumps(roles))
+    return [f"-s3.iam.config={known}"]
 
 
 def _wait(store: Store, process: "subprocess.Popen[bytes]") -> None:

@@ -1,11 +1,12 @@
 """Access to the files at a path or URI: pyarrow's file system, with the server and its keys.
 
 Endpoint, region and credentials come from the environment (`AWS_*`, `AZURE_*`), a profile or a
-role, and are kept nowhere else.
+role, and are written nowhere.
 """
 
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from pyarrow.fs import (
     S3FileSystem,
 )
 
+from sluice.declare.roles import Keys, keys_of_role
 from sluice.declare.stores import S3, scheme_of
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -36,7 +38,8 @@ def located(uri: str) -> tuple[FileSystem, str]:
     if not scheme:
         return LocalFileSystem(), uri
     if scheme in S3.schemes:
-        return _s3(tuple(sorted(access().items()))), uri.partition("://")[2].rstrip("/")
+        files = _s3(tuple(sorted(access().items())), keys_of_role())
+        return files, uri.partition("://")[2].rstrip("/")
     if scheme in AZURE:
         container, account, below = _azure_parts(uri)
         files = _azure(account, tuple(sorted(access().items())))
@@ -75,9 +78,13 @@ def region() -> str:
 
 
 @lru_cache(maxsize=8)
-def _s3(environ: tuple[tuple[str, str], ...]) -> S3FileSystem:  # noqa: ARG001 - what it depends on
-    """Return the client for these variables; it looks for credentials as every AWS tool does."""
+def _s3(environ: tuple[tuple[str, str], ...], keys: Keys | None) -> S3FileSystem:  # noqa: ARG001
+    """Return the client for these variables, which are what it depends on.
+
+    Without keys, it looks for credentials as every AWS tool does.
+    """
     named: dict[str, Any] = {"endpoint_override": _named(*ENDPOINTS), "region": region()}
+    named |= asdict(keys) if keys else {}
     return S3FileSystem(
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
         allow_delayed_open=True,  # a small file is one request

@@ -10,6 +10,8 @@ tested, Spark computes, and delta-rs reads and commits.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sluice.declare.roles import role_of_profile
+
 UNSAFE = ("AWS_S3_ALLOW_UNSAFE_RENAME", "AWS_S3_LOCKING_PROVIDER")
 Fault = tuple[tuple[str, ...], str]
 OFF = ("", "0", "false", "no", "off")
@@ -86,7 +88,7 @@ def takes_spark(uri: str) -> bool:
 
 
 def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fault]:
-    """Yield what makes commits to a lake unsafe, each with the place of its setting."""
+    """Yield what makes a lake unsafe or out of reach, each with the place of its setting."""
     store = store_of(lake)
     if store is None:
         known = ", ".join(
@@ -104,6 +106,9 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
         why = store.why_not_spark
         message = f"`spark` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
         yield ("spark", "commit"), message
+    if store is S3 and (profile := role_of_profile(environ)):
+        why = "which reads of files do not follow: set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"
+        yield ("lake",), f"the profile {profile!r} names a role by `role_arn`, {why}, or keys"
     for name in store.unsafe:
         if environ.get(name, "").lower() not in OFF:
             why = "commits could overwrite each other; unset it, conditional writes need no help"
