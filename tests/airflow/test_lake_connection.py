@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,13 +18,16 @@ from sluice.airflow.quality_task import QualityTask
 from sluice.airflow.store import variables
 from sluice.airflow.tasks import SeparateJob
 from sluice.declare.project import load
+from sluice.delta.places.environments import create
+from sluice.delta.places.lake import layout
 from sluice.errors import UsageError
 from sluice.language.interval import Interval
-from sluice.read.lake import open_lake
+from sluice.read.lake import Lake, open_lake
 
 from .conftest import Configured
 
 DAY = Interval.parse("2024-01-01", "2024-01-02")
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
 SHOP = """
 pipeline: shop
 schedule: "@daily"
@@ -60,6 +64,35 @@ def test_a_tasks_job_reaches_the_lake(config: Path, store: Store) -> None:
     assert (report["table"], report["inserted"]) == ("shop.sales", 1)
     with using(store.environ()):
         assert open_lake(config).table("sales").count == 1
+
+
+def test_an_environment_is_found_by_the_connection_too(
+    config: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work, *_) = site(config).pipelines[0].graph.tasks
+    task = SeparateJob(task_id=work.id, work=work, config=config)
+    with using(store.environ()):
+        create(layout(load(config)), "dev", NOW, NOW + timedelta(days=7))
+    monkeypatch.setenv("SLUICE_ENV", "dev")
+    assert site(config).pipelines  # DAGs need no lake
+    (report,) = task.execute({**context(DAY), "params": {}})
+    assert report["inserted"] == 1
+    monkeypatch.delenv("SLUICE_ENV")
+    with using(store.environ()):
+        base = open_lake(config)
+        assert Lake(base.project.within("dev")).table("sales").count == 1
+        with pytest.raises(UsageError, match="sales"):
+            base.table("sales")
+
+
+def test_an_environment_that_is_not_there_is_named_by_the_task(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_ENV", "deev")
+    (work, *_) = site(config).pipelines[0].graph.tasks
+    task = SeparateJob(task_id=work.id, work=work, config=config)
+    with pytest.raises(JobRefused, match="has no environment 'deev'"):
+        task.execute({**context(DAY), "params": {}})
 
 
 def test_a_task_names_a_connection_that_it_cannot_use(

@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 from sluice.airflow.graph import Task, TaskKind
 from sluice.airflow.outcome import Outcome
-from sluice.airflow.projects import airflows_config, project
+from sluice.airflow.projects import airflows_config, base
 from sluice.airflow.request import BOUNDS, asked, is_preview
 from sluice.errors import ExitCode, SluiceError
 
@@ -93,7 +93,7 @@ def of_delay(run: Mapping[str, Any], limit: str) -> Alert:
 
 
 def _webhook(config: Path, pipeline: str) -> str:
-    declared = project(config).pipelines.get(pipeline)
+    declared = base(config).pipelines.get(pipeline)
     return declared.airflow.webhook if declared else ""
 
 

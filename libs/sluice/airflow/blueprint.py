@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from sluice.airflow.graph import Task, TaskGraph, proof, sweep, task_graph, upkeep
 from sluice.airflow.projects import loaded
+from sluice.declare.environment import of_base
 from sluice.declare.kept import Kept, Noting, kept_in
 from sluice.errors import ConfigError
 
@@ -86,13 +87,13 @@ def _folder() -> Path:
 
 def _kept(kept: Kept) -> Site | None:
     with suppress(ValueError):
-        content = kept.read(os.environ)
+        content = kept.read(of_base())
         return TypeAdapter(Site).validate_json(content) if content else None
     return None
 
 
 def _made(config: Path, kept: Kept) -> Site:
-    environ = Noting()
+    environ = Noting(of_base())  # DAGs are the same in every environment
     made = _site(*loaded(config, environ))
     if ";" not in made.remote:  # parameters, such as a token
         kept.write(TypeAdapter(Site).dump_json(made), environ)

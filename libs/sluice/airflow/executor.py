@@ -14,7 +14,7 @@ from pathlib import Path
 from airflow.executors.local_executor import LocalExecutor
 
 from sluice.airflow.commands import PACKAGED, script_of
-from sluice.airflow.projects import airflows_config, project
+from sluice.airflow.projects import airflows_config, base
 from sluice.errors import SluiceError
 
 TASK = (
@@ -34,7 +34,7 @@ class WarmLocalExecutor(LocalExecutor):  # type: ignore[misc]
             import_module(module)
         config = airflows_config()
         with suppress(SluiceError):
-            if project(config).spark.engine == "connect":
+            if base(config).spark.engine == "connect":
                 import_module(CLIENT)
                 _import_jobs(config)
         super().start()

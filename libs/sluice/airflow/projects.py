@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.declare.environment import VARIABLE, of_base
 from sluice.declare.kept import Stamp, stamps
 from sluice.errors import ConfigError
 
@@ -32,7 +33,16 @@ def airflows_config() -> Path:
 
 
 def project(config: Path) -> "Project":
-    """Return the project that the folder's current files declare."""
+    """Return the project that the folder's current files declare, in the chosen environment.
+
+    The lake is asked for it by its connection, as tasks use it.
+    """
+    chosen = os.environ.get(VARIABLE)
+    return _within(config, stamps(config), chosen) if chosen else base(config)
+
+
+def base(config: Path) -> "Project":
+    """Return that project on the lake of its settings, which needs no access to the lake."""
     return _loaded(config, stamps(config))[0]
 
 
@@ -42,7 +52,7 @@ def mistakes(config: Path) -> ConfigError | None:
 
 
 def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigError | None]:
-    """Return the project under that environment, and the mistakes of what is left out."""
+    """Return the project with these variables, and the mistakes of what is left out."""
     from sluice.declare.sound import load_sound
 
     return load_sound(config, environ=environ)
@@ -50,4 +60,13 @@ def loaded(config: Path, environ: Mapping[str, str]) -> tuple["Project", ConfigE
 
 @lru_cache(maxsize=4)
 def _loaded(config: Path, state: tuple[Stamp, ...]) -> tuple["Project", ConfigError | None]:  # noqa: ARG001
-    return loaded(config, os.environ)
+    return loaded(config, of_base())
+
+
+@lru_cache(maxsize=4)
+def _within(config: Path, state: tuple[Stamp, ...], name: str) -> "Project":
+    from sluice.airflow.connections import lent
+
+    found = _loaded(config, state)[0]
+    with lent(found, ()):
+        return found.within(name)
