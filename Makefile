@@ -34,7 +34,7 @@ test: $(SETUP) ## run the tests, in two processes
 test-stores: $(SETUP) ## the demo in a store; kills and races on two more, which Go and npm install
 	@$(PY) -m pytest tests/stores/retail.py $(ARGS)
 	@$(PY) -m pytest --store versitygw tests/stores/test_exclusive.py tests/stores/test_crashes.py \
-	  tests/stores/test_lake.py $(ARGS)
+	  tests/stores/test_lake.py tests/stores/test_committers.py tests/stores/test_spark.py $(ARGS)
 	@$(PY) -m pytest --store azurite tests/stores/azure.py tests/stores/test_exclusive.py \
 	  tests/stores/test_crashes.py tests/stores/test_lake.py tests/stores/test_previews.py \
 	  tests/stores/test_opened.py tests/stores/test_environments.py \
