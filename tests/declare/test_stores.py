@@ -127,5 +127,6 @@ def test_other_profiles_and_keys_are_not(tmp_path):
     for other in ({"AWS_PROFILE": "base"}, {"AWS_ACCESS_KEY_ID": "k"}):
         loaded(tmp_path, "lake: s3://b/lake\n", **{**profile, **other})
     loaded(tmp_path, "lake: lake\n", **profile)
+    loaded(tmp_path, "lake: s3://b/lake\nlake_connection: keys\n", **profile)
     config.write_text(f"{PROFILE}web_identity_token_file = /token\n")
     loaded(tmp_path, "lake: s3://b/lake\n", **profile)

@@ -19,7 +19,7 @@ from sluice.declare.reading import Reading, find_files, read_file, read_tables
 from sluice.declare.recalled import keep, recalled
 from sluice.declare.resolution.scope import Review
 from sluice.declare.settings import AirflowSettings, QualitySettings, SparkSettings
-from sluice.declare.stores import S3, faults, scheme_of, store_of
+from sluice.declare.stores import S3, faults, out_of_reach, scheme_of, store_of
 from sluice.declare.table_spec import TableSpec
 from sluice.declare.text.document import Document
 from sluice.declare.text.mistakes import Mistakes
@@ -210,9 +210,13 @@ def _check_store(
     environ: Mapping[str, str],
     mistakes: Mistakes,
 ) -> None:
-    """Note what would make commits to the lake unsafe, and tables that can't be kept there."""
+    """Note why no lake can be kept there, and tables that can't.
+
+    A connection of Airflow brings keys, whatever the profile says.
+    """
     if settings:
-        for where, message in faults(project.lake, project.spark.commit, environ):
+        reach = () if project.lake_connection else out_of_reach(project.lake, environ)
+        for where, message in (*faults(project.lake, project.spark.commit, environ), *reach):
             mistakes.add(settings.document, where, message)
     for one in declared:
         if getattr(one.spec, "format", "") == "delta":

@@ -88,7 +88,7 @@ def takes_spark(uri: str) -> bool:
 
 
 def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fault]:
-    """Yield what makes a lake unsafe or out of reach, each with the place of its setting."""
+    """Yield what makes commits to a lake unsafe, each with the place of its setting."""
     store = store_of(lake)
     if store is None:
         known = ", ".join(
@@ -106,10 +106,14 @@ def faults(lake: str, committer: str, environ: Mapping[str, str]) -> Iterator[Fa
         why = store.why_not_spark
         message = f"`spark` is not safe on {store.name}: {why}; write `delta-rs`, or nothing"
         yield ("spark", "commit"), message
-    if store is S3 and (profile := role_of_profile(environ)):
-        why = "which reads of files do not follow: set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"
-        yield ("lake",), f"the profile {profile!r} names a role by `role_arn`, {why}, or keys"
     for name in store.unsafe:
         if environ.get(name, "").lower() not in OFF:
             why = "commits could overwrite each other; unset it, conditional writes need no help"
             yield ("lake",), f"{name} is set in the environment: {why}"
+
+
+def out_of_reach(lake: str, environ: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield why this process could not read files of a lake, with the place of its setting."""
+    if store_of(lake) is S3 and (profile := role_of_profile(environ)):
+        why = "which reads of files do not follow: set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE"
+        yield ("lake",), f"the profile {profile!r} names a role by `role_arn`, {why}, or keys"
