@@ -105,6 +105,8 @@ LAMBDAS = (
     *("regexp_replace(s, 'a+', '-')", "date_add(u, i) > v"),
     *("regexp_replace(s, '^a*', '')", "regexp_replace(s, '[^a-c]*', '')", "s RLIKE '[{}]|a'"),
     *("try_divide(i, 0)", "try_divide(n, 0.0)", "CAST(9007199254740993L + i AS FLOAT)"),
+    *(r"concat(s, '\\z') RLIKE 'b\\\\z'", r"concat(s, '\\z') RLIKE 'b\\z'", "locate('', s, 2)"),
+    *(r"concat(s, '\\1') RLIKE 'b\\\\{1}1'", r"concat('[', s) RLIKE '\\[a'"),
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
 )
 

@@ -40,7 +40,9 @@ def test_numbers_that_spark_rounds_wraps_or_writes_otherwise(sql: str) -> None:
     refused(sql)
 
 
-@pytest.mark.parametrize("pattern", ["a{,2}", "a{", "(?is)(a.*)b", "(?x)a b", "(?a)a", r"\\\\ba"])
+@pytest.mark.parametrize(
+    "pattern", ["a{,2}", "a{", "(?is)(a.*)b", "(?x)a b", "(?a)a", r"\\\\ba", r"\\\\{"]
+)
 def test_patterns_that_java_reads_otherwise(pattern: str) -> None:
     refused(f"concat('a', CAST(id AS STRING)) RLIKE '{pattern}'")
 
@@ -59,10 +61,25 @@ def test_replacements_where_there_is_nothing(pattern: str) -> None:
         "row_number() OVER ()",
         "lag(id) OVER (PARTITION BY id)",
         "lag(CAST(id AS INT), 1, id) OVER (ORDER BY id)",
+        "filter(array(1, 2), x -> x)",
+        "exists(array(1, 2), x -> x + 1)",
+        "forall(array(1, 2), x -> NULL)",
+        "aggregate(array(1, 2), 0, (t, x) -> t + 1L)",
+        "aggregate(array(1, 2), CAST(0 AS DECIMAL(10, 0)), (t, x) -> t + x)",
+        "CASE WHEN NULL THEN id END",
+        "array_contains(array(1, 2), NULL)",
+        "array_except(array(1, 2), array(1.5))",
+        "arrays_overlap(array(1, 2), array(1.5))",
+        "to_utc_timestamp(timestamp(date_add(DATE'2024-01-01', 0)), 'America/Coyhaique')",
     ],
 )
 def test_calls_that_spark_refuses_or_fails_at(sql: str) -> None:
     refused(sql)
+
+
+def test_the_year_0_is_no_null() -> None:
+    for type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        refused(f"try_cast(concat('000', CAST(id - 1 AS STRING), '-01-01') AS {type_})")
 
 
 def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:

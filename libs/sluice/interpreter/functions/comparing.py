@@ -165,6 +165,8 @@ def _when(arguments: list[Value]) -> Value:
     arguments = list(arguments)
     default = arguments.pop() if len(arguments) % 2 else None
     conditions = [boolean(c) for c in arguments[::2]]
+    if any(isinstance(c.type, T.NullType) for c in arguments[::2]):
+        raise NotHere("NULL without a type as a condition of CASE")
     values = arguments[1::2]
     type_ = common(v.type for v in (*values, *([default] if default else [])))
     values = [cast(v, type_) for v in values]

@@ -51,6 +51,14 @@ def _over_elements(items: Value, body: Deferred) -> tuple[T.DataType, Callable[[
     return of.type, run
 
 
+def _tested(items: Value, body: Deferred) -> Callable[[Batch], Any]:
+    """Return the function to each row's elements, and whether they meet a condition."""
+    type_, run = _over_elements(items, body)
+    if type_ != BOOLEAN:
+        raise NotHere(f"a lambda of {type_.simpleString()} as a condition")
+    return run
+
+
 def _transform(items: Value, others: list[Deferred]) -> Value:
     type_, run = _over_elements(items, others[0])
 
@@ -61,7 +69,7 @@ def _transform(items: Value, others: list[Deferred]) -> Value:
 
 
 def _filter(items: Value, others: list[Deferred]) -> Value:
-    _, run = _over_elements(items, others[0])
+    run = _tested(items, others[0])
 
     def kept(batch: Batch) -> list[Any]:
         return [
@@ -74,7 +82,7 @@ def _filter(items: Value, others: list[Deferred]) -> Value:
 
 def _decided(items: Value, others: list[Deferred], *, by: bool) -> Value:
     """Return exists (by=True) or forall (by=False), by the logic of three values."""
-    _, run = _over_elements(items, others[0])
+    run = _tested(items, others[0])
 
     def decided(found: list[Any]) -> bool | None:
         if by in found:
@@ -89,7 +97,9 @@ def _aggregate(items: Value, others: list[Deferred]) -> Value:
     start = others[0].compiled()
     key, total = variable(start.type)
     place, element = variable(element_type(items))
-    merged = cast(others[1].compiled(total, element), start.type)
+    merged = others[1].compiled(total, element)
+    if merged.type.simpleString() != start.type.simpleString():
+        raise NotHere("an aggregate whose start is of another type than its steps")
     finished = others[2].compiled(total) if len(others) > 2 else total
 
     def run(batch: Batch) -> list[Any]:

@@ -21,9 +21,10 @@ _DIFFERS = re.compile(
     r"\\[^AzrntdswDSWQ.\\*+?()\[\]{}|^$/\-\"']|\\Q|[*+?}]\+|\[[^\]]*(&&|\[)|[$][*+?{]"
     r"|\(\?(?!:|i[:)])"
 )
-_CLASS = re.compile(r"(?<!\\)\[\^?\]?[^\]]*\]")
+_ESCAPED = re.compile(r"\\.")
+_CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
 _SIGN = re.compile(r"(?P<kept>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|[.$]")
-_BRACE = re.compile(r"(?<!\\)\{(?![0-9]+(,[0-9]*)?\})")  # a letter, which Java refuses
+_BRACE = re.compile(r"\{(?![0-9]+(,[0-9]*)?\})")  # a letter, which Java refuses
 _TAKES_NOTHING_FIRST = re.compile(r"\||[*+?}]\?")
 _OF_A_LINE = "[^\n\r\x85\u2028\u2029]"
 _AT_THE_END = r"(?:\Z|(?=\r\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|(?<!\r)(?=\n\Z))"
@@ -34,19 +35,20 @@ def portable(pattern: object) -> re.Pattern[str]:
     if not isinstance(pattern, str) or not pattern.isascii() or _differs(pattern):
         raise NotHere(f"the pattern {pattern!r}")
     try:
-        return re.compile(_SIGN.sub(_written_out, pattern).replace(r"\z", r"\Z"), re.ASCII)
+        return re.compile(_SIGN.sub(_written_out, pattern), re.ASCII)
     except re.error as error:
         raise NotHere(f"the pattern {pattern!r}: {error}") from None
 
 
 def _written_out(sign: re.Match[str]) -> str:
     if kept := sign["kept"]:
-        return str(kept)
+        return r"\Z" if kept == r"\z" else str(kept)
     return _OF_A_LINE if sign[0] == "." else _AT_THE_END
 
 
 def _differs(pattern: str) -> bool:
-    return bool(_DIFFERS.search(pattern) or _BRACE.search(_CLASS.sub("", pattern)))
+    bare = _CLASS.sub("", _ESCAPED.sub("", pattern))
+    return bool(_DIFFERS.search(pattern) or _BRACE.search(bare))
 
 
 def _matches(arguments: list[Value]) -> Value:

@@ -18,9 +18,14 @@ Elements = tuple[Any, ...]
 
 def comparable(a: T.DataType, b: T.DataType) -> T.DataType:
     """Return the type in which an element is compared with a value."""
-    if a != b and not (is_integer(a) and is_integer(b)) and not isinstance(b, T.NullType):
+    if a != b and not (is_integer(a) and is_integer(b)):
         raise NotHere("an array's element beside a value of another type")
     return wider(a, b)
+
+
+def _shared(items: Value, others: Value) -> T.DataType:
+    """Return the type of two arrays that are taken together."""
+    return T.ArrayType(comparable(element_type(items), element_type(others)))
 
 
 def _firsts(key: Callable[[Any], Any], items: Elements) -> dict[Any, Any]:
@@ -40,7 +45,7 @@ def _distinct(arguments: list[Value]) -> Value:
 def _together(choose: Callable[[dict[Any, Any], dict[Any, Any]], Any], pair: list[Value]) -> Value:
     """Return the elements that are chosen of two arrays, each once."""
     items, others = pair
-    type_ = wider(items.type, others.type)
+    type_ = _shared(items, others)
     inner = element_type(Value(type_, items.run))
     key, shown = keyed(inner), normal(inner)
 
@@ -64,7 +69,7 @@ def _union(a: dict[Any, Any], b: dict[Any, Any]) -> list[Any]:
 
 def _overlap(arguments: list[Value]) -> Value:
     items, others = arguments
-    type_ = wider(items.type, others.type)
+    type_ = _shared(items, others)
     key = keyed(element_type(Value(type_, items.run)))
 
     def meet(v: Elements, w: Elements) -> bool | None:

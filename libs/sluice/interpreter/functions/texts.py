@@ -199,7 +199,7 @@ def _located_from(arguments: list[Value]) -> Value:
     def place(p: str, v: str, at: int) -> int:
         if at <= 0:
             raise NotHere("a place before the first character")
-        return v.find(p, at - 1) + 1
+        return v.find(p, at - 1) + 1 if p else 1
 
     if not (start.is_literal and start.literal):
         raise NotHere("locate from a place that is no constant")

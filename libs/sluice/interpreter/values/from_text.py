@@ -86,6 +86,8 @@ def day(text: str) -> int:
     found = _DATE.fullmatch(text.strip(SPACE))
     if not found:
         raise BadValue(f"the text {text!r} as a date")
+    if found[1] == "0000":
+        raise BadValue("the year 0, which Python lacks")
     try:
         return date(*map(int, found.groups())).toordinal() - EPOCH
     except ValueError:
