@@ -96,9 +96,9 @@ class Project:
         (folder / "a.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         return folder
 
-    def sluice(self, *arguments: str) -> Ended:
-        """The command line, as a user has it."""
-        return self._forked(invoked, *arguments)
+    def sluice(self, *arguments: str, **variables: str) -> Ended:
+        """The command line, as a user has it, with these variables beside this process's own."""
+        return self._forked(invoked, *arguments, **variables)
 
     def job(self, name: str, *arguments: str) -> Ended:
         """A job, as Airflow starts it."""
@@ -135,14 +135,14 @@ class Here(Project):
 
     remote: str = ""
 
-    def sluice(self, *arguments: str) -> Ended:
-        if SparkContext._active_spark_context:
-            return self._forked(invoked, *arguments)
+    def sluice(self, *arguments: str, **variables: str) -> Ended:
+        if SparkContext._active_spark_context or variables:
+            return self._forked(invoked, *arguments, **variables)
         return invoked([*arguments, "--config", str(self.folder / "config")])
 
     def killed(self, place: str, *arguments: str) -> int:
         """The exit code of the command in a process of its own that is killed at a place."""
-        return self._forked(invoked, *arguments, SLUICE_FAILPOINT=place).code
+        return self.sluice(*arguments, SLUICE_FAILPOINT=place).code
 
 
 def _within(told: Connection, environment: dict[str, str], work: Work, given: list[str]) -> None:

@@ -1,8 +1,6 @@
 """What only a store on Azure says and does: `make test-stores` runs it on Azurite."""
 
 import base64
-import subprocess
-import sys
 
 import pytest
 from tests.crash.shop import day
@@ -39,9 +37,8 @@ def test_a_container_that_is_not_there_is_named(shop: StoredShop, store: Store) 
 
 def test_the_command_says_it_in_one_line(shop: StoredShop, store: Store) -> None:
     with using({**store.environ(), "AZURE_STORAGE_ACCOUNT_KEY": OTHER_KEY}):
-        command = [sys.executable, "-m", "sluice.cli.main", "status", "--config", str(shop.config)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "the store on Azure: the store does not take the account's key" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert OTHER_KEY not in done.stderr
+        done = shop.sluice("status")
+    assert done.code == 2
+    assert "the store on Azure: the store does not take the account's key" in done.err
+    assert "Traceback" not in done.err
+    assert OTHER_KEY not in done.err

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cli import trips
+from tests.cli.trips import Ended
 from tests.crash.shop import CORRECTED, FIRST, PIPELINE, Shop, day
 from tests.support import azurite, proxy, stores, versitygw
 from tests.support.proxy import Proxy
@@ -26,6 +28,7 @@ class StoredShop(Shop):
         super().__init__(folder)
         self.store, self.bucket = store, bucket
         self.limits = Limits()
+        self.remote = ""
 
     @property
     def project(self) -> Project:
@@ -46,6 +49,10 @@ class StoredShop(Shop):
         (self.config / "sluice.yaml").write_text(
             SETTINGS.format(place=self.store.uri(self.bucket)) + more
         )
+
+    def sluice(self, *words: str, **variables: str) -> Ended:
+        """A command, with these variables, in a process of its own; its Spark is at `remote`."""
+        return trips.Project(self.folder, self.remote).sluice(*words, **variables)
 
     def land(self, number: int, *rows: tuple[str, str | None, str]) -> None:
         super().land(number, *rows)

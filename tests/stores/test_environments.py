@@ -1,14 +1,17 @@
 """Environments of a lake in a store: whole or not at all, one of a name, and gone when dropped."""
 
 import json
-import subprocess
 from datetime import UTC, datetime, timedelta
 from threading import Barrier, Thread
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.cli.trips import Ended
 from tests.crash.shop import CORRECTED, FIRST, day
 from tests.stores.conftest import StoredShop
-from tests.stores.test_previews import RUN, objects, sluice
+from tests.stores.test_previews import RUN, objects
+from tests.support.s3a import reach
+from tests.support.stores import Store
 
 from sluice.declare.environment import names
 from sluice.delta.places import copied, environments
@@ -16,6 +19,9 @@ from sluice.delta.places.claims import unfinished
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.places.lake import layout
 from sluice.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 RIVALS = 6
@@ -30,9 +36,17 @@ def lake(shop: StoredShop) -> StoredShop:
     return shop
 
 
-def done(ended: "subprocess.CompletedProcess[str]") -> str:
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+@pytest.fixture
+def with_spark(lake: StoredShop, spark: "SparkSession", remote: str, store: Store) -> StoredShop:
+    """The same; what its commands need of Spark, the tests' own does."""
+    reach(spark, store, store.endpoint)
+    lake.remote = remote
+    return lake
+
+
+def done(ended: Ended) -> str:
+    assert ended.code == 0, ended.err
+    return ended.out
 
 
 def own(shop: StoredShop) -> set[str]:
@@ -41,37 +55,39 @@ def own(shop: StoredShop) -> set[str]:
 
 
 def outcomes(shop: StoredShop) -> dict[str, str]:
-    told = done(sluice(shop, "env", "diff", "dev", "--json"))
+    told = done(shop.sluice("env", "diff", "dev", "--json"))
     found = {one["table"]: one["outcome"] for one in map(json.loads, told.splitlines())}
     return {name.removeprefix("shop."): outcome for name, outcome in found.items()}
 
 
-def test_what_is_run_in_one_stays_there_until_it_is_dropped_whole(lake: StoredShop) -> None:
+def test_what_is_run_in_one_stays_there_until_it_is_dropped_whole(with_spark: StoredShop) -> None:
+    lake = with_spark
     before, state = own(lake), lake.state()
-    assert "environment dev: " in done(sluice(lake, "env", "create", "dev"))
+    assert "environment dev: " in done(lake.sluice("env", "create", "dev"))
     assert {*outcomes(lake).values()} == {"untouched"}
-    done(sluice(lake, "--env", "dev", *RUN))
+    done(lake.sluice("--env", "dev", *RUN))
     assert (own(lake), lake.state()) == (before, state)
     assert {"sales", "totals", "best"} <= {n for n, o in outcomes(lake).items() if o == "differs"}
-    (listed,) = map(json.loads, done(sluice(lake, "env", "list", "--json")).splitlines())
+    (listed,) = map(json.loads, done(lake.sluice("env", "list", "--json")).splitlines())
     assert (listed["environment"], listed["own"] > 0, listed["moved_on"]) == ("dev", True, 0)
-    done(sluice(lake, "env", "keep", "dev", "--expires", "30 days"))
-    done(sluice(lake, "--env", "dev", "verify"))
-    done(sluice(lake, "env", "drop", "dev"))
+    done(lake.sluice("env", "keep", "dev", "--expires", "30 days"))
+    done(lake.sluice("--env", "dev", "verify"))
+    done(lake.sluice("env", "drop", "dev"))
     assert objects(lake) == before
 
 
-def test_a_changed_definition_is_promoted_and_then_both_are_equal(lake: StoredShop) -> None:
-    done(sluice(lake, "env", "create", "dev"))
+def test_a_changed_definition_is_promoted_and_then_both_are_equal(with_spark: StoredShop) -> None:
+    lake = with_spark
+    done(lake.sluice("env", "create", "dev"))
     file = lake.config / "pipelines" / "shop.yaml"
     text = file.read_text()
     assert "limit: 2" in text
     file.write_text(text.replace("limit: 2", "limit: 1"))
-    done(sluice(lake, "--env", "dev", "rebuild", "--changed"))
-    told = done(sluice(lake, "env", "promote", "dev", "--json"))
+    done(lake.sluice("--env", "dev", "rebuild", "--changed"))
+    told = done(lake.sluice("env", "promote", "dev", "--json"))
     agreed = [one for one in map(json.loads, told.splitlines()) if "kind" not in one]
     assert {one["outcome"] for one in agreed} == {"equal"}
-    assert "nothing to promote" in done(sluice(lake, "env", "promote", "dev"))
+    assert "nothing to promote" in done(lake.sluice("env", "promote", "dev"))
 
 
 def test_what_a_kill_has_left_is_no_environment_and_goes_a_day_later(
@@ -79,17 +95,17 @@ def test_what_a_kill_has_left_is_no_environment_and_goes_a_day_later(
 ) -> None:
     before, root = objects(lake), layout(lake.project)
     for edge, words in (("sharing:dev", ("create", "dev")), ("dropping:dev", ("drop", "dev"))):
-        assert sluice(lake, "env", *words, **{VARIABLE: edge}).returncode == -9
+        assert lake.sluice("env", *words, **{VARIABLE: edge}).code == -9
         assert names(root.root) == []
         assert len(unfinished(root)) == 1 + (words[0] == "drop")
-        refused = sluice(lake, "forget", "sales", "--where", "item = 'tea'")
-        assert (refused.returncode, "__env/dev/" in refused.stderr) == (3, True), refused.stderr
-        done(sluice(lake, "env", "create", "dev"))
+        refused = lake.sluice("forget", "sales", "--where", "item = 'tea'")
+        assert (refused.code, "__env/dev/" in refused.err) == (3, True), refused.err
+        done(lake.sluice("env", "create", "dev"))
     assert names(root.root) == ["dev"]
     monkeypatch.setattr(copied, "LEFT_AFTER", timedelta())
     assert unfinished(root) == []
     assert {*outcomes(lake).values()} == {"untouched"}
-    done(sluice(lake, "env", "drop", "dev"))
+    done(lake.sluice("env", "drop", "dev"))
     assert objects(lake) == before
 
 
@@ -125,7 +141,7 @@ def test_it_expires(lake: StoredShop) -> None:
 
 
 def test_what_can_not_be_done_is_named(lake: StoredShop) -> None:
-    done(sluice(lake, "env", "create", "dev"))
+    done(lake.sluice("env", "create", "dev"))
     for words, said in (
         (("--env", "deev", "status"), "has no environment 'deev'; did you mean 'dev'?"),
         (("env", "drop", "x"), "`sluice env create x` makes it; there are: dev"),
@@ -133,5 +149,5 @@ def test_what_can_not_be_done_is_named(lake: StoredShop) -> None:
         (("env", "create", "../x"), "environment '../x' is not a name"),
         (("forget", "sales", "--where", "item = 'tea'"), "environments have these rows, too: dev"),
     ):
-        ended = sluice(lake, *words)
-        assert (ended.returncode, said in ended.stderr) == (2, True), ended.stderr
+        ended = lake.sluice(*words)
+        assert (ended.code, said in ended.err) == (2, True), ended.err

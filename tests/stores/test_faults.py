@@ -1,7 +1,5 @@
 """Faults of a store have names, hints and exit codes; unanswered commits are found out."""
 
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -40,13 +38,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def sluice(shop: StoredShop, environ: Mapping[str, str], *words: str) -> tuple[int, str]:
     with using(environ):
-        done = subprocess.run(
-            [sys.executable, "-m", "sluice.cli.main", *words, "--config", str(shop.config)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    return done.returncode, done.stdout + done.stderr
+        done = shop.sluice(*words)
+    return done.code, done.out + done.err
 
 
 def elsewhere(shop: StoredShop, bucket: str) -> None:

@@ -1,7 +1,5 @@
 """Everything that needs no Spark, with lake and landing folder in a store."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -41,14 +39,9 @@ def test_a_lake_in_a_store_is_that_of_a_disk(corrected: StoredShop, tmp_path: Pa
 def test_commands_need_no_spark_there(corrected: StoredShop) -> None:
     corrected.run(day(1))
     for words, part in COMMANDS:
-        done = subprocess.run(
-            [sys.executable, "-m", "sluice.cli.main", *words, "--config", str(corrected.config)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, (words, done.stderr)
-        assert part in done.stdout, (words, done.stdout)
+        done = corrected.sluice(*words)
+        assert done.code == 0, (words, done.err)
+        assert part in done.out, (words, done.out)
 
 
 def test_the_report_is_written_beside_the_project(shop: StoredShop) -> None:

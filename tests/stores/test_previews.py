@@ -1,9 +1,6 @@
 """A preview of a lake in a store counts what the next run does, and leaves nothing behind."""
 
 import json
-import os
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
@@ -19,12 +16,6 @@ from sluice.delta.places.stores import located
 
 KINDS = ("inserted", "updated", "deleted")
 RUN = ("run", "shop", "--start", "2024-01-01", "--end", "2024-01-02")
-
-
-def sluice(shop: StoredShop, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sluice.cli.main", *words, "--config", str(shop.config)]
-    environ = {**os.environ, **variables}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
 
 
 def objects(shop: StoredShop) -> set[str]:
@@ -54,12 +45,12 @@ def corrected_later(shop: StoredShop) -> StoredShop:
 
 def test_it_counts_what_the_run_does_and_leaves_nothing(corrected_later: StoredShop) -> None:
     shop, before = corrected_later, objects(corrected_later)
-    told = sluice(shop, *RUN, "--preview", "--json")
-    assert told.returncode == 0, told.stderr
+    told = shop.sluice(*RUN, "--preview", "--json")
+    assert told.code == 0, told.err
     assert objects(shop) == before
-    done = sluice(shop, *RUN, "--json")
-    assert done.returncode == 0, done.stderr
-    assert counts(told.stdout) == counts(done.stdout) != {}
+    done = shop.sluice(*RUN, "--json")
+    assert done.code == 0, done.err
+    assert counts(told.out) == counts(done.out) != {}
     shop.check()
 
 
@@ -67,18 +58,16 @@ def test_what_a_kill_has_left_goes_a_day_later_and_stops_an_erasure(
     corrected_later: StoredShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = corrected_later
-    killed = sluice(shop, *RUN, "--preview", **{VARIABLE: "committed:totals"})
-    assert killed.returncode == -9, killed.stderr
+    killed = shop.sluice(*RUN, "--preview", **{VARIABLE: "committed:totals"})
+    assert killed.code == -9, killed.err
     lake = layout(shop.project)
     assert len(previews(lake)) == 1
-    refused = sluice(shop, "forget", "sales", "--where", "item = 'tea'")
-    assert (refused.returncode, "a preview is at work" in refused.stderr) == (3, True), (
-        refused.stderr
-    )
-    assert sluice(shop, *RUN, "--preview").returncode == 0
+    refused = shop.sluice("forget", "sales", "--where", "item = 'tea'")
+    assert (refused.code, "a preview is at work" in refused.err) == (3, True), refused.err
+    assert shop.sluice(*RUN, "--preview").code == 0
     assert len(previews(lake)) == 1
     monkeypatch.setattr(copied, "LEFT_AFTER", timedelta())
     assert previews(lake) == []
     assert not [path for path in objects(shop) if "__preview" in path]
-    assert sluice(shop, *RUN).returncode == 0
+    assert shop.sluice(*RUN).code == 0
     shop.check()
