@@ -4,15 +4,13 @@ What a disturbed lake holds is compared with one that took the same arrivals und
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.trips import Project
 from tests.sources.kafka.conftest import CONNECTION
 from tests.support.lake import counted, stored_rows
 from tests.support.stores import Store
@@ -56,12 +54,10 @@ class Streamed:
         self.store.put(f"{self.place}/landing/{name}.json", "".join(f"{x}\n" for x in lines))
 
     def ingest(self, failpoint: str = "") -> int:
-        command = [sys.executable, "-m", "sluice.cli.main", "ingest", "events"]
-        variables = {"SLUICE_CONFIG": str(self.folder / "config"), VARIABLE: failpoint}
-        environ = {**os.environ, **self.environ, **variables}
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, -9), done.stderr[-2000:]
-        return done.returncode
+        variables = {**self.environ, VARIABLE: failpoint}
+        done = Project(self.folder, remote="").sluice("ingest", "events", **variables)
+        assert done.code in (0, -9), done.err[-2000:]
+        return done.code
 
     def rows(self, table: str, *columns: str) -> dict[Any, int]:
         stored = stored_rows(open_table(f"s3://{self.place}/lake/shop/{table}"))

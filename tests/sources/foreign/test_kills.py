@@ -1,11 +1,10 @@
 """Batches that are killed anywhere: each commit of the table is delivered once."""
 
-import os
-import subprocess
-import sys
-
+from tests.cli.trips import Project
 from tests.sources.foreign.conftest import Following, Made
 from tests.support.lake import counted
+
+from sluice.delta.places.failpoint import VARIABLE
 
 PLACES = (
     *("creating:events__deliveries", "created:events__deliveries", "read:events"),
@@ -37,12 +36,7 @@ def test_a_batch_killed_anywhere_is_delivered_once(following: Made) -> None:
 
 
 def _ingest(lake: Following, failpoint: str) -> int:
-    done = subprocess.run(
-        [sys.executable, "-m", "sluice.cli.main", "ingest", "events"],
-        env=os.environ
-        | {"SLUICE_FAILPOINT": failpoint, "SLUICE_CONFIG": str(lake.folder / "config")},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode in (0, -9), done.stderr.decode()[-2000:]
-    return done.returncode
+    variables = {VARIABLE: failpoint}
+    done = Project(lake.folder, remote="").sluice("ingest", "events", **variables)
+    assert done.code in (0, -9), done.err[-2000:]
+    return done.code

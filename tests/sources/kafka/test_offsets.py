@@ -1,15 +1,15 @@
 """Offsets without messages: transactions, compaction, new partitions, killed batches."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
+from tests.cli.trips import Project
 from tests.sources.kafka.conftest import CONNECTION, Topical
 from tests.support.lake import counted
+
+from sluice.delta.places.failpoint import VARIABLE
 
 Made = Callable[..., Topical]
 
@@ -109,16 +109,7 @@ def test_a_batch_killed_anywhere_is_delivered_once(topical: Made) -> None:
 
 
 def _ingest(lake: Topical, failpoint: str) -> int:
-    done = subprocess.run(
-        [sys.executable, "-m", "sluice.cli.main", "ingest", "events"],
-        env=os.environ
-        | {
-            CONNECTION: lake.broker.connection,
-            "SLUICE_FAILPOINT": failpoint,
-            "SLUICE_CONFIG": str(lake.folder / "config"),
-        },
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode in (0, -9), done.stderr.decode()[-2000:]
-    return done.returncode
+    variables = {CONNECTION: lake.broker.connection, VARIABLE: failpoint}
+    done = Project(lake.folder, remote="").sluice("ingest", "events", **variables)
+    assert done.code in (0, -9), done.err[-2000:]
+    return done.code
