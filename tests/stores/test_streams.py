@@ -7,17 +7,21 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.trips import Project
 from tests.sources.kafka.conftest import CONNECTION
 from tests.support.lake import counted, stored_rows
+from tests.support.s3a import reach
 from tests.support.stores import Store
 
 from broker import Broker, running
 from sluice.delta.places.failpoint import VARIABLE
 from sluice.delta.places.stores import open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PIPELINE = "pipeline: shop\nschedule: '@daily'\nstart_date: 2024-01-01\n"
 SHAPE = 'schema: "id INT, v INT", key: [id]'
@@ -42,6 +46,7 @@ class Streamed:
     store: Store
     place: str
     environ: dict[str, str]
+    remote: str = ""  # of the Spark that reads its files
 
     def declare(self, source: str) -> None:
         config = self.folder / "config"
@@ -55,7 +60,7 @@ class Streamed:
 
     def ingest(self, failpoint: str = "") -> int:
         variables = {**self.environ, VARIABLE: failpoint}
-        done = Project(self.folder, remote="").sluice("ingest", "events", **variables)
+        done = Project(self.folder, self.remote).sluice("ingest", "events", **variables)
         assert done.code in (0, -9), done.err[-2000:]
         return done.code
 
@@ -84,10 +89,12 @@ def begun(folder: Path, store: Store, source: str, **environ: str) -> Streamed:
 
 
 def test_a_stream_of_files_killed_anywhere_ends_as_an_undisturbed_one(
-    store: Store, tmp_path: Path
+    store: Store, spark: "SparkSession", remote: str, tmp_path: Path
 ) -> None:
+    reach(spark, store, store.endpoint)
     disturbed, whole = (begun(tmp_path / name, store, FILES) for name in ("a", "b"))
     for lake in (disturbed, whole):
+        lake.remote = remote
         lake.arrive("first", FIRST)
     for nth, place in enumerate(PLACES):
         assert disturbed.ingest(place) == -9, place
