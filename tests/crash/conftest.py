@@ -15,11 +15,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import psutil
 import pytest
 from tests.crash.shop import CORRECTED, FIRST, Deployed, Shop, day
-from tests.crash.worker import HEAP, MARK
+from tests.crash.worker import COLD, HEAP, MARK, serve
+from tests.support.forked import Pipe, forked
 from tests.support.java import LEAN
 
 from sluice.delta.places.failpoint import VARIABLE
@@ -36,19 +38,17 @@ ROOT = Path(__file__).resolve().parents[2]
 class Worker:
     """One such process, the leader of a group that its JVM, if it has one, belongs to."""
 
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[str] | Fork"
     log: Path
 
     @classmethod
-    def start(cls, folder: Path, *, remote: str | None = None, heap: str = "512m") -> "Worker":
-        """A client of the Spark at `remote`, or one with a Spark of that size."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def start(cls, folder: Path, heap: str = "512m") -> "Worker":
+        """One with a Spark of that size."""
         command = [sys.executable, str(ROOT / "tests" / "crash" / "worker.py"), str(folder)]
         environment = {
-            **os.environ,
-            **({"SPARK_REMOTE": remote} if remote else LEAN),
+            **environ_of(folder),
+            **LEAN,
             HEAP: heap,
-            "AIRFLOW_HOME": str(folder / "airflow"),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "libs"), str(ROOT)]),
         }
         with (folder / "stderr").open("w") as log:
@@ -63,6 +63,12 @@ class Worker:
                 start_new_session=True,
             )
         return cls(process, folder / "stderr")
+
+    @classmethod
+    def fork(cls, folder: Path, remote: str | None) -> "Worker":
+        """A client of the Spark at `remote`, or one that is asked for nothing that needs Spark."""
+        spark = {"SPARK_REMOTE": remote} if remote else {COLD: "yes"}
+        return cls(Fork({**environ_of(folder), **spark}, folder), folder / "stderr")
 
     @property
     def place(self) -> str:
@@ -108,9 +114,7 @@ class Worker:
         assert self.process.stdout is not None
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            pid, status = os.waitpid(self.process.pid, os.WUNTRACED | os.WNOHANG)
-            if pid:
-                assert os.WIFSTOPPED(status)
+            if psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED:
                 return True
             if select.select([self.process.stdout], [], [], 0.05)[0]:
                 return False
@@ -134,11 +138,33 @@ class Worker:
                 pipe.close()
 
 
-class Pool:
-    """One worker ahead of the test that needs it, a client of the Spark at `remote`, if any."""
+class Fork:
+    """A worker that is a fork, with what is asked here of a process."""
 
-    def __init__(self, folder: Path, remote: str | None = None):
+    def __init__(self, environ: dict[str, str], folder: Path):
+        mine, its = Pipe()
+        self._process = forked(serve, its, str(folder), environ)
+        its.close()
+        self.pid = cast(int, self._process.pid)
+        self.stdin, self.stdout = (os.fdopen(os.dup(mine.fileno()), mode) for mode in "wr")
+        mine.close()
+
+    def wait(self) -> None:
+        self._process.join()
+
+
+def environ_of(folder: Path) -> dict[str, str]:
+    """The variables of a worker, in that new folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return {**os.environ, "AIRFLOW_HOME": str(folder / "airflow")}
+
+
+class Pool:
+    """One worker ahead of the test that needs it: forks, or processes with a Spark of their own."""
+
+    def __init__(self, folder: Path, remote: str | None = None, *, has_own_spark: bool = False):
         self.folder, self.remote, self.started = folder, remote, 0
+        self.has_own_spark = has_own_spark
         self.spare: Worker | None = None
         self.every: list[Worker] = []
         self.idle: list[Worker] = []
@@ -169,7 +195,8 @@ class Pool:
 
     def _start(self) -> Worker:
         self.started += 1
-        worker = Worker.start(self.folder / f"worker-{self.started}", remote=self.remote)
+        folder = self.folder / f"worker-{self.started}"
+        worker = Worker.start(folder) if self.has_own_spark else Worker.fork(folder, self.remote)
         self.every.append(worker)
         return worker
 

@@ -280,7 +280,7 @@ def soak(folder: Path, minutes: float, kills: int, seed: int, written: Path) -> 
     """Histories for so long, and until so many runs were killed; written down after each step."""
     record = Record(seed)
     until = time.monotonic() + minutes * 60
-    pool = Pool(folder / "workers")
+    pool = Pool(folder / "workers", has_own_spark=True)
 
     def is_over() -> bool:
         return time.monotonic() > until and record.killed >= kills

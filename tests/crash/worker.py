@@ -1,13 +1,15 @@
-"""A process with a Spark of its own that runs what it is asked to, until it is killed.
+"""A process that runs what it is asked to, until it is killed.
 
-Started ahead of its test, because a JVM takes seconds. One JSON object a line in, one answer a line
-out, behind a mark that nothing else prints.
+One JSON object a line in, one answer a line out, behind a mark that nothing else prints. One with a
+Spark of its own is started ahead of its test, because a JVM takes seconds.
 """
 
 import json
 import os
 import sys
 import traceback
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +106,19 @@ def main(folder: str) -> None:
         except Exception as error:  # noqa: BLE001
             traceback.print_exc()
             answer(error=type(error).__name__, message=str(error))
+
+
+def serve(end: Connection, folder: str, environ: Mapping[str, str]) -> None:
+    """What such a process does as a fork: its pipes are that end of a connection."""
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    log = os.open("stderr", os.O_WRONLY | os.O_CREAT)
+    for to, like in enumerate((end.fileno(), end.fileno(), log)):
+        os.dup2(like, to)
+    sys.stdin = os.fdopen(0)
+    main(folder)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from tests.crash.conftest import Pool
 from tests.crash.shop import day
 from tests.crash.test_kills import mended
 from tests.crash.test_races import attempt
-from tests.crash.worker import COLD
 from tests.stores.conftest import StoredShop
 from tests.support.stores import Store, using
 
@@ -30,7 +29,7 @@ EDGES = [
 def workers(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     """Processes without Spark."""
     pool = Pool(tmp_path_factory.mktemp("workers"))
-    with using({**store.environ(), COLD: "yes"}):
+    with using(store.environ()):
         yield pool
     pool.stop()
 
@@ -51,21 +50,19 @@ def undisturbed(store: Store, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 @pytest.mark.parametrize("place", EDGES)
 def test_a_kill_at_an_edge_is_mended_by_running_again(
-    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], store: Store, place: str
+    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], place: str
 ) -> None:
-    with using({**store.environ(), COLD: "yes"}):
-        workers.killed(corrected, day(1), at=place)
+    workers.killed(corrected, day(1), at=place)
     mended(corrected, undisturbed)
 
 
 @pytest.mark.parametrize("place", ["created:sales", "created:totals__state"])
 def test_a_kill_between_the_creation_of_a_table_and_its_first_rows(
-    workers: Pool, shop: StoredShop, undisturbed: dict[str, Any], store: Store, place: str
+    workers: Pool, shop: StoredShop, undisturbed: dict[str, Any], place: str
 ) -> None:
     from tests.crash.shop import CORRECTED
 
-    with using({**store.environ(), COLD: "yes"}):
-        workers.killed(shop, day(1), at=place)
+    workers.killed(shop, day(1), at=place)
     shop.check()
     shop.run(day(1))
     shop.land(1, *CORRECTED)
@@ -74,12 +71,11 @@ def test_a_kill_between_the_creation_of_a_table_and_its_first_rows(
 
 @pytest.mark.parametrize("place", ["committing:sales", "committing:totals__state"])
 def test_a_zombie_that_wakes_after_another_run_writes_nothing(
-    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], store: Store, place: str
+    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], place: str
 ) -> None:
-    with using({**store.environ(), COLD: "yes"}):
-        zombie = workers.take(another=False)
-        zombie.tell(corrected, day(1), failpoint=f"{place}!STOP")
-        zombie.wait_until_stopped()
+    zombie = workers.take(another=False)
+    zombie.tell(corrected, day(1), failpoint=f"{place}!STOP")
+    zombie.wait_until_stopped()
     corrected.run(day(1))
     assert corrected.state() == undisturbed
     zombie.resume()
@@ -93,11 +89,10 @@ def test_a_zombie_that_wakes_after_another_run_writes_nothing(
 
 
 def test_two_runs_of_the_same_interval_at_once_end_as_one(
-    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any], store: Store
+    workers: Pool, corrected: StoredShop, undisturbed: dict[str, Any]
 ) -> None:
-    with using({**store.environ(), COLD: "yes"}):
-        worker = workers.take(another=False)
-        worker.tell(corrected, day(1))
+    worker = workers.take(another=False)
+    worker.tell(corrected, day(1))
     mine = attempt(lambda: corrected.run(day(1)))
     said = worker.answer()
     assert said is not None
