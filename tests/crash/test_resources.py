@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from tests.crash.conftest import Worker
 from tests.crash.shop import Shop, day
 
+from sluice.errors import SluiceError
 from sluice.operate.upkeep.invariants import faults
 
 DISK = 24_000_000
@@ -58,10 +59,11 @@ def test_a_full_disk_fails_a_run_and_harms_no_table(
         with nearly_full(small_disk, left):
             try:
                 shop.run(day(1))
-            except Exception as error:  # noqa: BLE001 - of whatever kind: it is heard
-                heard.append(str(error))
+            except SluiceError as error:
+                heard.append(error.message)
         shop.check()
     assert heard, "the disk was never full"
+    assert all("a disk has no room left" in message for message in heard)
     shop.run(day(1))
     shop.check()
     assert shop.state() == undisturbed

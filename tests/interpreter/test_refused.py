@@ -66,6 +66,8 @@ def test_replacements_where_there_is_nothing(pattern: str) -> None:
         "forall(array(1, 2), x -> NULL)",
         "aggregate(array(1, 2), 0, (t, x) -> t + 1L)",
         "aggregate(array(1, 2), CAST(0 AS DECIMAL(10, 0)), (t, x) -> t + x)",
+        "array_sort(array(2, 1), (a, b) -> NULL)",
+        "positive(CAST(id AS STRING))",
         "CASE WHEN NULL THEN id END",
         "array_contains(array(1, 2), NULL)",
         "array_except(array(1, 2), array(1.5))",

@@ -1,4 +1,4 @@
-"""Names for what an object store says: what is wrong, and what to do about it.
+"""Names for what an object store or a full disk says: what is wrong, and what to do about it.
 
 delta-rs and pyarrow pass on the store's own codes in texts of several lines. A fault that may pass
 is Retryable; one that lasts is StoreRefused.
@@ -20,6 +20,8 @@ _PLACE = re.compile(
     r"s3a?://([^\s/:]+)|https?://[^\s/?]+/([^\s/?]+)|[Bb]ucket '([^']+)'|<BucketName>([^<]+)<"
 )
 _AZURE = re.compile(r"Azure|AuthorizationFailure|AuthenticationFailed|Hierarchical Namespace")
+_OF_A_DISK = "LocalFileSystem"
+_FULL = re.compile(r"No space left on device|[Dd]isk quota exceeded|\(os error (?:28|122)\)")
 _METHOD = re.compile(r"performing (?:(PUT|POST|DELETE)|(GET|HEAD|list))")
 
 
@@ -112,12 +114,12 @@ _PASSING = re.compile(
 
 
 def store_fault(error: BaseException) -> SluiceError | None:
-    """Return the error under the name that people know; None if it is not a store's."""
+    """Return the error under the name that people know; None for others than a store's or disk's."""
     if isinstance(error, SluiceError):
         return None
     text = "\n".join(_words(error))
-    if not _OF_STORE.search(text):
-        return None
+    if _OF_A_DISK in text or not _OF_STORE.search(text):
+        return _disk_fault(text)
     at = _place(text)
     for known in _LASTING:
         if re.search(known.words, text):
@@ -129,6 +131,13 @@ def store_fault(error: BaseException) -> SluiceError | None:
             hint="nothing is lost; run again when it does",
         )
     return None
+
+
+def _disk_fault(text: str) -> SluiceError | None:
+    if not _FULL.search(text):
+        return None
+    hint = "nothing is lost; make room where the lake and temporary files lie, and run again"
+    return Retryable("a disk has no room left", hint=hint)
 
 
 def _words(error: BaseException | None) -> Iterator[str]:

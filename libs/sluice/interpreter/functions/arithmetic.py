@@ -326,7 +326,10 @@ def _plus(arguments: list[Value]) -> Value:
 
 
 def _positive(arguments: list[Value]) -> Value:
-    return arguments[0]
+    (value,) = arguments
+    if not is_number(value.type):
+        raise NotHere(f"{value.type.simpleString()} as a number")
+    return value
 
 
 ARITHMETIC: Mapping[str, Function] = {

@@ -12,7 +12,6 @@ from pyspark.sql import types as T
 from sluice.interpreter.errors import NotHere
 from sluice.interpreter.functions.arrays import natural_sort
 from sluice.interpreter.values.batch import Batch, Value, element_type
-from sluice.interpreter.values.casts import cast
 from sluice.interpreter.values.types import BOOLEAN, INT
 
 
@@ -121,7 +120,9 @@ def _array_sort(items: Value, others: list[Deferred]) -> Value:
         return natural_sort(items)
     inner = element_type(items)
     (left, a), (right, b) = variable(inner), variable(inner)
-    compared = cast(others[0].compiled(a, b), INT)
+    compared = others[0].compiled(a, b)
+    if compared.type != INT:
+        raise NotHere("an array_sort by a comparison that is no INT")
 
     def run(batch: Batch) -> list[Any]:
         return [
