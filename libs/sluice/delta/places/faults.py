@@ -114,7 +114,7 @@ _PASSING = re.compile(
 
 
 def store_fault(error: BaseException) -> SluiceError | None:
-    """Return the error under the name that people know; None for others than a store's or disk's."""
+    """Return the error under the name that people know; None if it is no store's or full disk's."""
     if isinstance(error, SluiceError):
         return None
     text = "\n".join(_words(error))
