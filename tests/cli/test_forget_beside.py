@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.forgetting import PEOPLE, forgotten, places
@@ -10,6 +11,9 @@ from tests.cli.trips import Here
 
 from sluice.declare.project import load
 from sluice.delta.log.position import Head
+from sluice.delta.notes.intervals import deliveries
+from sluice.delta.places.lake import layout
+from sluice.delta.upkeep.invariants import rows_by
 from sluice.delta.upkeep.maintenance import Filing
 from sluice.delta.upkeep.unmarking import unmark
 from sluice.delta.writing.filing import Slice
@@ -91,6 +95,34 @@ def test_a_delivery_between_its_pieces_is_kept_and_they_go_on(
     assert {4712, 4713, 99} == {
         row["id"] for row in open_lake(project.folder / "config").table("visits").read()
     }
+
+
+def test_a_delivery_while_rows_are_counted_keeps_its_note_and_counts(
+    project: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = SHOP.replace("    key: [id, shop]\n", "")
+    shutil.rmtree(project.folder / "lake")
+    project.declare(pipeline)
+    for day in (1, 3):
+        bounds = ("--start", f"2024-01-0{day}", "--end", f"2024-01-0{day + 1}")
+        assert project.sluice("ingest", "visits", *bounds).code == 0
+    loaded = load(project.folder / "config")
+    visits, counted = loaded.graph.table("visits"), list[str]()
+
+    def beside(uri: str, column: str) -> dict[Any, int]:
+        found = rows_by(uri, column)
+        if not counted:
+            project.land("visits", 2, [{"id": 99, "shop": 1, "at": "day 2"}])
+            day = ("--start", "2024-01-02", "--end", "2024-01-03")
+            assert project.sluice("ingest", "visits", *day).code == 0
+        counted.append(uri)
+        return found
+
+    monkeypatch.setattr(forgetting, "rows_by", beside)
+    asked = Asked("id = 4711", lambda schema, uri: by_condition(visits, schema, uri, "id = 4711"))
+    assert forget(Spark(loaded.spark), loaded, visits, asked).is_proven
+    noted = deliveries(layout(loaded).uri(visits.id, "intervals"))
+    assert [d.rows_accepted for d in noted] == [4, 1, 4]
 
 
 def as_calls() -> str:

@@ -18,6 +18,7 @@ from sluice.delta.notes.intervals import (
     check_kept,
     deliveries,
     record,
+    recount,
     replaced_by,
     withdraw,
 )
@@ -134,3 +135,21 @@ def test_reading_what_was_delivered_costs_the_same_after_years(uri: str) -> None
         record(uri, delivery(span, f"files {number}", number))
     assert [d.interval for d in deliveries(uri)] == spans
     assert len(DeltaTable(uri).file_uris()) == 4
+
+
+def test_a_correction_of_counts_keeps_a_note_that_comes_meanwhile(uri: str) -> None:
+    record(uri, delivery(days(1, 2), "one", 1))
+    stored = {days(1, 2).start: 1}
+
+    def counted() -> intervals.Counts:
+        found = dict(stored)
+        if len(stored) == 1:  # the first time: a run delivers another day after the count
+            stored[days(2, 3).start] = 2
+            record(uri, delivery(days(2, 3), "two", 2))
+        return {}, found
+
+    recount(uri, counted)
+    assert [(d.files, d.rows_accepted) for d in deliveries(uri)] == [("one", 1), ("two", 2)]
+    version = DeltaTable(uri).version()
+    recount(uri, counted)
+    assert DeltaTable(uri).version() == version

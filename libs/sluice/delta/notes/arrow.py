@@ -5,7 +5,8 @@ They have no position. Two writers at once take turns; one that is always late r
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
@@ -26,6 +27,8 @@ PROPERTIES = {"delta.enableExpiredLogCleanup": "false", **CHECKPOINTS}
 
 
 Filter = tuple[str, str, Any]
+Change = Callable[[pa.Table], pa.Table]
+T = TypeVar("T")
 
 
 def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[str, Any]]:
@@ -39,7 +42,10 @@ def read_rows(uri: str, filters: Sequence[Filter] | None = None) -> list[dict[st
 
 def read_table(uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
     """Return the rows of the table at `uri` that meet all filters, as Arrow."""
-    table = opened(uri)
+    return _rows_of(opened(uri), uri, filters)
+
+
+def _rows_of(table: DeltaTable, uri: str, filters: Sequence[Filter] | None = None) -> pa.Table:
     chosen = list(filters) if filters else None
     return table.to_pyarrow_table(filesystem=files_of(table, uri), filters=chosen)
 
@@ -73,7 +79,10 @@ def count_rows(uri: str, predicate: str) -> int:
 
 
 def replace_rows(uri: str, rows: pa.Table, predicate: str) -> None:
-    """Put `rows` in place of those that `predicate` selects; write nothing if there are neither."""
+    """Put `rows` in place of those that `predicate` selects; write nothing if there are neither.
+
+    They replace whatever is there by then: rows made of those that are there need `change_rows`.
+    """
     _in_turn(uri, lambda: _replace(uri, rows, predicate))
 
 
@@ -90,7 +99,16 @@ def delete_rows(uri: str, predicate: str) -> None:
     _in_turn(uri, lambda: _delete(uri, predicate))
 
 
-def tidy_rows(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
+def change_rows(uri: str, change: Change, filters: Sequence[Filter] = ()) -> tuple[int, int]:
+    """Put what `change` makes of the rows that meet all filters in their place.
+
+    It replaces only the version that `change` was given: after a lost race, `change` is called
+    again. Return how many rows were replaced, and by how many; write nothing if they are the same.
+    """
+    return _in_turn(uri, lambda: _change(uri, change, filters)) if exists(uri) else (0, 0)
+
+
+def tidy_rows(uri: str, many: int, choose: Change) -> None:
     """Merge a table of `many` files or more into one file, of the rows that `choose` returns."""
     if exists(uri):
         _in_turn(uri, lambda: _tidy(uri, many, choose))
@@ -116,21 +134,33 @@ def clean_rows(uri: str, many: int, hours: int = RETENTION_HOURS) -> int:
     return 0
 
 
-def _tidy(uri: str, many: int, choose: Callable[[pa.Table], pa.Table]) -> None:
-    if len(opened(uri).file_uris()) < many:
-        return
-    table = open_table(uri)
-    rows = choose(table.to_pyarrow_table())
-    only_on_what_was_read = CommitProperties(max_commit_retries=0)
-    properties = writer_properties(rows.schema)
-    write_deltalake(
-        table,
-        rows,
-        mode="overwrite",
-        commit_properties=only_on_what_was_read,
-        writer_properties=properties,
-    )
-    open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
+def _tidy(uri: str, many: int, choose: Change) -> None:
+    if len(opened(uri).file_uris()) >= many:
+        table = taken(uri)
+        _put(uri, table, choose(_rows_of(table, uri)), None)
+        open_table(uri).vacuum(RETENTION_HOURS, dry_run=False)
+
+
+def _change(uri: str, change: Change, filters: Sequence[Filter]) -> tuple[int, int]:
+    table = taken(uri)
+    before = _rows_of(table, uri, filters)
+    after = change(before)
+    if after.equals(before):
+        return 0, 0
+    _put(uri, table, after, " AND ".join(map(_as_sql, filters)) or None)
+    return before.num_rows, after.num_rows
+
+
+def _put(uri: str, table: DeltaTable, rows: pa.Table, predicate: str | None) -> None:
+    """Commit onto exactly this version of the table."""
+    once = CommitProperties(max_commit_retries=0)
+    _commit(uri, table, rows, mode="overwrite", predicate=predicate, commit_properties=once)
+
+
+def _as_sql(condition: Filter) -> str:
+    column, operator, value = condition
+    text = (value.isoformat() if isinstance(value, datetime) else str(value)).replace("'", "''")
+    return f"\"{column}\" {operator} '{text}'"
 
 
 def _delete(uri: str, predicate: str) -> None:
@@ -149,34 +179,36 @@ def _replace(uri: str, rows: pa.Table, predicate: str) -> None:
 
 
 def _write(uri: str, rows: pa.Table, **how: Any) -> None:
-    properties = writer_properties(rows.schema)
-    if not exists(uri):
+    if exists(uri):
+        _commit(uri, taken(uri), rows, **how)
+    else:
         write_deltalake(
             uri,
             rows,
             configuration=PROPERTIES,
-            writer_properties=properties,
+            writer_properties=writer_properties(rows.schema),
             storage_options=options(uri),
             **how,
         )
-        return
-    table = taken(uri)
-    write_deltalake(table, rows, writer_properties=properties, **how)
+
+
+def _commit(uri: str, table: DeltaTable, rows: pa.Table, **how: Any) -> None:
+    write_deltalake(table, rows, writer_properties=writer_properties(rows.schema), **how)
     keep(uri, table)
 
 
-def _in_turn(uri: str, write: Callable[[], None]) -> None:
+def _in_turn(uri: str, write: Callable[[], T]) -> T:
     check_exclusive(uri)
-    for attempt in range(1, ATTEMPTS + 1):
-        before = opened(uri).version() if exists(uri) else -1
-        try:
-            with lost_race_of(uri, before):
-                write()
-        except LostRace:
-            if attempt == ATTEMPTS:
-                raise
-        else:
-            return
+    for _ in range(ATTEMPTS - 1):
+        with suppress(LostRace):
+            return _once(uri, write)
+    return _once(uri, write)
+
+
+def _once(uri: str, write: Callable[[], T]) -> T:
+    before = opened(uri).version() if exists(uri) else -1
+    with lost_race_of(uri, before):
+        return write()
 
 
 def _any(uri: str, predicate: str) -> bool:

@@ -9,7 +9,7 @@ and no commit: it names the newest batch. If overlapping deliveries ran at once,
 later batch stands. Each note is a file of its own; MANY_FILES of them are merged into one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ import pyarrow as pa
 from sluice.delta.log.position import Head
 from sluice.delta.notes.arrow import (
     append_rows,
+    change_rows,
     delete_rows,
     read_rows,
     read_table,
@@ -44,6 +45,8 @@ SCHEMA = pa.schema(
         ("batch", pa.int64()),
     ]
 )
+# Rows in quarantine and rows stored, by the start of their interval; None: as the notes have it.
+Counts = tuple[Mapping[datetime, int], Mapping[datetime, int] | None]
 
 
 @dataclass(frozen=True)
@@ -153,22 +156,27 @@ def withdraw_all(uri: str) -> None:
     delete_rows(uri, "true")
 
 
-def recount(
-    uri: str, quarantined: Mapping[datetime, int], stored: Mapping[datetime, int] | None
-) -> None:
+def recount(uri: str, counted: Callable[[], Counts]) -> None:
     """Correct what the notes say of each interval's rows, after some were removed. Safe to repeat.
 
-    Both count rows by the start of their interval; without `stored`, accepted rows are kept.
+    `counted` is called after the notes are read: of rows that it misses, the note comes later.
     """
-    rows = notes(uri)
-    for row in rows:
-        within = _interval(row)
-        row["rows_quarantined"] = _inside_of(within, quarantined)
-        if stored is not None:
-            row["rows_accepted"] = _inside_of(within, stored)
-        row["rows_read"] = row["rows_accepted"] + row["rows_quarantined"]
-    if rows and rows != notes(uri):
-        replace_rows(uri, pa.Table.from_pylist(rows, schema=SCHEMA), "true")
+
+    def change(rows: pa.Table) -> pa.Table:
+        counts, noted = counted(), _standing(rows).to_pylist()
+        right = [_recounted(note, *counts) for note in noted]
+        return rows if right == noted else pa.Table.from_pylist(right, schema=SCHEMA)
+
+    change_rows(uri, change)
+
+
+def _recounted(
+    note: dict[str, Any], quarantined: Mapping[datetime, int], stored: Mapping[datetime, int] | None
+) -> dict[str, Any]:
+    within = _interval(note)
+    bad = _inside_of(within, quarantined)
+    good = note["rows_accepted"] if stored is None else _inside_of(within, stored)
+    return note | {"rows_read": good + bad, "rows_accepted": good, "rows_quarantined": bad}
 
 
 def _inside_of(interval: Interval, counted: Mapping[datetime, int]) -> int:

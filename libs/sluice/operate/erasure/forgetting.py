@@ -16,7 +16,7 @@ from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import failures, intervals
-from sluice.delta.notes.arrow import read_table, replace_rows
+from sluice.delta.notes.arrow import change_rows
 from sluice.delta.places import dropped
 from sluice.delta.places.folders import remove
 from sluice.delta.places.inventory import folders_of
@@ -122,14 +122,20 @@ class Forgetting:
 
     def _quarantined(self) -> Iterator[Done]:
         """Delete quarantined rows of the subjects, and correct the counts of deliveries."""
+        uri = layout(self.project).uri
+        if count := without(uri(self.table.id, QUARANTINE), self.sought):
+            yield self._done(f"{self.table.id}__{QUARANTINE}", "rows deleted", count)
+        intervals.recount(uri(self.table.id, INTERVALS), self._left)
+
+    def _left(self) -> intervals.Counts:
+        """Count the rows that are left of each interval."""
         uri, spec = layout(self.project).uri, self.table.spec
         place = uri(self.table.id, QUARANTINE)
-        if count := without(place, self.sought):
-            yield self._done(f"{self.table.id}__{QUARANTINE}", "rows deleted", count)
-        left = rows_by(place, INTERVAL) if exists(place) else {}
         is_by_interval = isinstance(spec, Source) and not spec.keeps_deliveries
-        stored = rows_by(uri(self.table.id), INTERVAL) if is_by_interval else None
-        intervals.recount(uri(self.table.id, INTERVALS), left, stored)
+        return (
+            rows_by(place, INTERVAL) if exists(place) else {},
+            rows_by(uri(self.table.id), INTERVAL) if is_by_interval else None,
+        )
 
     def _followed(self) -> Iterator[Done]:
         """Bring the source and its views up to date, and yield how many rows each has changed."""
@@ -165,11 +171,9 @@ class Forgetting:
         for table in self.tables:
             failures.clear(lake, table.id)
             chosen = [("pipeline", "=", table.pipeline), ("table", "=", table.name)]
-            rows = read_table(place, chosen) if exists(place) else None
-            if rows is not None and (bare := history.without_samples(rows)) != rows:
-                where = f"pipeline = '{table.pipeline}' AND \"table\" = '{table.name}'"
-                replace_rows(place, bare, where)
-                yield self._done(history.TABLE, f"results of {table.id} cleaned", rows.num_rows)
+            count, _ = change_rows(place, history.without_samples, chosen)
+            if count:
+                yield self._done(history.TABLE, f"results of {table.id} cleaned", count)
         remove(f"{lake.root}/{BESIDE}/{self.table.id}")
         if (folder := report_folder(self.project)).is_dir():
             remove(str(folder))

@@ -3,13 +3,14 @@
 import json
 from base64 import b64decode
 from binascii import Error
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.delta.log.opened import exists
-from sluice.delta.notes.arrow import read_table, replace_rows
+from sluice.delta.notes.arrow import change_rows, read_table
 from sluice.files.marks import INTERVAL
 from sluice.operate.erasure.remains import Sought
 
@@ -21,13 +22,19 @@ def without(uri: str, sought: Sought) -> int:
     """Delete the quarantined rows of subjects from the table at `uri`; return how many."""
     if not exists(uri):
         return 0
-    rows = read_table(uri)
-    theirs = pa.array([_is_theirs(text, sought) for text in rows[TEXT].to_pylist()], pa.bool_())
-    gone = rows.filter(theirs)
-    for start in pc.unique(gone[INTERVAL]):
-        kept = rows.filter(pc.and_(pc.equal(rows[INTERVAL], start), pc.invert(theirs)))
-        replace_rows(uri, kept, f"{INTERVAL} = '{start.as_py().isoformat()}'")
-    return int(gone.num_rows)
+    rows, gone = read_table(uri), 0
+    for start in pc.unique(rows.filter(_theirs(rows, sought))[INTERVAL]).to_pylist():
+        before, after = change_rows(uri, partial(_kept, sought), [(INTERVAL, "=", start)])
+        gone += before - after
+    return gone
+
+
+def _kept(sought: Sought, rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(_theirs(rows, sought)))
+
+
+def _theirs(rows: pa.Table, sought: Sought) -> pa.BooleanArray:
+    return pa.array([_is_theirs(text, sought) for text in rows[TEXT].to_pylist()], pa.bool_())
 
 
 def _is_theirs(text: str | None, sought: Sought) -> bool:
