@@ -33,7 +33,7 @@ from sluice.delta.upkeep.merging import merge
 from sluice.delta.upkeep.unmarking import unmarked
 from sluice.delta.upkeep.vacuum import vacuum
 from sluice.delta.writing.commit import commit_arrow, overwrite_arrow
-from sluice.delta.writing.marking import is_marked
+from sluice.delta.writing.marking import is_marked, most_marked
 from sluice.errors import HistoryLost
 from sluice.limits import Limits
 from sluice.read.ordered.keyed import KeyedTable
@@ -320,6 +320,17 @@ def test_files_are_rewritten_where_that_is_less(
     size = sum(f.stat().st_size for f in Path(table.uri).glob("*.parquet")) / FILES
     limits = Limits(merged_bytes=int(files_merged * size), marked_share=0.1)
     assert is_marked(table.head, rows, ["id"], limits) is marked
+
+
+@pytest.mark.parametrize("files_merged", [FILES - 1, FILES + 1], ids=["large", "small"])
+def test_no_more_rows_are_marked_than_is_said_beforehand(table: Small, files_merged: int) -> None:
+    size = sum(f.stat().st_size for f in Path(table.uri).glob("*.parquet")) / FILES
+    limits = Limits(merged_bytes=int(files_merged * size), marked_share=0.1)
+    most = most_marked(table.head, ["id"], limits)
+    assert most == (10 if files_merged < FILES else 0)
+    for keys in (range(0, 100, 10), range(0, 99, 9)):
+        rows = table.changelog([("update", row(i, "x")) for i in keys])
+        assert is_marked(table.head, rows, ["id"], limits) is (rows.num_rows <= most)
 
 
 def test_a_table_is_given_vectors_by_its_first_marked_change(table: Small) -> None:

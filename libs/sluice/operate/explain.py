@@ -12,7 +12,7 @@ from sluice.delta.log.position import REBUILD, head
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
 from sluice.delta.places.lake import layout
-from sluice.delta.writing.marking import may_mark
+from sluice.delta.writing.marking import most_marked
 from sluice.dimensions.load import engine_of_load
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
@@ -39,6 +39,7 @@ from sluice.terminal.output import counted
 
 LEFT = "maintain"  # what comes next for a table that a changed query has left behind
 STOPPED = "stopped"  # what comes next for a table that can't go on
+MARKED = "up to {} changed rows are marked; more, or rows in few files, rewrite these files"
 WORDS = ("missing between them", "due", "with other files now", "without files now")
 
 
@@ -228,10 +229,13 @@ def _load(project: Project, table: Table, what: str) -> Step:
 
 
 def _marking(context: Context, node: Node, plan: BatchPlan) -> Iterator[str]:
-    """Yield a remark on a table whose files are not rewritten for few changed rows."""
+    """Yield how few changed rows leave a large table's files as they are."""
     is_batch = plan.is_pending and plan.strategy != Strategy.BUILD
-    if is_batch and plan.before and may_mark(plan.before, node.operator.key, context.limits):
-        yield "a few changed rows are marked, and no file is rewritten for them"
+    if not (is_batch and plan.before) or context.settings.commit == "spark":
+        return
+    most = most_marked(plan.before, node.operator.key, context.limits)
+    if rows := min(most, context.settings.small_changelog):
+        yield MARKED.format(f"{rows:,}")
 
 
 def _step(context: Context, node: Node, plan: BatchPlan) -> Step:

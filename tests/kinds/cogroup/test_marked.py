@@ -13,6 +13,7 @@ from tests.support.lake import HEAD, Lake
 from tests.support.landed import Landed
 
 from sluice.changes.diff import CHANGE
+from sluice.declare.project import Project
 from sluice.delta.upkeep.invariants import feed_faults
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.context import Context
@@ -22,18 +23,20 @@ from sluice.operate.explain import explain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REMARK = "a few changed rows are marked, and no file is rewritten for them"
+REMARK = "up to 4 changed rows are marked; more, or rows in few files, rewrite these files"
 
 
-def test_plan_says_that_changed_rows_of_a_large_table_will_be_marked(
+def test_plan_says_how_many_changed_rows_of_a_large_table_will_be_marked(
     tmp_path: Path, spark: "SparkSession"
 ) -> None:
     lake = lake_of(tmp_path, spark, "total: sum(v)")
     lake.put("sales", {**ROWS[0], "v": 7})
     table = lake.table("found")
-    assert not any(REMARK in step.reason for step in explain(lake.project, table))
-    lake.limit(merged_bytes=-1, marked_share=1_000)
-    assert any(REMARK in step.reason for step in explain(lake.project, table))
+    assert not any("marked" in step.reason for step in explain(lake.project, table))
+    lake.limit(merged_bytes=-1, marked_share=2)
+    said = {step.table: step.reason for step in explain(lake.project, table)}
+    assert REMARK in said["shop.found__state"]
+    assert not any("marked" in step.reason for step in explain(by_spark(lake), table))
 
 
 def test_upkeep_files_tables_again_whose_rows_are_marked(
@@ -84,6 +87,12 @@ def test_windows_that_had_expired_stay_away_if_the_latest_rows_are_marked(
     lake.advance()
     assert days_of(lake) == [5, 6, 7]
     assert [v for v in lake.verdicts("found") if not v.is_equal] == []
+
+
+def by_spark(lake: Lake) -> Project:
+    """The lake's project, with commits by Spark, which marks no row."""
+    spark = lake.project.spark.model_copy(update={"commit": "spark"})
+    return lake.project.model_copy(update={"spark": spark})
 
 
 def days_of(lake: Lake) -> list[int]:

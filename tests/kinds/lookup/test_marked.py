@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PLAIN = DECLARED.replace("abs(buyer)", "buyer")
 LARGE = {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000, "small_files": 3}
-REMARK = "a few changed rows are marked, and no file is rewritten for them"
+REMARK = "up to 390,000 changed rows are marked; more, or rows in few files, rewrite these files"
 
 
 def large(folder: Path, spark: "SparkSession") -> Lake:

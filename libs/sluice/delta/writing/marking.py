@@ -33,26 +33,33 @@ from sluice.delta.writing.merge import check_applied
 from sluice.limits import Limits
 
 
-def may_mark(before: Head, key: Sequence[str], limits: Limits) -> bool:
-    """True if few changed rows of the table would be marked, if they are not in few files."""
+def most_marked(before: Head, key: Sequence[str], limits: Limits) -> int:
+    """Return up to how many changed rows of the table are marked, if they are not in few files.
+
+    None are if it is small, or can't have marked rows.
+    """
+    size = size_of(opened(before.uri, before.version))
+    is_large = size.bytes > limits.merged_bytes and size.rows is not None
+    return int(limits.marked_share * (size.rows or 0)) if is_large and _can_mark(before, key) else 0
+
+
+def _can_mark(before: Head, key: Sequence[str]) -> bool:
+    """True if rows of the table can be found by the key, and marked in a commit made here."""
     table = opened(before.uri, before.version)
     if not (key and is_plain(table) and local_path(before.uri) and can_search()):
         return False
     schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
     if parts and (len(parts) > 1 or not pa.types.is_integer(schema.field(parts[0]).type)):
         return False
-    is_large = size_of(table).bytes > limits.merged_bytes
-    return is_large and all(is_exact(schema.field(name).type) for name in key)
+    return all(is_exact(schema.field(name).type) for name in key)
 
 
 def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) -> bool:
     """True if a changelog is better marked than merged: its keys are few, but in many files."""
-    if not may_mark(before, key, limits):
+    if not most_marked(before, key, limits):
         return False
     table = opened(before.uri, before.version)
     files = active_files(table).select(["path", "size_bytes", "num_records"]).to_pylist()
-    if any(file["num_records"] is None for file in files):
-        return False
     far = files_far(table, [{name: rows[name] for name in key}])
     near = [file for file in files if file["path"] not in far]
     is_parted = bool(table.metadata().partition_columns)
