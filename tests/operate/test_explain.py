@@ -11,6 +11,7 @@ from sluice.declare.project import Project, load
 from sluice.delta.notes.intervals import Delivery, record
 from sluice.delta.places.lake import layout
 from sluice.language.interval import Interval
+from sluice.limits import Limits
 from sluice.operate.explain import explain
 
 SALES = pa.table({"basket_id": pa.array([1], pa.int64()), "product_id": pa.array([2], pa.int32())})
@@ -51,6 +52,20 @@ def test_intervals_are_shown_in_the_pipelines_own_time(tmp_path: Path) -> None:
     (step,) = explain(project, project.graph.table("s"))
     bounds = "[2024-01-01T00:00:00+01:00, 2024-01-04T00:00:00+01:00)"
     assert step.reason == f"0 delivered; due: {bounds} (3 intervals)"
+
+
+def test_of_every_large_table_it_says_how_many_changed_rows_are_marked(project: Project) -> None:
+    """Of those that only wait or are to be delivered, too."""
+    place = pa.table({"_sluice_interval": [DAY.start], "_sluice_id": ["a"]})
+    write_table(project, "sales", SALES, position(1))
+    write_table(project, "sales__deliveries", place, position(1))
+    write_table(project, "products", pa.table({"product_id": pa.array([1], pa.int32())}))
+    deliver(project, "sales")
+    large = project.model_copy(update={"limits": Limits(merged_bytes=-1, marked_share=1_000)})
+    said = "; up to 1,000 changed rows are marked; more, or rows in few files, rewrite these files"
+    for name in ("sales", "products"):
+        plain = [(table, way, reason + said) for table, way, reason in steps(project, name)]
+        assert steps(large, name) == plain
 
 
 def test_a_source_with_a_key_keeps_its_deliveries_and_the_latest_of_each(project: Project) -> None:

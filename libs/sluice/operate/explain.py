@@ -8,7 +8,7 @@ from sluice.declare.building import resolved_alone
 from sluice.declare.project import Project
 from sluice.declare.table import Table
 from sluice.delta.log.opened import exists
-from sluice.delta.log.position import REBUILD, head
+from sluice.delta.log.position import REBUILD, head, head_as_found
 from sluice.delta.notes.intervals import deliveries
 from sluice.delta.places.inventory import LEFT_BEHIND, leftovers
 from sluice.delta.places.lake import layout
@@ -16,7 +16,7 @@ from sluice.delta.writing.marking import most_marked
 from sluice.dimensions.load import engine_of_load
 from sluice.dimensions.source import due, find
 from sluice.dimensions.spec import Dimension
-from sluice.engine.computing.plan import BatchPlan, Strategy
+from sluice.engine.computing.plan import BatchPlan
 from sluice.engine.context import Context
 from sluice.engine.planning.node import Node
 from sluice.engine.planning.nodes import nodes_of
@@ -32,6 +32,7 @@ from sluice.read.pending import Unread, unread
 from sluice.read.status import missing
 from sluice.sources.delivery import landed
 from sluice.sources.ingest import engine_of_delivery
+from sluice.sources.replacement import KEY
 from sluice.sources.spec import Source
 from sluice.spark.rehearsing import why
 from sluice.spark.session import SPARK
@@ -93,7 +94,7 @@ def explain(project: Project, table: Table, now: datetime | None = None) -> list
             steps.append(_rebuild(context, node, what))
         else:
             plan = plan_batch(node, context.lake, context.graph, context.limits)
-            step = _step(context, node, plan)
+            step = _with_marking(project, _step(context, node, plan), node.operator.key)
             is_made = table.parts or (table.spec.caution and not step.pending)
             made = f"{_made(node.table)}: " if is_made and node.id == node.table.id else ""
             steps.append(replace(step, reason=f"{made}{step.reason}"))
@@ -149,10 +150,11 @@ def _delivery(
     project: Project, table: Table, now: datetime, others: Mapping[str, str]
 ) -> Iterator[Step]:
     if isinstance(table.spec, Source):
-        step = _ingest(project, table, now, others)
+        step = _with_marking(project, _ingest(project, table, now, others), KEY)
         yield _with_unread(step, unread(project, table)) if table.spec.is_followed else step
     elif isinstance(table.spec, Dimension):
-        yield _load(project, table, others.get(table.id, ""))
+        step = _load(project, table, others.get(table.id, ""))
+        yield _with_marking(project, step, table.key)
 
 
 def _ingest(project: Project, table: Table, now: datetime, others: Mapping[str, str]) -> Step:
@@ -228,21 +230,20 @@ def _load(project: Project, table: Table, what: str) -> Step:
     return Step(table.id, way, reason, engine, bytes=size, files=len(wanted.files))
 
 
-def _marking(context: Context, node: Node, plan: BatchPlan) -> Iterator[str]:
-    """Yield how few changed rows leave a large table's files as they are."""
-    is_batch = plan.is_pending and plan.strategy != Strategy.BUILD
-    if not (is_batch and plan.before) or context.settings.commit == "spark":
-        return
-    most = most_marked(plan.before, node.operator.key, context.limits)
-    if rows := min(most, context.settings.small_changelog):
-        yield MARKED.format(f"{rows:,}")
+def _with_marking(project: Project, step: Step, key: Sequence[str]) -> Step:
+    """Return the step with how few changed rows leave a large table's files as they are."""
+    at = head_as_found(layout(project).uri(step.table))
+    if at is None or step.next == REBUILD or project.spark.commit == "spark":
+        return step
+    most = min(most_marked(at, key, project.limits), project.spark.small_changelog)
+    return replace(step, reason=f"{step.reason}; {MARKED.format(f'{most:,}')}") if most else step
 
 
 def _step(context: Context, node: Node, plan: BatchPlan) -> Step:
     if plan.waiting_for:
         return Step(plan.node.id, "wait", f"for {plan.waiting_for}")
     joins = node.batch.joins(context, plan)
-    remarks = (*node.batch.remarks(context, plan), *_marking(context, node, plan))
+    remarks = node.batch.remarks(context, plan)
     if not plan.is_pending:
         reason = "; ".join(["no input has new data", *remarks])
         return Step(plan.node.id, "nothing", reason, joins=joins)

@@ -36,6 +36,10 @@ def test_plan_says_how_many_changed_rows_of_a_large_table_will_be_marked(
     lake.limit(merged_bytes=-1, marked_share=2)
     said = {step.table: step.reason for step in explain(lake.project, table)}
     assert REMARK in said["shop.found__state"]
+    lake.advance()
+    steps = explain(lake.project, table)
+    assert {step.next for step in steps} == {"nothing"}
+    assert all("changed rows are marked" in step.reason for step in steps)
     assert not any("marked" in step.reason for step in explain(by_spark(lake), table))
 
 

@@ -51,7 +51,7 @@ def _can_mark(before: Head, key: Sequence[str]) -> bool:
     schema, parts = arrow_schema(before.uri, before.version), table.metadata().partition_columns
     if parts and (len(parts) > 1 or not pa.types.is_integer(schema.field(parts[0]).type)):
         return False
-    return all(is_exact(schema.field(name).type) for name in key)
+    return all(name in schema.names and is_exact(schema.field(name).type) for name in key)
 
 
 def is_marked(before: Head, rows: pa.Table, key: Sequence[str], limits: Limits) -> bool:
