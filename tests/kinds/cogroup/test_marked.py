@@ -1,11 +1,14 @@
 """Large tables of a cogroup: `plan` says how a batch will commit, and upkeep follows it."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from tests.delta.tables import a_position, by_marking
 from tests.kinds.cogroup.test_extension import SALES, SOLD, view
 from tests.kinds.cogroup.test_merging import ROWS, lake_of
@@ -14,10 +17,12 @@ from tests.support.landed import Landed
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
+from sluice.delta.log.vectors import has_vectors
 from sluice.delta.upkeep.invariants import feed_faults
 from sluice.engine.committing.upkeep import Kept
 from sluice.engine.context import Context
 from sluice.engine.planning.nodes import nodes_of
+from sluice.operate.definitions.drop import drop
 from sluice.operate.explain import explain
 
 if TYPE_CHECKING:
@@ -69,6 +74,31 @@ def test_the_feed_stays_whole_if_a_marked_table_is_replaced(
     lake.rebuild("found")
     for name in lake.stored_names("found"):
         assert not list(feed_faults(lake.uri(name)))
+    assert [v for v in lake.verdicts("found") if not v.is_equal] == []
+
+
+@pytest.mark.parametrize("way", ["drop", "move"])
+def test_a_table_has_no_vectors_any_more_once_it_is_made_again(
+    tmp_path: Path, spark: "SparkSession", way: str
+) -> None:
+    """A rebuild in its place keeps the feature, which Delta takes back with the history alone."""
+    lake = Landed(tmp_path, view(SOLD), spark).limit(merged_bytes=-1, marked_share=1_000)
+    lake.put("sales", *SALES)
+    lake.advance()
+    lake.put("sales", {**SALES[0], "v": 7})
+    lake.advance()
+    lake.rebuild("found")
+    with pytest.raises(DeltaError):
+        DeltaTable(lake.uri("found")).to_pyarrow_table()
+    if way == "drop":
+        drop(lake.project, "shop.found", datetime.now(UTC))
+        lake.advance()
+    else:
+        for name in lake.stored_names("found"):
+            shutil.move(lake.uri(name), tmp_path / name)
+        lake.rebuild("found")
+    assert DeltaTable(lake.uri("found")).to_pyarrow_table().num_rows == len(lake.rows("found"))
+    assert not any(has_vectors(DeltaTable(lake.uri(n))) for n in lake.stored_names("found"))
     assert [v for v in lake.verdicts("found") if not v.is_equal] == []
 
 
