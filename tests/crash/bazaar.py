@@ -28,6 +28,8 @@ from sluice.declare.project import Project, load
 from sluice.delta.log.opened import exists
 from sluice.delta.notes.intervals import notes
 from sluice.delta.upkeep.invariants import digest
+from sluice.delta.writing import by_spark, file_actions, filing, statistics
+from sluice.delta.writing.statistics import GROUP_ROWS
 from sluice.language.interval import Interval
 from sluice.operate.upkeep.invariants import digests, faults, versions
 
@@ -341,11 +343,17 @@ RANGE, MANY = 2_000, 150  # keys that scattered and near days draw from, and how
 
 
 def loaded(config: Path) -> Project:
-    """The project; all of its tables count as large if the committer is MARKING."""
+    """The project; all of its tables count as large if the committer is MARKING.
+
+    Then they lie in small files of several row groups.
+    """
     changed: dict[str, float] = {}
-    if (config / LARGE).exists():
+    is_large = (config / LARGE).exists()
+    for module in (by_spark, file_actions, filing, statistics):
+        module.GROUP_ROWS = 40 if is_large else GROUP_ROWS
+    if is_large:
         changed |= {"merged_bytes": -1, "merged_slice_bytes": -1, "marked_share": 1_000}
-        changed |= {"piece_bytes": 2_000}
+        changed |= {"piece_bytes": 2_000, "file_rows": 120}
     if (config / BY_SPARK).exists():
         changed["computed_here_bytes"] = -1
     project = load(config)

@@ -42,6 +42,7 @@ COMMITTERS = ("auto", MARKING, "spark")
 BY_BATCH = "shop.priced"  # which keeps the prices of the run that joined it
 RETRIED = {"LostRace"}  # what a run may end in that another has overtaken
 
+Key = tuple[str, str]
 IsOver = Callable[[], bool]
 
 
@@ -106,7 +107,7 @@ class Soak:
         seed = f"{self.seed}-{number}"
         chance, at = random.Random(f"{seed}-kills"), self.folder / str(number)
         commit = chance.choice(COMMITTERS)
-        lake, model = Bazaar.create(at / "lake", commit), Model()
+        lake, model, seen = Bazaar.create(at / "lake", commit), Model(), set[Key]()
         self.record.histories += 1
         for nth, step in enumerate(self._steps(seed, is_over)):
             self.record.steps += 1
@@ -115,7 +116,7 @@ class Soak:
             model.take(step)
             found = self._disturbed(lake, step, chance) or self._mended(lake, step)
             found = found or unlike(model, lake) or disturbed(readers)
-            found = found or missed(model, lake, chance)
+            found = found or missed(model, lake, seen, chance)
             self.write()
             if found:
                 self._keep(at, {"history": seed, "step": nth, "commit": commit, "found": found})
@@ -251,15 +252,19 @@ def unlike(model: Model, lake: Bazaar) -> list[str]:
     return found
 
 
-def missed(model: Model, lake: Bazaar, chance: random.Random) -> list[str]:
-    """Keys of a cogroup that a reader does not find, or finds otherwise than the model."""
+def missed(model: Model, lake: Bazaar, seen: set[Key], chance: random.Random) -> list[str]:
+    """Keys of a cogroup that a reader finds otherwise than the model.
+
+    They are some of those that the table has ever had, `seen`, and one that it never has.
+    """
     columns = model.columns["totals"]
-    rows = [dict(zip(columns, row, strict=True)) for row in model.tables()["totals"]]
-    if not rows or not lake.rows("totals", columns):
+    rows = {row[:2]: dict(zip(columns, row, strict=True)) for row in model.tables()["totals"]}
+    seen |= rows.keys()
+    if not seen or not lake.rows("totals", columns):
         return []
     table = sluice.open(str(lake.config)).table("totals")
-    wanted = chance.sample(rows, min(5, len(rows)))
-    found = [(table.get(row["shop"], row["item"]), row) for row in wanted]
+    wanted = [*chance.sample(sorted(seen), min(20, len(seen))), ("a", "nothing")]
+    found = [(table.get(*key), rows.get(key)) for key in wanted]
     return [f"get found {one}, not {row}" for one, row in found if one != row]
 
 

@@ -46,7 +46,7 @@ from sluice.sources.spec import Source
 from sluice.spark.session import Spark
 
 KIND = "forget"
-ATTEMPTS = 3
+ATTEMPTS = 50  # of a step beside runs; what was written before a lost race stays
 T = TypeVar("T")
 
 
