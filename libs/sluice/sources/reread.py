@@ -66,10 +66,11 @@ def reread(
     """Read all that was delivered again, into the table of the source's deliveries.
 
     Returns the report, and whether that table's feed can't be read across the change. Raises
-    HistoryLost if the past can't be read again.
+    HistoryLost if the past can't be read again, LostRace if something was delivered meanwhile.
     """
     clock, spec = Clock(), table.spec
     assert isinstance(spec, Source)
+    before = head_as_found(layout(project).uri(stored_as(table, spec)))
     if spec.is_followed:
         if is_topic(table) and not as_landed:
             raise HistoryLost(
@@ -79,7 +80,7 @@ def reread(
         with _lake_beside(project, table) as beside:
             with clock.phase("read"):
                 (ingest_topic if is_topic(table) else ingest_table)(spark, beside, table, run)
-            return _swapped(spark.tune(small=False), project, beside, table, run, clock)
+            return _swapped(spark.tune(small=False), project, beside, table, run, clock, before)
     with clock.phase("plan"):
         delivered = _delivered(spark.session, project, table, spec)
         _check_files(project, table, spec, delivered, as_landed=as_landed)
@@ -91,19 +92,34 @@ def reread(
         _check_rows(beside, table, spec, delivered, zone=zone, as_landed=as_landed)
         if not run.allow_empty:
             _check_usable(beside, table, delivered, zone)
-        return _swapped(spark.tune(small=False), project, beside, table, run, clock)
+        return _swapped(spark.tune(small=False), project, beside, table, run, clock, before)
 
 
 def _swapped(
-    session: SparkSession, project: Project, beside: Project, table: Table, run: Run, clock: Clock
+    session: SparkSession,
+    project: Project,
+    beside: Project,
+    table: Table,
+    run: Run,
+    clock: Clock,
+    before: Head | None,
 ) -> tuple[BatchReport, bool]:
+    """Put what was read beside in place of the rows that the table had `before`.
+
+    Raises LostRace if it has others now: what was delivered meanwhile was not read again.
+    """
     name = stored_as(table, table.spec)  # type: ignore[arg-type]
     uri, new = layout(project).uri(name), head(layout(beside).uri(name))
     if new is None:
         raise UsageError(f"{table.id}: nothing was delivered yet, so there is nothing to rebuild")
     if len({len(forgotten(layout(p).uri(table.id, FORGOTTEN))) for p in (project, beside)}) > 1:
         raise LostRace(f"{table.id}: rows were forgotten while its files were read again")
-    noted, before = intervals.newest_batch(_noted(project, table)), head_as_found(uri)
+    if head_as_found(uri) != before:
+        raise LostRace(
+            f"{table.id}: another writer committed while its files were read again",
+            hint="nothing was changed; run it again",
+        )
+    noted = intervals.newest_batch(_noted(project, table))
     position = Position(
         batch=max(noted + 1, before.next_batch if before else 1),
         attempt=uuid.uuid4().hex,

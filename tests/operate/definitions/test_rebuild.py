@@ -11,8 +11,9 @@ from tests.support.lake import Lake, Row, counted, folded
 from tests.support.landed import ALLOWED, Landed, day, folder_of
 
 from sluice.engine.advance import Run
-from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, UsageError
+from sluice.errors import ColumnsChanged, ConfigError, HistoryLost, LostRace, UsageError
 from sluice.operate.definitions.rebuild import rebuild
+from sluice.sources import reread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -165,6 +166,26 @@ def test_a_key_may_come_and_go(lake: Landed) -> None:
     lake.rebuild()
     assert len(lake.rows("events")) == 2
     assert all(verdict.is_equal for verdict in lake.verdicts())
+
+
+def test_what_is_delivered_while_files_are_read_again_is_kept(
+    lake: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = reread._check_rows
+
+    def beside(*given: Any, **named: Any) -> None:
+        lake.land(folder_of(2), a_json=[{"id": 9, "v": 2, "s": 1}])
+        lake.deliver(2)
+        check(*given, **named)
+
+    monkeypatch.setattr(reread, "_check_rows", beside)
+    with pytest.raises(LostRace, match="while its files were read again"):
+        lake.rebuild(as_landed=True)
+    monkeypatch.undo()
+    for _ in range(2):
+        assert 9 in {row["id"] for row in lake.rows("events")}
+        follow(lake)
+        lake.rebuild(as_landed=True)
 
 
 def state(lake: Lake) -> Any:
