@@ -107,6 +107,11 @@ LAMBDAS = (
     *("try_divide(i, 0)", "try_divide(n, 0.0)", "CAST(9007199254740993L + i AS FLOAT)"),
     *(r"concat(s, '\\z') RLIKE 'b\\\\z'", r"concat(s, '\\z') RLIKE 'b\\z'", "locate('', s, 2)"),
     *(r"concat(s, '\\1') RLIKE 'b\\\\{1}1'", r"concat('[', s) RLIKE '\\[a'"),
+    *(
+        f"try_cast(CASE WHEN b THEN '0000-02-29' ELSE '0000-13-01' END AS {t})"
+        for t in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+    ),
+    "year(try_cast(CASE WHEN b THEN '0000-02-29' ELSE '0001-01-01' END AS DATE))",
     *("array(z, o).b", "z.a + o.a", "named_struct('c', z, 'd', i).c.b", "struct(i, s)", "r[0]"),
 )
 

@@ -79,11 +79,6 @@ def test_calls_that_spark_refuses_or_fails_at(sql: str) -> None:
     refused(sql)
 
 
-def test_the_year_0_is_no_null() -> None:
-    for type_ in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
-        refused(f"try_cast(concat('000', CAST(id - 1 AS STRING), '-01-01') AS {type_})")
-
-
 def test_a_sum_that_only_some_orders_of_its_rows_keep_in_range() -> None:
     session = Session()
     near = "sum(element_at(array(9223372036854775807L, -7L), CAST(id AS INT))) AS s"

@@ -19,6 +19,7 @@ from sluice.interpreter.values.zones import DAY, EPOCH, UNITS, offset_at, offset
 Function = Callable[[list[Value]], Value]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST = 2**63
+YEAR_0 = range(1 - 366 - EPOCH, 1 - EPOCH)  # days, of which Python has no dates
 _MOMENTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -54,6 +55,10 @@ def _date(value: Value) -> Value:
 
 def _part(function: Callable[[date], int], arguments: list[Value]) -> Value:
     return each(INT, lambda v: function(date_of(v)), _date(arguments[0]))
+
+
+def _year(arguments: list[Value]) -> Value:
+    return each(INT, lambda v: 0 if v in YEAR_0 else date_of(v).year, _date(arguments[0]))
 
 
 def _clock(unit: int, size: int, arguments: list[Value]) -> Value:
@@ -342,7 +347,7 @@ def _date_part(arguments: list[Value]) -> Value:
 
 
 TIMES: Mapping[str, Function] = {
-    "year": partial(_part, lambda d: d.year),
+    "year": _year,
     "quarter": partial(_part, lambda d: (d.month + 2) // 3),
     "month": partial(_part, lambda d: d.month),
     "day": partial(_part, lambda d: d.day),

@@ -14,6 +14,7 @@ from sluice.interpreter.values.zones import DAY, EPOCH, offset_at, region
 
 _WHOLE = re.compile(r"([+-]?)0*(\d+)", re.ASCII)
 _DECIMAL = re.compile(r"([+-]?)0*(\d*)(?:\.(\d{0,40}))?", re.ASCII)
+DAYS_OF_400_YEARS = 146_097
 _MOST = 40  # digits before the point, more than any type has
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
@@ -86,10 +87,11 @@ def day(text: str) -> int:
     found = _DATE.fullmatch(text.strip(SPACE))
     if not found:
         raise BadValue(f"the text {text!r} as a date")
-    if found[1] == "0000":
-        raise BadValue("the year 0, which Python lacks")
+    year, *rest = map(int, found.groups())
     try:
-        return date(*map(int, found.groups())).toordinal() - EPOCH
+        if year == 0:  # which Python lacks
+            return date(400, *rest).toordinal() - DAYS_OF_400_YEARS - EPOCH
+        return date(year, *rest).toordinal() - EPOCH
     except ValueError:
         raise OutOfRange(f"there is no date {text}") from None
 
