@@ -334,7 +334,14 @@ class History:
 
 
 KINDS = (
-    *("new", "scattered", "near", "correct", "several", "again", "prices", "maintain"),
+    "new",
+    "scattered",
+    "near",
+    "correct",
+    "several",
+    "again",
+    "prices",
+    "maintain",
     "redefine",
 )
 WEIGHTS = (4, 3, 3, 5, 3, 1, 2, 2, 2)

@@ -9,8 +9,9 @@ another writer created meanwhile, which Delta passes on.
 """
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -21,6 +22,7 @@ _SPARK = re.compile(
     r"\[DELTA_(CONCURRENT_[A-Z_]+|METADATA_CHANGED|PROTOCOL_CHANGED)|s3a\.RemoteFileChangedException"
 )
 _CREATED = "already exists"
+T = TypeVar("T")
 
 
 @contextmanager
@@ -35,6 +37,17 @@ def lost_race_of(uri: str, version: int) -> Iterator[None]:
         if _is_conflict(error) and _version(uri) > version:
             raise lost(uri, version) from error
         raise
+
+
+def repeated(work: Callable[[], T], attempts: int) -> T:
+    """Return what `work` returns; it starts again if another writer was first.
+
+    Raises LostRace if that was so each time.
+    """
+    for _ in range(attempts - 1):
+        with suppress(LostRace):
+            return work()
+    return work()
 
 
 def _is_conflict(error: Exception) -> bool:

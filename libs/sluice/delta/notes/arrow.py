@@ -14,12 +14,11 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from sluice.delta.log.active import as_table
-from sluice.delta.log.conflicts import lost_race_of
+from sluice.delta.log.conflicts import lost_race_of, repeated
 from sluice.delta.log.opened import CHECKPOINTS, exists, keep, opened, taken
 from sluice.delta.places.exclusive import check_exclusive
 from sluice.delta.places.stores import open_table, options
 from sluice.delta.writing.statistics import writer_properties
-from sluice.errors import LostRace
 
 ATTEMPTS = 10
 RETENTION_HOURS = 7 * 24
@@ -199,10 +198,7 @@ def _commit(uri: str, table: DeltaTable, rows: pa.Table, **how: Any) -> None:
 
 def _in_turn(uri: str, write: Callable[[], T]) -> T:
     check_exclusive(uri)
-    for _ in range(ATTEMPTS - 1):
-        with suppress(LostRace):
-            return _once(uri, write)
-    return _once(uri, write)
+    return repeated(lambda: _once(uri, write), ATTEMPTS)
 
 
 def _once(uri: str, write: Callable[[], T]) -> T:

@@ -1,18 +1,18 @@
 """The steps by which subjects' rows leave a lake, in their order. Each is safe to repeat."""
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from sluice.changes.diff import CHANGE
 from sluice.declare.project import Project
 from sluice.declare.table import Table
+from sluice.delta.log.conflicts import repeated
 from sluice.delta.log.opened import exists
 from sluice.delta.log.position import head
 from sluice.delta.notes import failures, intervals
@@ -28,7 +28,7 @@ from sluice.delta.writing.commit import commit_arrow, commit_position
 from sluice.delta.writing.fence import Committed
 from sluice.engine.advance import Run, advance
 from sluice.engine.report import BatchReport
-from sluice.errors import LostRace, Retryable
+from sluice.errors import Retryable
 from sluice.files.marks import INTERVAL
 from sluice.gate.outcomes import history
 from sluice.language.internal import INTERVALS, QUARANTINE
@@ -47,7 +47,6 @@ from sluice.spark.session import Spark
 
 KIND = "forget"
 ATTEMPTS = 50  # of a step beside runs; what was written before a lost race stays
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Forgetting:
     def _rows(self) -> Iterator[Done]:
         """Delete the delivered rows; commit even if there are none, so others plan again."""
         for holder in delivered_in(self.table):
-            if done := _tried(partial(self._deleted, holder)):
+            if done := repeated(partial(self._deleted, holder), ATTEMPTS):
                 yield self._done(holder.id, "rows deleted", done.deleted, done.version)
 
     def _deleted(self, holder: Holder) -> Committed | None:
@@ -212,12 +211,4 @@ class Forgetting:
                 if filing := kept.filing:
                     unmark(filing, filing.slices)
 
-        _tried(every)
-
-
-def _tried(work: Callable[[], T]) -> T:
-    """Return what `work` returns; it starts from the new head if another writer was first."""
-    for _ in range(ATTEMPTS - 1):
-        with suppress(LostRace):
-            return work()
-    return work()
+        repeated(every, ATTEMPTS)
