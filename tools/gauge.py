@@ -12,10 +12,13 @@ PAUSE = 2.0
 
 
 class Gauge:
-    """Looks every two seconds while it is open; `peaks` are bytes, of Python and of Spark."""
+    """Looks every `pause` seconds while it is open; `peaks` are bytes, of Python and of Spark."""
 
-    def __init__(self, processes: Callable[[], Sequence[psutil.Process]]) -> None:
+    def __init__(
+        self, processes: Callable[[], Sequence[psutil.Process]], pause: float = PAUSE
+    ) -> None:
         self.processes = processes
+        self.pause = pause
         self.peaks = {"Python": 0, "Spark": 0}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -32,7 +35,7 @@ class Gauge:
         return ", ".join(f"{name} {size / 2**20:.0f} MB" for name, size in self.peaks.items())
 
     def _watch(self) -> None:
-        while not self._ended.wait(PAUSE):
+        while not self._ended.wait(self.pause):
             processes = self.processes()
             java = [process for process in processes if _is_java(process)]
             self._raise("Spark", java)

@@ -12,8 +12,11 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 from rich.console import Console
@@ -28,6 +31,15 @@ RETAIL = "retail"
 COLUMNS = ("backfill", "wall s", "Airflow and tasks CPU s", "Spark CPU s", "tasks")
 
 
+class Backfill(NamedTuple):
+    """Seconds of the wall, of Python's CPU and of Spark's; and how many tasks ended in what."""
+
+    wall: float
+    python: float
+    java: float
+    tasks: str
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -37,12 +49,21 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         stack = prepared(Path(folder), asked.engine, asked.tasks, asked.days)
-        with stack.running():
-            client = stack.airflow.client()
-            client.await_dag(RETAIL)
-            client.unpause(RETAIL)
-            rows = [measure(stack, client, asked.days, how) for how in ("none", "completed")]
+        with unpaused(stack) as client:
+            first = measure(stack, client, asked.days)
+            again = measure(stack, client, asked.days, "completed")
+    rows = {"first": first, "again, with nothing new": again}
     show(f"{asked.days} days, {asked.engine}, tasks: {asked.tasks}", rows)
+
+
+@contextmanager
+def unpaused(stack: Stack) -> Iterator[AirflowClient]:
+    """Start everything, and yield a client of an Airflow that runs the demo's DAG."""
+    with stack.running():
+        client = stack.airflow.client()
+        client.await_dag(RETAIL)
+        client.unpause(RETAIL)
+        yield client
 
 
 def prepared(folder: Path, engine: str, tasks: str, days: int) -> Stack:
@@ -55,8 +76,8 @@ def prepared(folder: Path, engine: str, tasks: str, days: int) -> Stack:
     return Stack(folder / "airflow", engine, Ports.free(), root=folder)
 
 
-def measure(stack: Stack, client: AirflowClient, days: int, how: Reprocess) -> tuple[str, ...]:
-    """One backfill of all days."""
+def measure(stack: Stack, client: AirflowClient, days: int, how: Reprocess = "none") -> Backfill:
+    """One backfill of the first days."""
     first, last = (parse_time(DEMO_START + timedelta(days=n)) for n in (0, days - 1))
     before, began = cpu_seconds(stack), time.monotonic()
     number = client.backfill(RETAIL, first, last, runs=days, reprocess=how)
@@ -64,11 +85,10 @@ def measure(stack: Stack, client: AirflowClient, days: int, how: Reprocess) -> t
         time.sleep(1)
     wall = time.monotonic() - began
     client.finish(number)
-    spent = [after - then for after, then in zip(cpu_seconds(stack), before, strict=True)]
+    python, java = (after - then for after, then in zip(cpu_seconds(stack), before, strict=True))
     states = Counter(task.state for task in client.tasks(RETAIL))
     shown = ", ".join(f"{count} {state}" for state, count in states.items())
-    title = "first" if how == "none" else "again, with nothing new"
-    return (title, f"{wall:.0f}", *(f"{seconds:.0f}" for seconds in spent), shown)
+    return Backfill(wall, python, java, shown)
 
 
 def has_ended(client: AirflowClient, days: int) -> bool:
@@ -91,12 +111,12 @@ def cpu_seconds(stack: Stack) -> tuple[float, float]:
     return python, java
 
 
-def show(title: str, rows: list[tuple[str, ...]]) -> None:
+def show(title: str, rows: dict[str, Backfill]) -> None:
     table = Table(title=title)
     for column in COLUMNS:
         table.add_column(column)
-    for row in rows:
-        table.add_row(*row)
+    for name, done in rows.items():
+        table.add_row(name, *(f"{seconds:.0f}" for seconds in done[:3]), done.tasks)
     Console().print(table)
 
 

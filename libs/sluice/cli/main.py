@@ -54,7 +54,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cost": ("sluice.cli.cost:cost", "Sum up what the batches took: seconds, CPU, bytes."),
     "status": ("sluice.cli.status:status", "Show every table's version, rows, lag and last batch."),
 }
-READING = frozenset({"read", "changes", "cost", "get", "range", "status", "why", "why-not"})
+READING = frozenset(
+    {"read", "changes", "cost", "doctor", "env", "get", "range", "status", "why", "why-not"}
+)
 
 
 class LazyGroup(click.Group):

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.gate.pages.report import environment, replace_file
-
 
 @dataclass(frozen=True)
 class Heading:
@@ -21,5 +19,7 @@ class Heading:
 
 def write_preview(path: Path, heading: Heading, results: Sequence[Any], now: dt.datetime) -> None:
     """Write the page of results, which have `table`, `outcome`, `error`, `samples` and counts."""
+    from sluice.gate.pages.report import environment, replace_file  # jinja, which few commands use
+
     template = environment(now).get_template("preview.html.j2")
     replace_file(path, template.render(heading=heading, tables=results))
