@@ -38,6 +38,7 @@ from sluice.spark.session import Spark, with_spark
 from sluice.terminal.options import config_option, format_option
 from sluice.terminal.output import Format, counted
 from sluice.terminal.program import is_program
+from sluice.terminal.stopping import stopping
 
 
 @click.command()
@@ -115,7 +116,7 @@ def _run_steps(
 ) -> None:
     """Run the pipeline behind a bar of progress, and show what was done."""
     count = _steps(intervals, project.graph.pipeline(pipeline.name), project.limits, only)
-    with Steps(count, format_ is Format.TABLE) as steps:
+    with stopping(), Steps(count, format_ is Format.TABLE) as steps:
 
         def work(spark: Spark) -> None:
             run_pipeline(

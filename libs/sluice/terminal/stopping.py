@@ -1,0 +1,33 @@
+"""Ctrl-C during a run: batches at work end first, and a second one ends the process."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+SAID = "stopping: the batches at work end first; press Ctrl-C again to end at once\n"
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Say so at once when Ctrl-C is pressed within this context; raise KeyboardInterrupt as ever.
+
+    To end at once is safe, too: the next run redoes what was not committed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop(*_: Any) -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.write(sys.__stderr__.fileno(), f"\n{SAID}".encode())  # what prints may be at work itself
+    raise KeyboardInterrupt
