@@ -2,12 +2,12 @@
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+STDERR = 2
 SAID = "stopping: the batches at work end first; press Ctrl-C again to end at once\n"
 
 
@@ -29,5 +29,5 @@ def stopping() -> Iterator[None]:
 
 def _stop(*_: Any) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.write(sys.__stderr__.fileno(), f"\n{SAID}".encode())  # what prints may be at work itself
+    os.write(STDERR, f"\n{SAID}".encode())  # what prints may be at work itself
     raise KeyboardInterrupt
