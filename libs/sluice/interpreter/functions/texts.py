@@ -9,6 +9,7 @@ from functools import partial
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.cases import lower, upper
 from sluice.interpreter.values.batch import Value, constant, each, whole
 from sluice.interpreter.values.casts import cast, length
 from sluice.interpreter.values.casts import whole as whole_number
@@ -26,12 +27,6 @@ def text(value: Value) -> Value:
 
 def _of_text(type_: T.DataType, function: Callable[..., object], arguments: list[Value]) -> Value:
     return each(type_, function, *map(text, arguments))
-
-
-def _ascii(value: str) -> str:
-    if not value.isascii():
-        raise NotHere("the case of letters beyond ASCII")
-    return value
 
 
 def _trim(side: Callable[[str, str], str], arguments: list[Value]) -> Value:
@@ -177,8 +172,8 @@ def _ilike(arguments: list[Value]) -> Value:
     value, pattern = arguments
     if not isinstance(pattern.literal, str):
         raise NotHere("ILIKE by a column")
-    lowered = constant(_ascii(pattern.literal).lower(), STRING)
-    return _like([_of_text(STRING, lambda v: _ascii(v).lower(), [value]), lowered])
+    lowered = constant(lower(pattern.literal), STRING)
+    return _like([_of_text(STRING, lower, [value]), lowered])
 
 
 def _length(arguments: list[Value]) -> Value:
@@ -254,10 +249,10 @@ def _valid(arguments: list[Value]) -> Value:
 
 
 TEXTS: Mapping[str, Function] = {
-    "upper": partial(_of_text, STRING, lambda v: _ascii(v).upper()),
-    "ucase": partial(_of_text, STRING, lambda v: _ascii(v).upper()),
-    "lower": partial(_of_text, STRING, lambda v: _ascii(v).lower()),
-    "lcase": partial(_of_text, STRING, lambda v: _ascii(v).lower()),
+    "upper": partial(_of_text, STRING, upper),
+    "ucase": partial(_of_text, STRING, upper),
+    "lower": partial(_of_text, STRING, lower),
+    "lcase": partial(_of_text, STRING, lower),
     "length": _length,
     "len": _length,
     "char_length": _length,

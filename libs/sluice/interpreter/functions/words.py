@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import types as T
 
 from sluice.interpreter.errors import NotHere
+from sluice.interpreter.functions.cases import capitals
 from sluice.interpreter.functions.texts import text
 from sluice.interpreter.values.batch import Value, each
 from sluice.interpreter.values.casts import length, whole
@@ -36,12 +37,7 @@ def _find_in_set(arguments: list[Value]) -> Value:
 
 
 def _initcap(arguments: list[Value]) -> Value:
-    def capital(v: str) -> str:
-        if not all(c.isascii() and (c.isalpha() or c == " ") for c in v):
-            raise NotHere("the words of a text that has more than plain letters")
-        return " ".join(word.capitalize() for word in v.split(" "))
-
-    return each(STRING, capital, text(arguments[0]))
+    return each(STRING, capitals, text(arguments[0]))
 
 
 def _space(arguments: list[Value]) -> Value:
